@@ -1,8 +1,8 @@
 """The class-data archive with which the JVMs of one Java and one Spark start sooner.
 
-A JVM checks an archive's Java and class path, and starts without an archive that does not suit it. This module adds the
-two checks that a JVM lacks. A JVM dies of an archive that was cut short (SIGBUS, Java 17), so a file's name ends with
-its size. A JVM runs the code of every user that can write to the archive, so only the driver's user and root may.
+A JVM starts without an archive that does not suit its Java and class path. This module adds two checks. A JVM dies of
+an archive that was cut short (SIGBUS, Java 17), so a file's name ends with its size. A JVM runs the code of every user
+that can write to the archive, so only the driver's user and root may write there.
 """
 
 from __future__ import annotations
@@ -37,11 +37,9 @@ _NEEDS_NO_QUOTES = re.compile(r"""[^"'\\:,%*]+""")
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """The archive that ``folder`` may contain for one Java and one Spark.
+    """The archive that ``folder`` may contain for one Java and one Spark. ``stem``: its name without size and suffix.
 
-    Args:
-        folder: The folder of archives, without links.
-        stem: The file's name without its size and suffix.
+    ``folder`` is a path without links.
     """
 
     folder: Path
@@ -65,10 +63,8 @@ class ClassArchive:
 def class_archive(environ: Mapping[str, str], submit: str | None = None) -> ClassArchive | None:
     """Return the archive for drivers that start in ``environ``.
 
-    Return None if archives are switched off, or if there is no Spark, or no Java that has archives.
-
-    Args:
-        submit: The spark-submit that starts them; None for PySpark's own.
+    Return None if archives are switched off, or if there is no Spark, or no Java that has archives. ``submit`` is the
+    spark-submit that starts the drivers; None for PySpark's own.
     """
     folder, release, spark = archive_folder(environ), _java_release(environ), find_spark(environ, submit)
     java = re.search(r'^JAVA_VERSION="(\d[^"]*)"', release, re.MULTILINE)
@@ -98,10 +94,7 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def _java_release(environ: Mapping[str, str]) -> str:
-    """Return the file ``release`` of the Java that Spark's scripts start, which names its build and vendor.
-
-    Return "" without such a file, and for OpenJ9, which has other options.
-    """
+    """Return the file ``release`` of the Java of Spark's scripts; "" without such a file, and for OpenJ9."""
     home = environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java", path=environ.get("PATH"))
     try:
@@ -113,7 +106,7 @@ def _java_release(environ: Mapping[str, str]) -> str:
 
 
 def check_owner(path: Path, folder: Path) -> None:
-    """Refuse a file that another user could have written or replaced. Root could do anything, and is trusted.
+    """Refuse a file that a user other than this one and root could have written or replaced.
 
     Each folder above ``folder`` is checked too, because a user who can rename it can replace the file. Such a folder
     may be sticky, or writable by the group of root or of this process (as in the images of Airflow).
@@ -135,8 +128,7 @@ def check_owner(path: Path, folder: Path) -> None:
 def make(archive: ClassArchive) -> Path:
     """Make the archive and return its path.
 
-    Two processes may do this at once: each publishes a whole file. A process deletes only archives that were there
-    before it began.
+    Two processes may do this at once, because each publishes a whole file and deletes only older archives.
 
     Raises NoClassArchiveError, ForeignArchiveError, ArchiveNotMadeError, and OSError of the folder.
     """
@@ -167,7 +159,7 @@ def make(archive: ClassArchive) -> Path:
 
 
 def _run(archive: ClassArchive, command: list[str], options: str) -> str:
-    """Run a program and wait for its JVM, too, which holds the pipe of their output. Return the output's end.
+    """Run a program, wait for the end of its JVM, and return the end of their output.
 
     Raises ArchiveNotMadeError if the program fails.
     """

@@ -18,12 +18,10 @@ LAUNCHER = "SPARK_LAUNCHER_OPTS"
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 """An option for the JVM that builds spark-submit's command line. Its optimizing compiler took half a second."""
 _USER_OPTIONS = re.compile(r"-Xshare|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT)")
-"""Options of a user who controls class sharing. They are kept, and some keep a JVM from starting besides ours."""
+"""Options of a user who controls class sharing. They are kept, and some do not work together with ours."""
 _READ_BY_JVMS = (SUBMIT, "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _VERIFY = "-XX:+VerifySharedSpaces"
-"""An option that makes the JVM check the archive's checksums. Without it an archive that a disk has damaged crashes
-every driver (SIGSEGV).
-"""
+"""An option that makes the JVM check the archive's checksums. A damaged archive crashes a JVM without it (SIGSEGV)."""
 
 
 def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: str | None = None) -> dict[str, str]:
@@ -45,8 +43,7 @@ def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: s
 def _archive_options(environ: Mapping[str, str], submit: str | None) -> list[str]:
     """Return the options for the archive; none without an archive.
 
-    A JVM that does not use the archive would print that to standard output, which a program may be reading. So the
-    options switch its log off.
+    The options switch off the archive's log, which a JVM would print to standard output if it does not use the archive.
     """
     try:
         archive = class_archive(environ, submit)

@@ -1,7 +1,7 @@
 """A watch that kills a JVM which outlives the process that started it.
 
-A JVM ends when its standard input ends with that process. But its exit waits for the threads of RocksDB. A compacting
-thread with a message for Java's logger waits for the JVM, which is exiting. A killed driver with much state then left
+A JVM ends when its standard input ends with that process. But its exit waits for the threads of RocksDB, and a
+compacting thread with a message for Java's logger waits for the JVM. A killed driver with much state then left
 gigabytes of memory in use for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
 """
 
@@ -27,10 +27,9 @@ while is_there "$1" "$2"; do
   sleep 1 || exit
 done
 """
-"""A shell script that sleeps in ``read`` until the pipe is closed at the end of the process that holds it.
+"""A shell script that sleeps in ``read`` until the pipe is closed at the end of the processes that hold it.
 
-A process forked from that one holds the pipe, too, as it holds the JVM's standard input. Neither is closed while it
-lives.
+A process that was forked from the starting process holds the pipe, too, as it holds the JVM's standard input.
 """
 
 _watching: dict[tuple[int, str], subprocess.Popen[bytes]] = {}
@@ -41,8 +40,8 @@ def watch_jvm(pid: int) -> None:
     """Have the JVM killed if it still runs :data:`GRACE` seconds after this process has ended for any reason.
 
     The caller must own the JVM, and may call this repeatedly. Without /proc nothing happens. The watcher is a shell in
-    a session of its own, so it survives the kill of this process's group, and it costs nothing while it waits. Raises
-    nothing, because a job also runs without the watch.
+    a session of its own, so it survives the kill of this process's group. Errors are not raised, because a job also
+    runs without the watch.
     """
     try:
         started = process_started(pid)

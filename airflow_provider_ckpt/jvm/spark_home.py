@@ -18,9 +18,10 @@ class SparkHome:
     conf: Path
 
     def class_path(self) -> Iterator[str]:
-        """Yield what a JVM compares before it uses an archive: folders, and files with their sizes and times.
+        """Yield what a JVM compares before it uses an archive: folders, and files with their sizes and times, in class
+        path order.
 
-        The times are in seconds, because an image of Docker keeps no fractions. The order is the class path's.
+        Times are in seconds, because an image of Docker keeps no fractions.
         """
         for folder in (self.conf, self.folder / "jars"):
             yield str(folder)
@@ -38,10 +39,7 @@ def find_spark(environ: Mapping[str, str], submit: str | None = None) -> SparkHo
     """Find Spark: SPARK_HOME, then the folder of ``submit``, then this Python's pyspark, which is not imported.
 
     Return None if none of them has jars. A wrong choice costs only time, because a JVM of another Spark does not use
-    the archive.
-
-    Args:
-        submit: A spark-submit, or None for PySpark's own.
+    the archive. ``submit`` is a spark-submit; None for PySpark's own.
     """
     program = shutil.which(submit, path=environ.get("PATH")) if submit else None
     homes = [environ.get("SPARK_HOME"), Path(program).absolute().parent.parent if program else None, pyspark_folder()]

@@ -15,13 +15,9 @@ class FairSemaphore:
     """A context that is entered for each piece of work, from any thread, but never within itself.
 
     At most ``count`` pieces of work run at once, first come, first served. Work that has taken ``max_turn`` seconds no
-    longer counts.
-
-    The limit is on the work, not on the wait. If hundreds of JobMasters begin at once, the last ones wait longer than
-    ``max_turn`` although nothing hangs. They must still not begin together.
+    longer counts. A wait is not limited, because hundreds of JobMasters may begin at once.
 
     Args:
-        max_turn: Seconds after which a piece of work no longer counts.
         clock: Returns seconds that never decrease.
     """
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 class HeartbeatMonitor:
     """The liveness of one process, judged by its beat.
 
-    Only the time between close polls counts. If this process was suspended, or the storage was unreachable, the other
-    process is not considered lost for it.
+    Only the time between close polls counts. So the other process is not considered lost if this one was suspended or
+    the storage was unreachable.
     """
 
     def __init__(self, limit: float, longest_gap: float, first_limit: float | None = None) -> None:
@@ -16,7 +16,7 @@ class HeartbeatMonitor:
         Args:
             limit: Seconds without a new beat after which the process counts as lost.
             longest_gap: The most seconds that count between two polls.
-            first_limit: The limit until a first change of the beat was seen, if it differs from ``limit``.
+            first_limit: The limit until the beat first changes; None for ``limit``.
         """
         self.limit, self._longest_gap = limit if first_limit is None else first_limit, longest_gap
         self._next_limit = limit
@@ -26,11 +26,7 @@ class HeartbeatMonitor:
         """Counted seconds since the last change of the beat."""
 
     def observe(self, beat: object, now: float) -> None:
-        """Record the beat that a successful poll has read.
-
-        Args:
-            now: Seconds of this process's clock.
-        """
+        """Record the beat that a successful poll has read. ``now`` is in seconds of this process's clock."""
         if self._observed_at is not None and beat != self._beat:
             self.limit = self._next_limit
         if beat != self._beat or self._observed_at is None:

@@ -1,4 +1,4 @@
-"""A watch over the JobMaster that took over from this process, so that this process can replace it if it dies."""
+"""A watch over the JobMaster that took over from this process, which can replace it if it dies."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LeaderMonitor:
 def read_master(storage: Storage, state: JobState) -> Outbox | None:
     """Return the outbox of the job's current JobMaster. Costs one request.
 
-    Return None if its deployment has no JobMaster yet, or the JobMaster has not written an outbox. Raises the storage's
+    Return None if its deployment has no JobMaster, or the JobMaster has not written an outbox. Raises the storage's
     errors.
     """
     if state.epoch == state.deployment:

@@ -7,9 +7,9 @@ must not be lost. An outbox is a small object that its process replaces. It hold
 * the positions up to which the process has read other outboxes, and
 * a beat that shows that the process is alive.
 
-A message stays until it was read, so no message is lost while both processes live. No message is needed after one of
-them has died. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker begins the next
-attempt of its subtask, and reads in the log how far the previous attempt came.
+A message stays until it was read, so no message is lost while both processes live. After the death of one of them no
+message is needed. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker reads in the log
+how far the previous attempt came.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def worker_name(nonce: str) -> str:
 class Mailbox:
     """The mailbox of the process ``name``. Not thread-safe.
 
-    A posted message is written by the next :meth:`deliver`. It stays in the outbox until the receiver's outbox
-    acknowledges it. A receiver reads each message once: its next delivery acknowledges every message that
+    The next :meth:`deliver` writes a posted message. The message stays in the outbox until the receiver's outbox
+    acknowledges it. A receiver reads each message once, because its next delivery acknowledges every message that
     :meth:`receive` has returned.
 
     Args:
@@ -160,9 +160,8 @@ class Mailbox:
     def follow_master(self, epoch: int) -> None:
         """Continue under a new name, because the JobMaster of ``epoch`` has taken over the job.
 
-        The new name did not exist before that JobMaster claimed the job. A previous JobMaster that still deletes a
-        worker's outbox after its last fence check therefore deletes nothing that its successors need. Messages and read
-        positions of previous JobMasters are discarded, because a worker may outlive many of them.
+        A previous JobMaster may still delete the outbox under the old name, and its successors do not need that outbox.
+        Messages and read positions of previous JobMasters are discarded, because a worker may outlive many of them.
         """
         for by_peer in (self._queues, self._posted, self._read):
             by_peer.clear()
@@ -178,27 +177,22 @@ class Mailbox:
         self._is_changed = True
 
     def forget(self, receiver: str) -> None:
-        """Discard the messages to ``receiver`` because they are no longer useful."""
         self._queues.pop(receiver, None)
         self._is_changed = True
 
     def delete_outbox(self, sender: str) -> None:
         """Delete the outbox of a sender that has probably stopped, after all its messages were read.
 
-        Without this every later poll would read the outboxes of all dead workers. A sender that is alive after all
-        writes its outbox again with its next beat. The calling JobMaster must have checked that it still owns the job
-        after it read the outbox. A message to a later JobMaster is under a later name (:meth:`follow_master`).
+        Otherwise every later poll would read the outboxes of all dead workers. A living sender writes its outbox again
+        with its next beat. The calling JobMaster must have checked that it still owns the job after it read the outbox.
+        Messages to a later JobMaster are under a later name (:meth:`follow_master`).
         """
         self.forget(sender)
         self._read.pop(sender, None)
         self._storage.delete(f"{self._folder}/{sender}.json")
 
     def leave(self, why: str) -> None:
-        """Announce that this process writes no more outboxes after the next delivery.
-
-        Args:
-            why: The reason, for the logs of the others.
-        """
+        """Announce that the next outbox is the last one. ``why`` is for the logs of others."""
         self._left = why
         self._is_changed = True
 
@@ -241,7 +235,6 @@ class Mailbox:
         self._is_changed, self._due = False, self._clock() + BEAT
 
     def unread_count(self, receiver: str) -> int:
-        """Return the number of messages that ``receiver`` has not acknowledged."""
         return len(self._queues.get(receiver, ()))
 
     def is_acknowledged(self, receiver: str) -> bool:

@@ -1,8 +1,7 @@
-"""A JobMaster in a process of its own.
+"""A JobMaster in a process of its own, without Spark, that takes over after the previous JobMaster has died (W4, W9).
 
-It needs no Spark, and it takes over after the previous JobMaster has died (W4, W9). It claims the next epoch of the
-deployment that the job was prepared for. Its workers continue meanwhile: their logs hold what they have published and
-acknowledged. They report their states to it as soon as they see its claim.
+It claims the next epoch of the deployment that the job was prepared for. Its workers continue meanwhile, and report
+their states to it as soon as they read its claim.
 """
 
 from __future__ import annotations
@@ -90,11 +89,7 @@ OnMaster = Callable[["Master"], None]
 
 
 def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
-    """Run the job to its end, with the workers that come. Report every failure through ``on_status``.
-
-    Args:
-        on_master: Receives the JobMaster before it begins, so that the caller can end it early.
-    """
+    """Run the job to its end. Report failures through ``on_status``. ``on_master`` first receives the JobMaster."""
     status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
     if remote.turns is None:  # no other JobMaster shares this process
         wait_for_credentials(remote.options.storage_timeout)
@@ -116,11 +111,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
 
 
 class Master:
-    """A JobMaster that takes over a prepared job and runs it. Call :meth:`run` once.
-
-    Args:
-        journal: The job's journal, not yet claimed.
-    """
+    """A JobMaster that takes over a prepared job and runs it once. ``journal`` is not claimed yet."""
 
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
         self._remote, self._journal, self._status = remote, journal, status
@@ -133,16 +124,13 @@ class Master:
         self._abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
-        """End the run as RESTARTING because some subtask gets no worker any longer; any thread.
-
-        Completed checkpoints are released first.
-        """
+        """End the run as RESTARTING, because a subtask gets no worker. Release checkpoints first; any thread."""
         self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:
         """Have :meth:`run` raise AbandonedError as soon as possible; any thread.
 
-        The effect is that of a kill of the process: the workers continue, and the next JobMaster takes over.
+        The effect is that of a kill: the workers continue, and the next JobMaster takes over.
         """
         self._abandoned.set()
         if self._job_master is not None:
@@ -168,7 +156,7 @@ class Master:
         return outcome
 
     def _refuse_abandoned(self) -> None:
-        """Raise AbandonedError if :meth:`abandon` was called, perhaps before there was a run to stop."""
+        """Raise AbandonedError if :meth:`abandon` was called, perhaps before the run began."""
         if self._abandoned.is_set():
             raise AbandonedError(epoch=self._journal.state.epoch, job_id=self._job_id)
 
@@ -205,10 +193,7 @@ class Master:
             self._sinks = bind_sinks(self._job, self._job_id, self._remote.location)
 
     def _admit(self, state: JobState) -> int:
-        """Check that the state allows the claim, and return the epoch of its deployment.
-
-        The claim repeats the check with the very state that it follows.
-        """
+        """Check that the state allows the claim, and return the deployment's epoch. The claim repeats the check."""
         state.refuse_deleted()
         if self._remote.options.spare_driver:
             takeover.refuse_living_driver(state, time.time(), self._storage.uri)
@@ -298,7 +283,7 @@ class Master:
 
 
 def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:
-    """Journal the subtasks whose logs are closed but that the journal does not list as finished.
+    """Journal the subtasks whose logs are closed and that the journal does not list as finished.
 
     The end of the log decides (R11). The previous JobMaster may have died before it journaled the end.
     """

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class MasterHost:
     """The thread of one JobMaster. Call :meth:`start` once.
 
-    The process may exit before the JobMaster has ended. This is as safe as a kill: the next JobMaster claims the job,
-    and the workers continue meanwhile. A process that lives on must call :meth:`abandon`.
+    The process may exit before the JobMaster has ended. This is as safe as a kill, because the next JobMaster claims
+    the job. A process that continues must call :meth:`abandon`.
 
     Args:
         run: Runs the JobMaster, and passes it to its argument before it begins. It logs in the context of the caller
@@ -38,9 +38,7 @@ class MasterHost:
         self._thread.start()
 
     def has_ended_within(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the end of the JobMaster, and return True if it has ended. Safe in a signal
-        handler.
-        """
+        """Return True if the JobMaster ends within ``seconds``. Safe in a signal handler."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -57,7 +55,7 @@ class MasterHost:
 
     @property
     def has_unassigned(self) -> bool:
-        """True if some subtask has no worker, as far as is known."""
+        """True if some subtask has no known worker."""
         return self._master is None or self._master.has_unassigned
 
     def abandon(self) -> None:

@@ -32,16 +32,13 @@ LIST_EVERY = 1.0
 LIST_SELDOM = 10
 """Polls between two listings while every subtask has a worker, if that is longer than LIST_EVERY.
 
-A LIST costs as much as a dozen reads, and a worker that comes then is only a second one for its subtask.
+A LIST costs as much as a dozen reads.
 """
 _SLOWER = 1.3
 
 
 class _Host:
-    """A worker as the JobMaster knows it.
-
-    ``attempts`` has the current attempt of each subtask that the worker has begun.
-    """
+    """A worker as the JobMaster knows it. ``attempts`` has the current attempt of each subtask that it has begun."""
 
     def __init__(self, name: str, lost_after: float, longest_gap: float, first_limit: float | None) -> None:
         self.name = name
@@ -55,8 +52,8 @@ class _Host:
 class RemoteGateway:
     """The JobMaster's gateway over the storage.
 
-    Workers use the epoch of their deployment in attempts and barriers, and the JobMaster uses its own. The gateway
-    replaces one by the other in every message.
+    Workers use the epoch of their deployment in attempts and barriers. The gateway replaces it by the JobMaster's
+    epoch, and back, in every message.
 
     Args:
         epoch: The epoch of the JobMaster.
@@ -70,7 +67,7 @@ class RemoteGateway:
             later JobMaster may have to read it.
         previous_lost_after: The limit that replaces ``lost_after`` for workers found at the start, until their first
             sign of life.
-        max_poll_interval: The interval that polls are slowed down to while no message arrives, if it is longer.
+        max_poll_interval: The longer interval of polls while no message arrives.
         turns: A context that is entered for each poll.
         clock: Returns seconds that never decrease.
     """
@@ -111,10 +108,7 @@ class RemoteGateway:
         self._thread.start()
 
     def send(self, *commands: Command) -> None:
-        """Send each command to the worker that has begun its attempt.
-
-        Discard the command if no worker runs the attempt, because the next attempt gets new commands.
-        """
+        """Send each command to the worker that has begun its attempt. Discard it if no worker runs the attempt."""
         with self._lock:
             for command in commands:
                 host = self._host_of.get((command.subtask, command.attempt))
@@ -123,7 +117,7 @@ class RemoteGateway:
         self._wake.set()
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """Do nothing, because the worker has already reported it."""
+        """Do nothing, because the worker has already reported the restart."""
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
         """Do nothing, because workers read the logs of their inputs themselves."""
@@ -137,8 +131,7 @@ class RemoteGateway:
     def stop(self, *, after_batch: bool) -> None:
         """Stop polling, and announce that the run is over, so that the workers read the journal.
 
-        The workers end by themselves, and the JobMaster does not wait for them. The next attempts fence whatever they
-        still write.
+        The JobMaster does not wait for the workers, because the next attempts fence their later writes.
         """
         self._closing.set()
         self._wake.set()
@@ -169,9 +162,9 @@ class RemoteGateway:
             self._failure = error
 
     def poll(self) -> bool:
-        """Poll all workers and deliver the messages to them. Return True if any worker has sent a message.
+        """Poll all workers and deliver their messages. Return True if any worker has sent a message.
 
-        The next poll retries after a transient error of the storage.
+        After a transient error of the storage the next poll tries again.
         """
         has_messages = False
         try:
@@ -246,9 +239,7 @@ class RemoteGateway:
             self._delete_outbox(host)  # other workers now run its subtasks
 
     def _delete_outbox(self, host: _Host) -> None:
-        """Delete the outbox of a worker after the last read of it.
-
-        This JobMaster still owns the job, so the outbox was not for a later one, which gets another name.
+        """Delete the outbox of a worker after the last read of it, if this JobMaster still owns the job.
 
         Raises FencedError.
         """
@@ -261,7 +252,7 @@ class RemoteGateway:
     def _report_lost(self, host: _Host, cause: str) -> None:
         """Report the failure of every attempt of a worker.
 
-        A worker that is alive after all receives a restart command, or finds that another worker has its subtask.
+        A worker that is still alive receives a restart command, or finds that another worker has its subtask.
         """
         for subtask, attempt in list(host.attempts.items()):
             self._unassigned.unassign(subtask, attempt, self._clock())

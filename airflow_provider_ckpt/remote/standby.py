@@ -1,10 +1,8 @@
 """A standby worker: its Spark runs and its job is planned, and it waits until another worker is lost.
 
 The slow part of a worker's restart is its process: the JVM, Spark, the plan. A standby worker has all of it ready
-(Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm: if that worker
-is alive, it finds that a later attempt has its log, and leaves (W14).
-
-Processes that end in good order on a signal: a worker and a standby worker.
+(Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm, because a living
+worker finds that a later attempt has its log, and leaves (W14).
 """
 
 from __future__ import annotations
@@ -39,10 +37,10 @@ class _Other:
 
     liveness: HeartbeatMonitor
     outbox: Outbox | None
-    """The last outbox that was read. None if it is unreadable, for example because a later version wrote it."""
+    """The last outbox that was read; None if it is unreadable, for example because a later version wrote it."""
 
     def may_run(self, *subtasks: SubtaskId) -> bool:
-        """Return True if this worker may run any of the subtasks. With an unreadable outbox it may run all of them."""
+        """Return True if this worker may run any of the subtasks. If its outbox is unreadable, it may run all."""
         return self.outbox is None or not self.outbox.subtasks.isdisjoint(subtasks)
 
 
@@ -51,9 +49,8 @@ class Standby:
 
     Args:
         subtasks: The subtasks that this worker can run.
-        read_state: Returns the current state of the journal.
-        only_begun: True to leave a subtask that no worker has begun in this deployment to the worker that is still to
-            come.
+        only_begun: True to ignore a subtask that no worker has begun in this deployment, because its worker still
+            comes.
         is_healthy: Returns True if this process could run the subtasks.
         is_process_alive: Returns whether a process is alive, or None if this host cannot see it.
         clock: Returns seconds that never decrease.
@@ -101,7 +98,7 @@ class Standby:
     def wait(self) -> tuple[SubtaskId, ...] | WorkerEnd:
         """Wait for subtasks that no worker runs and return them, or return why the wait is over.
 
-        The next poll retries after a transient error of the storage.
+        After a transient error of the storage the next poll tries again.
         """
         while True:
             try:
@@ -171,7 +168,7 @@ class Standby:
     def _read(self, name: str) -> tuple[object, Outbox | None] | None:
         """Return the beat and outbox of a worker, or None if it has no outbox.
 
-        If the outbox cannot be understood, return its bytes as the beat, because any change of them is a sign of life.
+        The beat of an unreadable outbox is its bytes, because any change of them is a sign of life.
         """
         path = f"{self._folder}/{name}"
         try:
@@ -203,9 +200,7 @@ class Standby:
         return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
-        """Return True if a worker has opened the subtask's log. The planner opened it before them, as attempt number
-        0.
-        """
+        """Return True if a worker has opened the subtask's log. The planner opened it first, as attempt number 0."""
         if subtask not in self._begun:
             log = SubtaskLog(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number))
             log.load()
@@ -215,10 +210,7 @@ class Standby:
         return subtask in self._begun
 
     def _with_host(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
-        """Return the subtask and, if a rescale has added it, the subtask that hosts it.
-
-        The worker of the host also runs the added subtask, even if its outbox does not list it.
-        """
+        """Return the subtask and, if a rescale has added it, the subtask whose worker also runs it."""
         host = self._hosts.get(subtask)
         return (subtask,) if host is None else (subtask, host)
 

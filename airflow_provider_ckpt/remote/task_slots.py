@@ -1,7 +1,4 @@
-"""The attempts that a worker runs, from their start through their adoption by each JobMaster.
-
-The worker keeps the state of each attempt, complete enough to report it to the next JobMaster.
-"""
+"""The attempts that a worker runs, from their start through their adoption by each JobMaster."""
 
 from __future__ import annotations
 
@@ -37,8 +34,7 @@ _STATES = (SubtaskRunning, SubtaskPaused, SubtaskAtEndOfData, SubtaskDone, Subta
 class RunningAttempt:
     """One attempt that this worker runs.
 
-    ``state`` is the attempt's last reported state. It is None before the first report, and after a command that the
-    attempt has not answered.
+    ``state`` is its last reported state; None before the first report and after an unanswered command.
     """
 
     subtask: SubtaskId
@@ -73,10 +69,9 @@ class RunningAttempt:
 
 
 class TaskSlots:
-    """All attempts of one worker.
+    """All attempts of one worker, with their states for a report to the next JobMaster.
 
-    Args:
-        report_to_master: Sends a report to the current JobMaster, if there is one.
+    ``report_to_master`` sends a report to the current JobMaster, if there is one.
     """
 
     def __init__(self, part: WorkerPart, report_to_master: Callable[[Report], None]) -> None:
@@ -102,29 +97,24 @@ class TaskSlots:
     def is_done(self) -> bool:
         """True if every subtask has finished.
 
-        Only the journal shows whether a JobMaster knows it. The current JobMaster may be gone, and its successor may
-        have read the logs too early, so this worker must still report the ends to it.
+        Only the journal shows whether a JobMaster knows it. A successor of the current JobMaster may have read the logs
+        too early, so this worker must still report the ends.
         """
         done = [slot for slot in self._running.values() if slot.is_done]
         return len(done) == len(self._part.attempts)
 
     def add_part(self, part: WorkerPart, gateway: TaskGateway) -> None:
-        """Begin the subtasks that a rescale has added to this worker's part.
-
-        Args:
-            part: The new part, which also has all previous subtasks.
-        """
+        """Begin the subtasks that a rescale has added. ``part`` also has all previous subtasks."""
         self._not_begun += sorted(part.attempts.keys() - self._part.attempts.keys())
         self._part = part
         if self._running:  # else the first subtask is still opening its log, and the others begin after it
             self._begin_first(len(self._not_begun), gateway)
 
     def begin(self, gateway: TaskGateway) -> None:
-        """Begin the first subtask; the others follow when its attempt reports.
+        """Begin the first unfinished subtask; the others follow when its attempt reports.
 
         Two workers may be given the same subtasks. Only the worker that opens the first log begins the others.
-        Otherwise each would open some of the logs, and each would leave because the other has the rest, again and
-        again. The first subtask is therefore an unfinished one, if there is any, because only its log is opened.
+        Otherwise each would open some of the logs, and each would leave because the other has the rest.
         """
         self._not_begun = sorted(self._part.attempts, key=lambda attempt: (attempt in self._part.finished, attempt))
         self._begin_first(1, gateway)
@@ -138,8 +128,7 @@ class TaskSlots:
     def note(self, report: Report, gateway: TaskGateway, *, is_ending: bool) -> None:
         """Record a task's report and pass it to the JobMaster.
 
-        Args:
-            is_ending: True if this worker is ending. It then begins no further subtask, because its replacement will.
+        ``is_ending`` is True if this worker is ending. It then begins no further subtask, because its replacement will.
         """
         running = self._running.get(report.subtask)
         if running is None or running.attempt < report.attempt:
@@ -201,11 +190,7 @@ class TaskSlots:
         gateway.send(command)
 
     def _adopt(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """Report the state of an attempt that a previous JobMaster had deployed.
-
-        An attempt may be paused for a change that was never decided, or was decided but never sent. It resumes with the
-        current plan.
-        """
+        """Report the state of an attempt of a previous JobMaster. A paused attempt resumes with the current plan."""
         for announced in running.announced.values():
             if announced.uid not in plan.dropped:
                 self._report(announced)
@@ -219,9 +204,7 @@ class TaskSlots:
             self._report(running.state)
 
     def _resume(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """Resume a paused attempt, or restart it if its state must be repartitioned, because only a new attempt can
-        (R21).
-        """
+        """Resume a paused attempt. Restart it if its state must be repartitioned (R21)."""
         running.paused_by, running.resume_plan = 0, None
         if self._needs_repartition(running, plan):
             self._restart(running, plan, gateway)
@@ -231,7 +214,6 @@ class TaskSlots:
         gateway.send(ResumeSubtask(self._part.deployment, running.subtask, running.attempt, plan))
 
     def _note_resumed(self, running: RunningAttempt, plan: VertexPlan) -> None:
-        """Record that the resumed attempt also reads the new subtasks of a source."""
         begun = self._begun_plans[running.subtask]
         self._begun_plans[running.subtask] = replace(begun, parallelism=plan.parallelism)
 
@@ -239,18 +221,13 @@ class TaskSlots:
         return self._needs_repartition(running, plan) or self._misses_subtasks(running, plan)
 
     def _misses_subtasks(self, running: RunningAttempt, plan: VertexPlan) -> bool:
-        """Return True if the attempt does not know all subtasks of a source that it reads.
-
-        Without a restart it would reach its end without their rows.
-        """
+        """Return True if the attempt reads a source of which it does not know all subtasks."""
         parallelism = self._begun_plans[running.subtask].parallelism
         sources = self._part.feeds.get(running.subtask.vertex, ())
         return any(plan.parallelism.get(uid, 0) > parallelism.get(uid, 0) for uid in sources)
 
     def _needs_repartition(self, running: RunningAttempt, plan: VertexPlan) -> bool:
-        """Return True if the plan has another number of state partitions. Only a new attempt repartitions its state
-        (R21).
-        """
+        """Return True if the plan has another number of state partitions, which needs a new attempt (R21)."""
         return _state_partitions(plan) != _state_partitions(self._begun_plans[running.subtask])
 
     def _restart(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:

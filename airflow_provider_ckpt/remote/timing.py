@@ -11,9 +11,7 @@ from airflow_provider_ckpt.job.options.units import Duration, parse_duration
 LOCAL_POLL = 0.1
 REMOTE_POLL = 1.0
 LOST_AFTER = 30.0
-"""Seconds without a sign of life after which a worker counts as lost. Flink's ``heartbeat.timeout`` is 50 s, but
-ANCHORS' users ask for less.
-"""
+"""Seconds without a sign of life after which a worker counts as lost. Flink's ``heartbeat.timeout`` is 50 s."""
 SILENCE = 300.0
 """Seconds without a JobMaster after which a worker leaves; as Flink's ``taskmanager.registration.timeout``, 5 min."""
 BEAT = 2.0
@@ -50,8 +48,7 @@ class Timing:
             chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None keeps the default.
             option_name: Returns the name under which the user gave a value.
 
-        Raises InvalidInputError for an invalid duration, and for a timeout shorter than two beats and polls, because a
-        healthy process without messages would exceed it.
+        Raises InvalidInputError for an invalid duration, and for a timeout shorter than two beats and polls.
         """
         given = {name: parse_duration(value, option_name(name)) for name, value in chosen.items() if value is not None}
         timing = replace(self, **given)

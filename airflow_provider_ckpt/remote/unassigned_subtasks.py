@@ -1,7 +1,4 @@
-"""Subtasks without a worker, and when to report them.
-
-The user who started the JobMaster may have forgotten to start a worker, or may have mistyped its subtask.
-"""
+"""Subtasks without a worker, and when to report them to the user, who may have forgotten to start a worker."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ class UnassignedSubtasks:
     """The unfinished subtasks and their workers. At first no subtask has one.
 
     Args:
-        report: Called by :meth:`check`, in its thread, with the subtasks that have had no worker for a while. All other
-            methods may be called from any thread.
-        now: Seconds of a clock that never goes back.
+        report: Called by :meth:`check`, in its thread, with the subtasks that have had no worker for a while. Any
+            thread may call the other methods.
+        now: Seconds of a clock that never decreases.
     """
 
     def __init__(self, subtasks: Iterable[SubtaskId], report: Callable[[list[SubtaskId]], None], now: float) -> None:

@@ -35,9 +35,7 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 log = logging.getLogger(__name__)
 
 MAX_UNREAD = 100
-"""Unread messages above which measurements of micro-batches are dropped, because each write of the outbox writes all
-of its messages.
-"""
+"""Unread messages above which measurements are dropped, because each write of the outbox writes all messages."""
 HOUSEKEEPING = 1.0
 """Seconds between checks of the journal, of the logs' owners, and of the tasks' health."""
 
@@ -58,13 +56,11 @@ _AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER, WorkerEnd.FAILED)
 class Worker:
     """The loop of one worker. Call :meth:`run` once. Other threads may only call :meth:`post` and :meth:`leave`.
 
-    Reports go to the current JobMaster. A new JobMaster reads the journal and the logs. The worker reports everything
-    else to it again: which attempts run, as if they had just begun, and their states. Subtasks that read splits begin a
-    new attempt instead. The new JobMaster may assign their splits to others, which is sound only after no attempt can
-    publish them any longer (W13).
+    A new JobMaster reads the journal and the logs. The worker reports everything else to it again: which attempts run,
+    as if they had just begun, and their states. Subtasks that read splits begin a new attempt instead, because the new
+    JobMaster may assign their splits to others, and no earlier attempt may still publish them (W13).
 
     Args:
-        read_state: Returns the current state of the journal.
         check_owned: Raises LogFencedError if a later attempt has opened the log of a subtask that runs here.
         extend_part: See :meth:`WorkerPart.with_added_subtasks`.
         poll_interval: Seconds between two polls of the JobMaster's outbox.
@@ -199,7 +195,7 @@ class Worker:
             self._note(replace(report, worker_is_lost=True), gateway)  # another worker must run the next attempt
 
     def _refuse_fenced(self, cause: str, by: AttemptId | None) -> None:
-        """Raise that another process has the subtask or the job, unless the next attempt began in this worker."""
+        """Raise if another process has the subtask or the job. Do nothing if the next attempt began in this worker."""
         if by is None or by.nonce not in self._nonces:
             deployment = self._part.deployment
             is_here = by is not None and by.epoch == deployment
@@ -290,11 +286,7 @@ class Worker:
         self._send_last_reports(why)
 
     def _send_last_reports(self, why: str) -> None:
-        """Send the tasks' last reports, and announce that this worker leaves.
-
-        Failures are not sent, because stopping the tasks may cause them. The announcement already says that the
-        subtasks have no worker.
-        """
+        """Announce that this worker leaves. Send the last reports without failures, which the stop may cause."""
         rest: Iterable[TaskReport] = iter(self._reports.get_nowait, None) if not self._reports.empty() else ()
         try:
             for report in rest:

@@ -17,10 +17,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 def check_owned(logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """Check that no later attempt has opened the log of an attempt that began here.
-
-    Args:
-        logs: The logs of these attempts. Other threads add to them.
+    """Check that no later attempt has opened the log of an attempt that began here. Other threads add to ``logs``.
 
     Raises LogFencedError.
     """
@@ -34,10 +31,10 @@ class WorkerPart:
 
     Args:
         deployment: The epoch in which the job was prepared for workers.
-        attempts: Subtask → the attempt that owns its log. This process begins the attempt after it.
+        attempts: Subtask → the attempt that owns its log. This process begins the next attempt.
         plans: Subtask → the plan of its first attempt in this worker.
-        restarts: True if the JobMaster restarts failed subtasks in this worker. Otherwise the worker's supervisor
-            starts another process.
+        restarts: True if the JobMaster restarts failed subtasks in this worker, False if the worker's supervisor starts
+            another process.
         feeds: Vertex → the sources with splits whose results it reads. Such a source itself has none.
     """
 
@@ -57,7 +54,7 @@ class WorkerPart:
     ) -> WorkerPart:
         """Read the part of the given subtasks from a job that is prepared for workers.
 
-        Raises DeploymentOverError if the job was prepared again since. An attempt here would then belong to that
+        Raises DeploymentOverError if the job was prepared again since, because the attempts would belong to that
         deployment (W20).
         """
         graph = state.graph()

@@ -17,8 +17,7 @@ COMPACT_EVERY = 10
 class AttemptFeeds:
     """The feeds of one edge, one for each attempt of its consumer.
 
-    The first attempt of an epoch has the feed ``feeds/<epoch>``. Later attempts in the epoch have
-    ``feeds/<epoch>-<number>``.
+    The first attempt of an epoch has the feed ``feeds/<epoch>``, and later ones ``feeds/<epoch>-<number>``.
     """
 
     def __init__(self, storage: Storage, path: str, attempt: AttemptId) -> None:
@@ -29,8 +28,7 @@ class AttemptFeeds:
         self.own = f"{path}/feeds/{attempt.epoch:04d}{number}"
 
     def newest(self) -> str:
-        """Return the newest feed that an earlier attempt has begun. Without one, return the feed from before each
-        driver had its own."""
+        """Return the newest feed that an earlier attempt has begun; without one, the folder of the edge."""
         for order, feed in sorted(_list_feeds(self._storage, self._path), reverse=True):
             if order < self._order and self.numbers(feed):
                 return feed
@@ -39,8 +37,8 @@ class AttemptFeeds:
     def delete_before(self, first_needed: str) -> None:
         """Delete the feeds older than ``first_needed``.
 
-        Call it when this attempt has taken up ``first_needed`` and begun its own feed. Later attempts take up the
-        newest feed that has begun. The previous attempt, if it still lives, took up a newer feed than the deleted ones.
+        This attempt must have taken up ``first_needed`` and begun its own feed. Later attempts take up the newest feed
+        that has begun, and a previous attempt that still lives has a newer feed than the deleted ones.
         """
         feeds = _list_feeds(self._storage, self._path)
         first_order = next((order for order, feed in feeds if feed == first_needed), (0, 0))
@@ -70,8 +68,7 @@ class AttemptFeeds:
 
 
 def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
-    """Delete the feeds of drivers before ``epoch``. Call it after a fence check, when the feeds of ``epoch`` have
-    begun."""
+    """Delete the feeds of drivers before ``epoch``, when its own have begun and the fence was checked."""
     for order, feed in _list_feeds(storage, path):
         if order < (epoch, 0):
             storage.delete_tree(feed)

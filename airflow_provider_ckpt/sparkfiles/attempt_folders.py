@@ -1,6 +1,6 @@
 """The Spark checkpoint folders of a subtask's attempts, one for each attempt (R8). A new attempt continues from a copy:
 
-1. The new attempt opens the log. From here on no earlier attempt can publish.
+1. The new attempt opens the log, which fences earlier attempts.
 2. It copies the folder of the newest attempt with a marker.
 3. It writes its own marker. An attempt without a marker has published nothing and is skipped.
 """
@@ -102,11 +102,9 @@ class AttemptFolders:
         return folder
 
     def delete_before(self, attempt: AttemptId, keep: AttemptId | None = None) -> None:
-        """Delete the folders of earlier attempts except ``keep``. Markers go first, so that no half-deleted folder is
-        chosen.
+        """Delete the folders of earlier attempts except ``keep``. Markers go first, because markers select folders.
 
-        Call it after a fence check. A driver that claims the job later finds the marker of ``attempt``, and copies none
-        of the deleted folders.
+        The fence must be checked before. A later driver finds the marker of ``attempt``, and copies no deleted folder.
         """
         names = {name.removesuffix(".json") for name in self._storage.list(self._path)}
         for other in map(AttemptId.find, sorted(names)):
@@ -116,12 +114,7 @@ class AttemptFolders:
                     self._storage.delete_tree(f"{self._path}/{other}")
 
     def delete_kept_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
-        """Delete the folder that :meth:`delete_before` kept, once it is no longer needed. If the storage fails, the
-        folder stays until the next attempt, which does no harm.
-
-        Args:
-            check_fenced: Function that raises if the attempt was overtaken.
-        """
+        """Delete the folder that :meth:`delete_before` kept. If the storage fails, the next attempt deletes it."""
         check_fenced()
         with best_effort(f"the Spark folders before attempt {attempt}"):
             self.delete_before(attempt)
@@ -131,12 +124,7 @@ class AttemptFolders:
 
 
 def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> None:
-    """Delete the trials of earlier attempts, which may have died during them. Trials of later attempts stay, because
-    this attempt may have been overtaken meanwhile.
-
-    Args:
-        path: Folder of the trials, named ``<attempt>-<trial>``.
-    """
+    """Delete the trials of earlier attempts below ``path``. Trials of later attempts stay."""
     for name in storage.list(path):
         other = AttemptId.find(name.rpartition("-")[0])
         if other is not None and other < attempt:

@@ -1,8 +1,7 @@
-"""One channel of an edge, as its feed shows it to the consumer. One feed holds the files of all producers of an edge.
+"""One channel of an edge's feed, which holds the files of all producers of the edge.
 
-The consumer's query reads the edge as one source, whatever the number of producers. So its Spark folder stays valid
-when that number changes, and it leaves out only one source at the end. Files of one producer are read in the order of
-its log. Files of several producers have no order among each other.
+The consumer's query reads the edge as one source, so its Spark folder stays valid when the number of producers changes.
+Files of one producer are read in the order of its log. Files of several producers have no common order.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 
 class ChannelFeed:
-    """The part of a feed that belongs to one producer. All paths are normal paths, and paths of other channels are
-    ignored.
+    """The part of a feed that belongs to one producer. It takes normal paths, and ignores those of other channels.
 
     Args:
         feed: Feed that all channels of the edge share. Its creator also resets it.
@@ -25,7 +23,7 @@ class ChannelFeed:
         self._feed, self._partition = feed, partition
 
     def for_new_partition(self, partition: str) -> ChannelFeed:
-        """Return the channel of a new producer of the edge, of which nothing has been fed."""
+        """Return the channel of a new producer of the edge, from which nothing was fed."""
         self._feed.add_partition(partition)
         return ChannelFeed(self._feed, partition)
 

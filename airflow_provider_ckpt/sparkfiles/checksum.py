@@ -1,10 +1,9 @@
 r"""Hadoop's checksum files next to the files that Spark writes on a local file system: ``.<name>.crc``.
 
 A checksum file has four bytes ``crc\0``, the size of a block, and the CRC-32 of each block. Spark compares them when
-it reads a file, and fails with an error of its own. A copy includes the checksum, and files that this package writes
-for Spark get one. Otherwise a copy that is cut at the end of a line would seem whole. Hadoop and this package take a
-file without a checksum as whole. An old checksum next to a new file of the same name counts as damage. So the checksum
-is deleted first and written last.
+it reads a file. Copies include the checksum, and files that this package writes for Spark get one. Otherwise a copy
+that is cut at the end of a line would seem whole. A file without a checksum counts as whole. An old checksum next to a
+new file of the same name counts as damage, so it is deleted first and written last.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ _BLOCK = 512
 def is_as_written(storage: Storage, path: str, data: bytes) -> bool:
     """Return whether ``data`` of the file at ``path`` match its checksum; True if it has none.
 
-    This costs one read on a local disk. It costs nothing elsewhere, because object stores have no such files, and write
-    objects whole or not at all.
+    This costs one read on a local disk, and nothing on object stores, which have no checksum files.
     """
     if not _has_checksums(storage):
         return True
@@ -67,8 +65,8 @@ def copy_all(storage: Storage, copies: Pairs, is_small: Callable[[str], bool]) -
     """Copy files with their checksums into a folder that no process reads yet. Return the sources that do not exist.
 
     Args:
-        is_small: Function that selects small sources. Such a source gets a checksum if it has none, because
-            its writer died before it wrote one.
+        is_small: Function that selects small sources. Such a source gets a missing checksum, because its writer may
+            have died.
     """
     if not _has_checksums(storage):
         return storage.copy_all(copies)

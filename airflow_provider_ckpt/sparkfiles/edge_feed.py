@@ -1,16 +1,15 @@
 """The feed by which a consumer's query reads a result partition: a log in the form of Spark's file sink.
 
 Spark's file source reads exactly the files that a ``_spark_metadata`` log names. So one small file makes a published
-batch of the producer visible to the consumer. Data moves at the speed of Spark's Parquet source, and no code of this
-package runs in the executors. Batches after a barrier are not named before the snapshot (R19).
+batch of the producer visible to the consumer, and no code of this package runs in the executors. Batches after a
+barrier are not named before the snapshot (R19).
 
 Each attempt of the consumer has a feed of its own, in a folder named after the attempt. It takes up what the previous
-attempt had fed and the query has not read. So a successor never sees what an overtaken attempt still feeds, forgets or
-resets, at any moment (R4, R8).
+attempt had fed and the query has not read. So an overtaken attempt cannot change the feed of its successor (R4, R8).
 
 The data of a partition with several consumers are below one folder for each edge (``partition/<edge>/<edge>/data``).
-The feeds were there, too, before each driver had its own. A feed need not be in a folder above its files, because Spark
-searches for them recursively: :meth:`~..model.graph.JobGraph.edge_folder` names its folder.
+:meth:`~..model.graph.JobGraph.edge_folder` names the folder of a feed. It need not be above the files, because Spark
+searches for them recursively.
 """
 
 from __future__ import annotations
@@ -35,10 +34,9 @@ _STEP_MS = 1_000
 
 
 class EdgeFeed:
-    """The feed of one edge for one attempt of the consumer. One :class:`ChannelFeed` for each partition reads and feeds
-    it.
+    """The feed of one edge for one attempt of the consumer. Each :class:`ChannelFeed` feeds and reads one partition.
 
-    It must be made before the consumer's Spark folder is copied. Files that an earlier attempt feeds later are then fed
+    It must be made before the consumer's Spark folder is copied, so that later files of an earlier attempt are fed
     again.
 
     Args:
@@ -54,22 +52,21 @@ class EdgeFeed:
         self._roots = {_root_of(storage, partition): partition for partition in partitions}
         self._next = 0
         self._predecessor: tuple[str, int] = ("", -1)
-        """The feed from which this feed was taken up, and the number of its last entry that was read."""
+        """The feed from which this feed was taken up, and the number of the last entry that was read there."""
         self._lines: dict[str, str] = {}
         self._positions: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
         """Partition → normal path → log position, of the files that are not read."""
         self._fed = dict.fromkeys(partitions, -1)
         self._read_before: set[str] = set()
-        """Normal paths that the query has already read, and that are going to be fed again."""
+        """Normal paths that the query has already read, and that will be fed again."""
         self._partly_read: frozenset[str] = frozenset()
-        """Normal paths of the last batch of which the query has read a part."""
+        """Normal paths of the last batch that the query has read in part."""
         self._unfed: frozenset[str] = frozenset()
-        """Partitions of which nothing was fed, or that were reset. Files of them that the query has read may be fed
-        again."""
+        """Partitions without fed files. Files of them that the query has read may be fed again."""
         self._take_up()
 
     def add_partition(self, partition: str) -> None:
-        """Add the partition of a new producer of the edge. No attempt has fed any of it."""
+        """Add the partition of a new producer of the edge, from which nothing was fed."""
         if partition in self._partitions:
             return
         self._partitions = (*self._partitions, partition)
@@ -82,11 +79,11 @@ class EdgeFeed:
         return self._fed[partition]
 
     def root(self, partition: str) -> str:
-        """Return the start of the normal paths of its files; empty if the edge has no other partition."""
+        """Return the start of the normal paths of the partition's files; empty if the edge has no other partition."""
         return self.folder(partition) if len(self._partitions) > 1 else ""
 
     def folder(self, partition: str) -> str:
-        """Return the start of the normal paths of its files."""
+        """Return the start of the normal paths of the partition's files."""
         return _root_of(self._storage, partition)
 
     @property
@@ -107,8 +104,9 @@ class EdgeFeed:
             self._delete_before(self._next - 1 - COMPACT_EVERY)
 
     def note_partly_read(self, partition: str, batch: Batch) -> None:
-        """Remember the last batch of which the query has read a part, because it is fed again. Its files that were read
-        do not count as unread, even if the previous feed has lost the entry that named them."""
+        """Remember the last batch that the query has read in part and that is fed again. Files that were read do not
+        count as unread, even if the previous feed has lost their entry.
+        """
         self._partly_read |= self.paths(partition, batch)
 
     def paths(self, partition: str, batch: Batch) -> set[str]:
@@ -127,12 +125,7 @@ class EdgeFeed:
                 self._storage.delete(entry_path(self._path, entry))
 
     def consume(self, paths: Collection[str]) -> int | None:
-        """Forget files that a published batch has read, so that compaction leaves them out. Return their highest log
-        position.
-
-        Args:
-            paths: Normal paths of the files.
-        """
+        """Forget the normal paths that a published batch has read. Return their highest log position."""
         positions = self._positions_fed_late([path for path in paths if path not in self._lines])
         positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:
@@ -140,10 +133,7 @@ class EdgeFeed:
         return max(positions, default=None)
 
     def refuse_damaged(self, paths: Collection[str]) -> None:
-        """Refuse damaged files that a batch is going to read.
-
-        Args:
-            paths: Normal paths of the files.
+        """Refuse damaged files, by their normal paths, before a batch reads them.
 
         Raises PartitionFilesDamagedError.
         """
@@ -157,14 +147,13 @@ class EdgeFeed:
         return bool(self._positions[partition])
 
     def reset(self) -> None:
-        """Forget all that was fed, because a rewind has made a part of it void. Call it before the query starts."""
+        """Forget all fed files, because a rewind has voided a part of them. Call it before the query starts."""
         self._clear()
         self._read_before, self._unfed = set(), frozenset(self._partitions)
         self._write_first_entry()
 
     def delete_earlier_feeds(self) -> None:
-        """Delete feeds that are no longer needed, because a subtask that fails each hour gets a feed each hour. See
-        :meth:`AttemptFeeds.delete_before`."""
+        """Delete feeds that are no longer needed; see :meth:`AttemptFeeds.delete_before`."""
         self._feeds.delete_before(self._predecessor[0])
 
     def _take_up(self) -> None:
@@ -179,8 +168,7 @@ class EdgeFeed:
         self._positions = {partition: {} for partition in self._partitions}
 
     def _read_feed(self, feed: str) -> bool:
-        """Read the entries of ``feed``. Return False if an earlier attempt that still lives deleted some of them
-        meanwhile."""
+        """Read the entries of ``feed``. Return False if a living earlier attempt deleted some of them meanwhile."""
         numbers = self._feeds.complete_entries(feed)
         self._predecessor = (feed, -1)
         try:
@@ -193,15 +181,17 @@ class EdgeFeed:
         return True
 
     def _write_first_entry(self) -> None:
-        """Write all unread files as the first entry before the first query, because Spark would list the folder without
-        a log."""
+        """Write all unread files as the first entry. Without a log, Spark would list the folder."""
         self._storage.delete_tree(f"{self._path}/_spark_metadata")
         self._next = 0
         self._write(self._lines.values())
 
     def _positions_fed_late(self, paths: Collection[str]) -> list[int]:
-        """Return the positions of files that the query has read and this feed has not named. The previous attempt fed
-        them after this feed was taken up. Files that were already compacted away have no position."""
+        """Return the positions of files that the query has read and this feed has not named.
+
+        The previous attempt fed them after this feed was taken up. Files that were already compacted away have no
+        position.
+        """
         if not paths:
             return []
         feed, last = self._predecessor
@@ -221,10 +211,9 @@ class EdgeFeed:
         return [late_positions[path] for path in paths if path in late_positions]
 
     def _is_fed_again(self, path: str, late_position: int) -> bool:
-        """Return whether a file that the query has read is going to be fed again.
+        """Return whether a file that the query has read will be fed again.
 
-        Args:
-            late_position: Position at which the previous attempt fed it after this feed was taken up; -1 if it did not.
+        ``late_position`` is where the previous attempt fed it after this feed was taken up; -1 if it did not.
         """
         partition = self._partition_of(path)
         return partition in self._unfed or late_position > self._fed[partition]
@@ -278,5 +267,4 @@ def _read_line(line: str) -> tuple[str, int]:
 
 
 def _root_of(storage: Storage, partition: str) -> str:
-    """Return the start of the normal paths of the files in a partition."""
     return storage.spark_uri(partition).partition(":")[2].lstrip("/") + "/"  # nothing in it is escaped

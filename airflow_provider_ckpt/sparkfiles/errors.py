@@ -16,7 +16,7 @@ class SparkFolderLostError(TerminalError):
 
 
 class SparkStateLostError(SparkFolderLostError):
-    """The state of a stateful operator is not whole. The state that an older checkpoint covers may be whole.
+    """The state of a stateful operator is not whole, but an older checkpoint may have whole state.
 
     ``data``: uri, problem.
     """

@@ -1,8 +1,8 @@
-"""The entry of a feed: a file of the log of Spark's file sink, extended so that a cut file is recognised.
+"""The entry of a feed: a file of the log of Spark's file sink, extended to detect a cut file.
 
 Spark's form is a version, and then a line for each file. Spark takes an entry that was cut at the end of a line as
-whole, and never reads the files that are missing. So the line after the version holds the number of lines that follow.
-It has the form of a folder, which Spark's reader leaves out (``MetadataLogFileIndex``). The version ``v01`` marks such
+whole, and never reads the missing files. So the line after the version holds the number of lines that follow. It has
+the form of a folder, which Spark's reader leaves out (``MetadataLogFileIndex``). The version ``v01`` marks such
 entries, and Spark reads it as the number 1.
 """
 
@@ -17,11 +17,7 @@ _TOO_LARGE = 1 << 63
 
 
 def encode(lines: Iterable[str], folder: str) -> bytes:
-    """Return an entry.
-
-    Args:
-        folder: Any escaped URI. No reader uses it.
-    """
+    """Return an entry. ``folder`` is any escaped URI, which no reader uses."""
     lines = list(lines)
     return "\n".join([COUNTED, line(folder, len(lines), 0, is_folder=True), *lines]).encode()
 
@@ -41,7 +37,7 @@ def decode(data: bytes) -> list[str]:
 
 
 def line(uri: str, size: int, modified: int, *, is_folder: bool = False) -> str:
-    """Return the line of a file, with all that Spark needs to know of it.
+    """Return the line of a file, in Spark's form.
 
     Args:
         uri: Escaped URI.

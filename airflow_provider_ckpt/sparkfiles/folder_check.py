@@ -1,8 +1,8 @@
 """A check that the Spark folder from which an attempt continues is whole, before anything is published or deleted.
 
 Spark treats a missing file as one that never existed. Without its folder, a query begins at batch 0 again. After a lost
-entry of a source's log, a new file gets a number that the offsets already count as read. In both cases rows are lost
-without notice. Other losses fail with a stack trace, but only in the copy, after the previous folder was deleted.
+entry of a source's log, a new file gets a number that the offsets already count as read. Both lose rows without notice.
+Other losses fail only in the copy, after the previous folder was deleted.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class FolderCheck:
                 self._check_source_log(uid, number)
 
     def _newest_numbers(self) -> tuple[int | None, int | None]:
-        """Return the numbers of the newest commit and the newest offsets from which the attempt continues."""
         last = None if self._last is None else self._last.batch_id
         commit, newest = self._folder.newest_commit(), self._folder.newest_offsets()
         if last is not None and (commit is None or commit < last):
@@ -148,8 +147,7 @@ def _is_object(line: str) -> bool:
 
 
 def _is_offset(line: str) -> bool:
-    """Return whether ``line`` is ``<source>:<offset>``, with "-" for no offset. Sources choose the form of their
-    offsets, mostly JSON."""
+    """Return whether ``line`` is ``<source>:<offset>``, with "-" for no offset. Sources choose the form of offsets."""
     _, colon, offset = line.partition(":")
     return bool(colon and offset) and (not offset.startswith("{") or _is_object(offset))
 

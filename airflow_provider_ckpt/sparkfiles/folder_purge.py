@@ -1,12 +1,11 @@
 """Deletion of files in an attempt's Spark folder that no restore needs (R6, R7).
 
-Spark keeps the plans and commits of its last hundred batches, regardless of age. It keeps all entries of a file
-source's log from the last ten minutes, regardless of size. On a local disk, with checksums, that is six files for each
-batch. Spark's limits must be that high because it knows no checkpoints, and a restore goes back to the batch of a
-checkpoint. This package knows the checkpoints, so it deletes earlier files.
+Spark keeps the plans and commits of its last hundred batches, and all entries of a file source's log from the last ten
+minutes. On a local disk, with checksums, that is six files for each batch. Spark knows no checkpoints, so it must keep
+that many. This package knows the checkpoints, and deletes earlier files.
 
-1. Only files that no retained checkpoint needs are deleted. Future checkpoints are later, and so is the batch to which
-   a later driver goes back. So an overtaken driver that still deletes here deletes nothing that is needed.
+1. Only files that no retained checkpoint needs are deleted. A later driver goes back to the batch of a checkpoint, so
+   an overtaken driver can delete nothing that is needed.
 2. Spark misses none of these files. It reads the newest two plans, the newest commit, and the newest compacted entry of
    a source's log with all later ones. It computes its compaction interval from the newest two compacted entries, so two
    are left below the checkpoint.
@@ -23,13 +22,12 @@ from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 _MARGIN = 2
-"""Batches that stay before the oldest needed one. A batch repartitioned the state if it has another number of
-partitions than the batch before it."""
+"""Batches that stay before the oldest needed one, to show whether its number of state partitions has changed."""
 _COMPACT = ".compact"
 
 
 class FolderPurge:
-    """The purge of one attempt's folder, in which its query may be running.
+    """The purge of one attempt's folder, whose query may be running.
 
     It raises the storage's errors. The next purge deletes the files that are left.
     """
@@ -38,12 +36,7 @@ class FolderPurge:
         self._storage, self._path = folder.storage, folder.path
 
     def run(self, batch_id: int, offsets: Mapping[str, str]) -> None:
-        """Delete the files before the oldest retained checkpoint.
-
-        Args:
-            batch_id: Batch of that checkpoint.
-            offsets: Offsets of that batch, by source.
-        """
+        """Delete the files before the oldest retained checkpoint, given its batch and its offsets by source."""
         newest = max(self._numbers("commits"), default=-1)
         for log in ("offsets", "commits"):
             self._purge(log, min(batch_id, newest) - _MARGIN)
@@ -60,12 +53,7 @@ class FolderPurge:
         return sorted(int(name) for name in self._storage.list(f"{self._path}/{log}") if name.isdecimal())
 
     def _purge_source(self, log: str, offset: int) -> None:
-        """Delete old entries of a file source's log.
-
-        Args:
-            offset: Entry up to which the log is needed unchanged; -1 for another kind of source, whose entries are left
-                alone.
-        """
+        """Delete old entries of a log that is needed unchanged up to entry ``offset``; none if it is -1."""
         entries = {name: _number(name) for name in self._storage.list(f"{self._path}/{log}")}
         compacted = sorted(n for name, n in entries.items() if name.endswith(_COMPACT) and 0 <= n <= offset)
         if len(compacted) < 2:

@@ -1,13 +1,13 @@
 """Removal of old files from a query's own log of an edge: files that it has read and no feed names again (R7).
 
-Spark's file source keeps the name of every file that it ever took. It compacts that log each ten batches
-(``sources/<edge>/<n>.compact``), and each attempt continues with a copy. The files of a user's source may exist for
-ever. The files of an edge belong to this package, and are deleted when all consumers have read them.
+Spark's file source keeps the name of every file that it ever took. It compacts that log every ten batches
+(``sources/<edge>/<n>.compact``), and each attempt continues with a copy. The files of an edge belong to this package,
+and are deleted when all consumers have read them.
 
-If a feed names a file that the log no longer names, Spark reads it once more, and its rows are there twice. An absent
-file is no proof that it can be forgotten, because a user may put it back. So a file is past only if neither the
-attempt's feed nor a live entry of the producer's log names it. The log keeps all entries that a retained checkpoint
-needs (R7). So a restore feeds no other files (R4), and each later attempt takes up this feed or a later one.
+If a feed names a file that the log no longer names, Spark reads the file again and duplicates its rows. So a file is
+past only if neither the attempt's feed nor a live entry of the producer's log names it. An absent file may still not
+be past, because a user may put it back. The producer's log keeps all entries that a retained checkpoint needs (R7). So
+a restore feeds no other files (R4).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class PastFiles:
     """The past files of one edge.
 
     Args:
-        offset: Entry of the source's log up to which published batches have read it. Later entries are planned, and may
-            run again.
+        offset: Entry of the source's log up to which published batches have read it. Later entries may run again.
         roots: Starts of the normal paths of its producers' files.
         named: Normal paths that the feed names, or may still name.
     """
@@ -43,8 +42,8 @@ class PastFiles:
         """Leave the past files out of the compacted entries of the log at ``path``.
 
         The folder must belong to this attempt, and must not be complete. Its query must not have started. All entries
-        stay, because Spark computes its compaction interval from their numbers, and the offsets name them. Other
-        entries are few and stay unchanged.
+        stay, because Spark computes its compaction interval from their numbers. Entries that are not compacted stay
+        unchanged, because they are few.
 
         Raises SparkFolderLostError.
         """

@@ -22,19 +22,17 @@ from airflow_provider_ckpt.storage.storage import Storage
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 GROWN = 4 << 20
-"""Size in bytes from which a compacted entry counts as large. It has some twenty thousand files then, and Spark
-rewrites it each ten batches."""
+"""Bytes from which a compacted entry counts as large. It has about twenty thousand files then."""
 _GROWN_TIMES = 4
 _TAIL = 1 << 16
-"""Bytes that are read first from the end of a compacted entry. They name some three hundred files."""
+"""Bytes that are read first from the end of a compacted entry. They name about three hundred files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 """Characters that make Hadoop treat a path as a pattern (``SparkHadoopUtil.isGlobPath``)."""
 _LOCAL = re.compile(r"file:(?!//[^/])")
 """Local URIs except ``file://host/x``, which may contain a user and a password."""
 _COLON = re.compile(r"file:/(.*/)?[^/]*:[^/]*")
-"""Names that Hadoop's local file system cannot read. It looks for the checksum of ``a:b`` in ``.a:b.crc``, and takes
-``.a`` for a scheme."""
+"""Names that Hadoop's local file system cannot read, because it takes the part before the colon for a scheme."""
 
 
 def glob_name(paths: Iterable[str]) -> str | None:
@@ -48,8 +46,7 @@ def escaped_glob(path: str) -> str:
 
 
 def colon_name(uris: Iterable[str]) -> str | None:
-    """Return the normal path of the first URI that cannot be read because the file's own name has a colon. Colons in
-    folders, and in object stores, do no harm."""
+    """Return the normal path of the first URI that cannot be read because of a colon in the file's own name."""
     return min((normal_path(uri) for uri in uris if _COLON.fullmatch(uri)), default=None)
 
 
@@ -86,15 +83,13 @@ class SeenFiles:
     def has_grown(self) -> bool:
         """Return whether the log is large and several times as long as it was at first.
 
-        It is True once for each compacted entry that was read, because the receiver of the last report may have missed
-        it.
+        It is True once for each compacted entry that was read, because the receiver may have missed an earlier report.
         """
         is_reported, self._is_reported = self._is_reported, True
         return not is_reported and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
 
     def planned(self, offset: int) -> list[str]:
-        """Return the URIs that batches up to ``offset`` take, as Spark writes them. A URI appears as often as the log
-        names it.
+        """Return the URIs that batches up to ``offset`` take, as Spark writes them, as often as the log names them.
 
         The next :meth:`advance` to ``offset`` reads nothing again.
         """
@@ -121,7 +116,7 @@ class SeenFiles:
             yield from self._parse(names[number], self._read_up_to, offset)
 
     def _entries_to_read(self, offset: int) -> dict[int, str]:
-        """Return the log entries to read. The newest compact entry covers all before it."""
+        """Return the log entries to read. The newest compact entry covers all earlier ones."""
         if self._read_up_to == offset - 1:
             for name in (f"{offset}", f"{offset}.compact"):
                 if self._storage.exists(f"{self._path}/{name}"):
@@ -156,11 +151,7 @@ class SeenFiles:
         self._sizes, self._is_reported = [*self._sizes[:1], size], False
 
     def _read_new_files(self, path: str, after: int, up_to: int) -> list[str]:
-        """Return the new files of a compacted entry, read from its end.
-
-        The entry names all files that the source ever took, but only the last lines are new since the tenth batch
-        before.
-        """
+        """Return the new files of a compacted entry, read from its end, because only its last lines are new."""
         size, span = self._storage.size(path), _TAIL
         self._note_size(size)
         while span < size:
@@ -172,9 +163,9 @@ class SeenFiles:
 
 
 def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
-    """Return the modification time of each file that a source's log names, by normal path, up to the offset ``up_to``.
+    """Return normal path → modification time of the files that a source's log names, up to the offset ``up_to``.
 
-    The time is that of the listing with which the batch was planned. Entries of another kind of source are left out.
+    The time is from the plan of the batch. Entries of another kind of source are left out.
     """
     times: dict[str, int] = {}
     for name in storage.list(path):
@@ -189,8 +180,7 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
-    """Return (batch of the source, URI) of the files that a file source's log names after ``offset``. Entries of
-    another kind of source are left out."""
+    """Return (batch of the source, URI) of the files that a file source's log names after ``offset``."""
     files: list[tuple[int, str]] = []
     for name in storage.list(path):
         number = name.partition(".")[0]
@@ -208,8 +198,10 @@ def _files_named(entry: bytes) -> list[tuple[int, str]]:
 
 
 def rewind_log(storage: Storage, path: str, offset: int) -> None:
-    """Take a source's log back to ``offset``, because files that it took later are void (R4). The folder must belong to
-    this attempt, and its query must not have started."""
+    """Take a source's log back to ``offset``, because its later files are void (R4).
+
+    The folder must belong to this attempt, and its query must not have started.
+    """
     numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if _is_numbered(name)}
     later = [name for name, number in numbers.items() if number > offset]
     compact = max((name for name in later if name.endswith(".compact")), key=numbers.__getitem__, default=None)
@@ -249,8 +241,8 @@ def _write_log(storage: Storage, path: str, by_batch: list[tuple[int, str]], off
 def _uris_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
     """Return the URIs of the batches after ``after`` and up to ``up_to``, in order, and whether the search is complete.
 
-    ``end`` is the end of an entry. Spark writes a compacted entry in the order of the batches. So the search is
-    complete once it has met a batch at or before ``after``.
+    ``end`` is the end of an entry. Spark writes a compacted entry in the order of the batches, so the search is
+    complete after a batch at or before ``after``.
     """
     uris: list[str] = []
     for line in _lines_backwards(end):
@@ -264,8 +256,7 @@ def _uris_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
 
 
 def _lines_backwards(entry: bytes) -> Iterator[bytes]:
-    """Yield the lines of an entry from the last to the second, without empty ones. The first line is the version, or
-    may be cut."""
+    """Yield the nonempty lines of an entry from the last to the second. The first line is the version, or is cut."""
     end = len(entry)
     while (start := entry.rfind(b"\n", 0, end)) >= 0:
         if start + 1 < end:
@@ -274,8 +265,8 @@ def _lines_backwards(entry: bytes) -> Iterator[bytes]:
 
 
 def log_offset(offset: str | None) -> int:
-    """Return the source's own batch number in a file source's offset JSON; -1 if it has taken nothing, or is no file
-    source.
+    """Return the source's own batch number in a file source's offset JSON; -1 if it has taken nothing or has another
+    kind.
 
     Raises DamagedOffsetError.
     """

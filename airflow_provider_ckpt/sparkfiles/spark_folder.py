@@ -34,8 +34,7 @@ _SCHEMA = re.compile(r"state/[^/]+/_stateSchema/.+$")
 
 
 class SparkFolder:
-    """A Spark checkpoint folder. ``path`` is relative to ``storage``, and ``location`` is its ``checkpointLocation``
-    for Spark."""
+    """A Spark checkpoint folder. ``path`` is relative to ``storage``."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.storage = storage
@@ -46,11 +45,11 @@ class SparkFolder:
         return self.storage.spark_uri(self.path)
 
     def copy_from(self, other: SparkFolder) -> int:
-        """Copy another attempt's folder (with hard links on a local disk), including the checksums of Spark and Hadoop.
-        Return the number of copied files, not counting Hadoop's checksums.
+        """Copy another attempt's folder with all checksums. Return the number of copied files without Hadoop's
+        checksums.
 
-        The other driver may still be alive and write. So temporary files are skipped, and a commit is copied before the
-        files to which it points. That driver never writes other content under an existing name.
+        The other driver may still write. So temporary files are skipped, and a commit is copied before the files to
+        which it points. That driver never writes other content under an existing name.
         """
         copied: set[str] = set()
         for part in _COPY_ORDER:
@@ -59,8 +58,6 @@ class SparkFolder:
         return len(copied)
 
     def _copy(self, other: SparkFolder, names: Collection[str]) -> set[str]:
-        """Copy the files, and return those that existed. The other driver may have purged or renamed the rest
-        meanwhile."""
         schema_names = {name for name in names if _NAMES_SCHEMAS.match(name)}
         copies = {f"{other.path}/{name}": f"{self.path}/{name}" for name in names if name not in schema_names}
         state = f"{other.path}/state/"
@@ -79,8 +76,7 @@ class SparkFolder:
         return True
 
     def _with_moved_paths(self, line: str) -> str:
-        """Return a line of metadata with new paths, because Spark names the schema files of a state by absolute paths
-        in the folder of the attempt that made them."""
+        """Return a line of metadata with the schema files of a state at their paths in this folder."""
         body = parsed(line) if line.startswith("{") else None
         if not isinstance(body, dict):
             return line
@@ -129,10 +125,10 @@ class SparkFolder:
             return int(self._metadata(name, self._lines(name)).get("nextBatchWatermarkMs", 0)) or None
 
     def state_partitions(self, batch_id: int | None = None) -> int | None:
-        """Return the number of partitions of the query's state after a committed batch, by default the newest one. None
-        if no state records it.
+        """Return the number of partitions of the query's state after a committed batch, by default the newest one.
 
-        Spark's metadata of the operators only has the number at the start of the query.
+        Return None if no state records it. Spark's metadata of the operators only has the number at the start of the
+        query.
         """
         return max(self.state_partition_counts(batch_id), default=None)
 
@@ -181,13 +177,12 @@ class SparkFolder:
     def set_query_id(self, query_id: str) -> None:
         """Give the folder's query an id of its own. The folder must belong to this attempt.
 
-        Spark ends a query when another one with its id starts. So a copy that runs at the same time needs another id.
+        Spark ends a query when another one with its id starts.
         """
         checksum.replace(self.storage, f"{self.path}/metadata", json.dumps({"id": query_id}).encode())
 
     def plan_empty_batch(self) -> None:
-        """Plan a batch that reads nothing, after the newest committed one. The folder must belong to this attempt and
-        be at a boundary."""
+        """Plan a batch without input after the newest committed one. The attempt's own folder must be at a boundary."""
         if (newest := self.newest_commit()) is not None:
             body = self.storage.read(f"{self.path}/offsets/{newest}")
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
@@ -219,8 +214,8 @@ class SparkFolder:
         """Go back to just after ``batch_id``: delete later plans and commits. The folder must belong to this attempt.
 
         Args:
-            edges: Sources that read result partitions. Files that they took later are void. If their logs kept them,
-                Spark would read them again, together with the producer's replacement (R4).
+            edges: Sources that read result partitions. Files that they took later are void, and would otherwise be read
+                together with the producer's replacement (R4).
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
@@ -231,12 +226,13 @@ class SparkFolder:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
     def delete_unreadable(self, abandoned: Collection[str] = ()) -> bool:
-        """Delete plans and log entries after the newest commit if they name a file that cannot be read. Return whether
-        there was such a file. The folder must belong to this attempt.
+        """Delete plans and log entries after the newest commit if they name a file that cannot be read.
 
-        Spark's reader treats some names as a pattern, and cannot read some names with a colon. Once planned, such a
-        name would be read at every start, even if the file was renamed. Entries of the sources' logs count even without
-        an ``offsets`` entry, because Spark writes them first.
+        Return whether there was such a file. The folder must belong to this attempt.
+
+        Spark's reader treats some names as a pattern, and cannot read some names with a colon. Otherwise every start
+        would read a planned name again, even if the file was renamed. Entries of the sources' logs count without an
+        ``offsets`` entry, because Spark writes them first.
 
         Args:
             abandoned: Normal paths of files that a user has given up.
@@ -263,10 +259,9 @@ class SparkFolder:
         ]
 
     def delete_planned(self) -> None:
-        """Delete the plans after the newest commit, for example with late files of an ended source.
+        """Delete the plans after the newest commit: usually one batch.
 
-        It is usually one batch. In a copy made while the query ran, the commit between two plans may be missing, and
-        then there are more.
+        In a copy made while the query ran, the commit between two plans may be missing, and then there are more.
         """
         commit = self.newest_commit()
         for number in sorted(self._numbers("offsets"), reverse=True):
@@ -302,8 +297,7 @@ class SparkFolder:
 
 
 def _is_left_out(name: str) -> bool:
-    """Return whether a copy leaves out the file: a temporary file, or the checksum of a file that the copy rewrites
-    (Spark 4.2 writes none of the latter)."""
+    """Return whether a copy leaves out the file: a temporary file, or the checksum of a file that the copy rewrites."""
     leaf = name.rpartition("/")[2]
     is_of_rewritten_file = leaf.endswith(".crc") and _NAMES_SCHEMAS.match(name) is not None
     return leaf.startswith(".") or leaf.endswith(".tmp") or is_of_rewritten_file

@@ -2,8 +2,7 @@
 
 The commit of a batch names the version of each store, in each partition of each stateful operator (RocksDB, checkpoint
 format 2). ``<batch + 1>_<id>.zip`` is a snapshot, and ``.changelog`` holds the changes since the previous version. A
-snapshot is small, and names the files in ``SSTs/`` that hold the rows. Spark notices damage only when it runs a batch,
-with a stack trace, at every try.
+snapshot names the files in ``SSTs/`` that hold the rows. Spark notices damage only when it runs a batch.
 """
 
 from __future__ import annotations
@@ -29,11 +28,7 @@ _SCHEMA = re.compile(r"/state/([^/]+/_stateSchema/.+)$")
 
 
 class StateCheck:
-    """The check of one Spark folder's state.
-
-    It costs one listing, and one small read for each partition of a stateful operator. It costs nothing for a query
-    without state.
-    """
+    """The check of one Spark folder's state. It costs one listing, and one small read for each state partition."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder, self._state = storage, folder, f"{folder}/state"
@@ -41,13 +36,13 @@ class StateCheck:
     def run(self, batch_id: int, commit: str) -> None:
         """Refuse state that is not whole.
 
-        The content of ``SSTs/`` and of change logs is not read. Files before the newest change log are not checked.
-        Neither are the files of a snapshot if another version of Spark names them in another form.
+        These are not checked: the content of ``SSTs/`` and of change logs, files before the newest change log, and the
+        files of a snapshot that another version of Spark names in another form.
 
         Args:
             commit: Second line of the batch's entry in ``commits``.
 
-        Raises SparkStateLostError. If the storage cannot answer, it raises the storage's error.
+        Raises SparkStateLostError, and the storage's error if the storage cannot answer.
         """
         with refused_as(lambda _: SparkStateLostError(uri=self._commit_uri(batch_id), problem=_CHANGED)):
             versions = list(_versions(batch_id, commit))
@@ -75,8 +70,7 @@ class StateCheck:
             self._refuse(name, "is not what Spark wrote, by its checksum")
 
     def _check_schemas(self, operator: str, sizes: dict[str, int]) -> None:
-        """Refuse an operator whose schemas are missing. Spark would write them again from the current query, and any
-        query would then seem to fit."""
+        """Refuse an operator without schemas. Spark would write them again, and any query would then seem to fit."""
         metadata = [name for name in sizes if name.startswith(f"{operator}{_METADATA}") and not name.endswith(".crc")]
         if not metadata:
             self._refuse(f"{operator}/_metadata", "is missing")
@@ -128,7 +122,6 @@ class StateCheck:
 
 
 def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
-    """Yield (``<operator>/<partition>``, ``<version>_<id>``) of each store."""
     operators: dict[str, list[list[str]]] = parsed(commit).get("stateUniqueIds") or {}
     for operator, partitions in operators.items():
         for number, stores in enumerate(partitions):
@@ -137,8 +130,7 @@ def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_version_file(path: str, part: str, version: str) -> bool:
-    """Return whether ``path`` is the file of a store's version. Additional stores of a partition have folders of their
-    own in it."""
+    """Return whether ``path`` is the file of a store's version. Additional stores have folders of their own there."""
     name = path.rpartition("/")[2]
     return path.startswith(f"{part}/") and name in (f"{version}.zip", f"{version}.changelog")
 

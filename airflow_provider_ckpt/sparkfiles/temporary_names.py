@@ -26,8 +26,8 @@ def has_temporary_name(name: str) -> bool:
 def _glob_without(suffixes: Collection[str]) -> str:
     """Return a glob for names without these endings, built recursively from the last character.
 
-    A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes.
-    Then the rest of the name must not end in the rest of any of those.
+    A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes,
+    and the rest of the name must not end in the rest of any of them.
     """
     by_last_character: dict[str, set[str]] = {}
     for suffix in suffixes:

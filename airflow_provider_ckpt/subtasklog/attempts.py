@@ -15,9 +15,7 @@ from airflow_provider_ckpt.subtasklog.records import Open
 
 
 def fenced(records: Iterable[Numbered]) -> frozenset[AttemptId]:
-    """Return the attempts in a log that a later ``open`` follows. No ``open`` is ever deleted, so the result is
-    complete.
-    """
+    """Return the attempts in a log that a later ``open`` follows. No ``open`` is ever deleted, so none is missing."""
     opens = [record.attempt for _, record in records if isinstance(record, Open)]
     return frozenset(opens[:-1])
 
@@ -33,7 +31,7 @@ class _Unlistable(Collection[str]):
 
 
 class AttemptsExcept(_Unlistable):
-    """The names of all attempts except those that are over and whose staged output may therefore be deleted."""
+    """The names of all attempts except those that are over. Staged output of an attempt that is over may be deleted."""
 
     def __init__(self, ended: Iterable[str]) -> None:
         self._over = frozenset(ended)
@@ -46,10 +44,9 @@ class AttemptsExcept(_Unlistable):
 
 
 class LivingAttempts(_Unlistable):
-    """The names of all attempts that may still publish: those of ``epoch`` and later, without the ``fenced``
-    attempts.
+    """The names of all attempts that may still publish: those of ``epoch`` and later, without the ``fenced`` attempts.
 
-    Unknown names are in it, so their files are kept.
+    Unknown names are included, so that their files are kept.
     """
 
     def __init__(self, epoch: int, fenced: Iterable[AttemptId]) -> None:

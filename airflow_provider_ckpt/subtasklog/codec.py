@@ -1,7 +1,4 @@
-"""The entries of a subtask's log, for its readers, its writer and its truncation.
-
-Conversion of a subtask log's records to readable JSON and back. Golden copies: ``tests/golden/subtask-log-v1``.
-"""
+"""Conversion of a subtask log's records to readable JSON and back. Golden copies: ``tests/golden/subtask-log-v1``."""
 
 from __future__ import annotations
 

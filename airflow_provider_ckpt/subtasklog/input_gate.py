@@ -3,15 +3,15 @@
 The gate gets the records of every input log in order (:meth:`InputGate.offer`) and returns the actions to take, in
 order (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
 
-1. Data after barrier *n* is fed only after the consumer took its snapshot of *n*; so a published
-   batch can never be ahead of a barrier its subtask has not snapshotted (the cut, R19).
-2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. The records between the
-   consumer's position and the barrier are durable in the partition, so nothing has to be copied.
-3. Aligned: an input that shows barrier *n* is held back until every other input shows it too (an
-   ended input counts, once) and everything fed was read (R24). After the timeout the gate becomes unaligned.
+1. Data after barrier *n* is fed only after the consumer took its snapshot of *n*. So a published batch can never be
+   ahead of a barrier that is not in its subtask's snapshot (the cut, R19).
+2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. The records between the consumer's position
+   and the barrier are durable in the partition, so nothing has to be copied.
+3. Aligned: an input that shows barrier *n* is held back until every other input shows it too (an ended input counts,
+   once) and everything fed was read (R24). After the timeout the gate becomes unaligned.
 4. Barriers of older epochs, and ids at or below the last snapshot, are passed (R10).
-5. An input whose rows replace earlier rows is fed one batch at a time. Read together, two versions of a row would
-   have no order.
+5. An input whose rows replace earlier rows is fed one batch at a time, because two versions of a row in one batch
+   would have no order.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class InputGate:
         self._inputs[edge].queue.append((position, record))
 
     def snapshotted(self, checkpoint: int) -> None:
-        """Record a snapshot that the consumer took for another reason (it was triggered itself)."""
+        """Record a snapshot that the consumer took because it was triggered itself."""
         self._snapshotted = max(self._snapshotted, checkpoint)
 
     def poll(self, now: float, unread: Mapping[str, bool]) -> list[GateAction]:
@@ -139,7 +139,7 @@ class InputGate:
             actions.append(CheckpointPassed(edge, state.passed, state.ended))
 
     def _next_barrier(self, state: _Input) -> int | None:
-        """Return the checkpoint of a barrier after waiting batches: unaligned, its snapshot is due at once."""
+        """Return the checkpoint of a barrier after waiting batches, whose snapshot is due at once if unaligned."""
         barriers = (record for _, record in state.queue if isinstance(record, Barrier) and self._is_new(record))
         return next((barrier.checkpoint for barrier in barriers), None)
 
@@ -148,7 +148,7 @@ class InputGate:
         return barrier.epoch == self._epoch and barrier.checkpoint > passed
 
     def _subsume(self) -> bool:
-        """Subsume all barriers below the highest one (R10): inputs held by a lower barrier are read again."""
+        """Subsume all barriers below the highest one (R10). Inputs that a lower barrier held are read again."""
         held = [state.held_by for state in self._inputs.values() if state.held_by is not None]
         if not held or min(held) == max(held):
             return False

@@ -41,17 +41,13 @@ class LogReader(Protocol):
         """Return the live records with number >= ``start``, in order, including new ones."""
 
     def forget(self, head: int, kept: Container[int]) -> None:
-        """Drop entries below ``head`` from memory, except for the numbers ``kept``.
-
-        :class:`LogTruncation` has deleted these entries.
-        """
+        """Drop entries below ``head`` from memory, which a truncation has deleted, except for the numbers ``kept``."""
 
 
 class TailingLogReader:
-    """A reader of a log whose writer may be in any process.
+    """A reader of a log whose writer may be in any process. ``path`` is the log's folder under the storage's root.
 
-    Each call of :meth:`records` looks for the next entry with one request, and reads more if there is one. ``path`` is
-    the folder of the log under the storage's root.
+    Each call of :meth:`records` checks for the next entry with one request, and reads more if there is one.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -73,8 +69,7 @@ class TailingLogReader:
         return self._state().end_of_data is not None
 
     def records(self, start: int = 0) -> list[Numbered]:
-        """Return all live records from ``start`` on, because callers that release or delete take missing ones for
-        absent.
+        """Return all live records from ``start`` on, because callers that release or delete need all of them.
 
         Raises CorruptLogError, BelowHeadError if the log was truncated beyond the records that were read, and the
         storage's errors.
@@ -107,8 +102,7 @@ class TailingLogReader:
 class TailedLogs(dict[SubtaskId, TailingLogReader]):
     """Subtask → its log, which is tailed once for all readers.
 
-    The logs of ``subtasks`` are there from the start. Any other log is added on its first use, because a rescale may
-    have added its subtask.
+    The logs of ``subtasks`` are opened at the start. Other logs are opened on first use, for subtasks of a rescale.
     """
 
     def __init__(self, storage: Storage, job_id: str, subtasks: Iterable[SubtaskId] = ()) -> None:
@@ -125,8 +119,7 @@ class TailedLogs(dict[SubtaskId, TailingLogReader]):
 class EdgeLog:
     """A :class:`LogReader` that shows batches from before the edge existed without files.
 
-    A consumer may be added to a job that continues. The data of some earlier batches may already be deleted, so the new
-    consumer starts after all of them. It passes them like batches without data.
+    A consumer that is added to a job passes these batches, because the data of some of them may already be deleted.
 
     Args:
         since: The layout of the producer's partition in which the edge was added.
@@ -162,8 +155,8 @@ class EdgeLog:
 class CurrentLog:
     """The log of a subtask's current attempt.
 
-    A subtask that a rescale has added has no log until its first attempt opens it. An older log in its folder belongs
-    to an earlier life of the job and is not read.
+    A subtask that a rescale has added has no log until its first attempt opens it. An older log in its folder is not
+    read.
 
     Args:
         logs: Subtask → the log of its current attempt. Each new attempt replaces it.

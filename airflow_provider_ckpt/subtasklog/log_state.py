@@ -124,10 +124,8 @@ def is_awaited(record: Record) -> bool:
 def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | None) -> list[int]:
     """Return the numbers of live entries below ``head`` that a truncation keeps (R7), however old they are.
 
-    The log is folded from these entries at later positions: the last batch and the ends. An idle subtask appends only
-    barriers, and a subtask that returns to a checkpoint knows its last batch from them. The last batch with rows is
-    kept because a consumer may be reading it. Batches from ``unreleased_from`` on are kept because a sink must still
-    release them.
+    The last batch and the ends stay, because the log is folded from them. The last batch with rows stays because a
+    consumer may be reading it. Batches from ``unreleased_from`` on stay because a sink must still release them.
     """
     below = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
     batches = [number for number, record in below if isinstance(record, Batch)]
@@ -138,10 +136,7 @@ def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | No
 
 
 def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) -> list[Numbered]:
-    """Return the records that remain after a truncation at ``head`` that kept the numbers ``kept``.
-
-    Open records remain, too (R3).
-    """
+    """Return the records that remain after a truncation at ``head`` that kept ``kept``. Open records remain (R3)."""
     return [entry for entry in records if entry[0] >= head or entry[0] in kept or isinstance(entry[1], Open)]
 
 

@@ -10,11 +10,11 @@ from airflow_provider_ckpt.subtasklog.log_state import kept_below
 
 
 class LogTruncation:
-    """The truncation of one log. Its writer may be in any process and may append meanwhile.
+    """The truncation of one log, whose writer may be in any process and may append meanwhile.
 
     Args:
-        check_fenced: Checks that this process still owns the journal. A process that has lost the job must not
-            truncate, because the next driver may return to an entry that this one considers obsolete.
+        check_fenced: Checks that this process still owns the journal. If it does not, the next driver may still need
+            the entries.
     """
 
     def __init__(self, storage: Storage, path: str, check_fenced: Callable[[], None]) -> None:
@@ -23,9 +23,9 @@ class LogTruncation:
     def truncate(self, head: int, unreleased_from: int | None) -> frozenset[int]:
         """Delete the entries below ``head`` and return the numbers of kept entries.
 
-        Open records stay. The entries with the log's state and the unreleased batches (:func:`.kept_below`) stay until
-        the next truncation. Each call reads the log from its head on to find them: two requests a pack, and one for
-        each other entry.
+        Open records stay. The entries of :func:`.kept_below` stay until the next truncation. Each call reads the log
+        from its
+        head: two requests a pack, and one for each other entry.
 
         Raises FencedError, TerminalError if ``head`` is beyond the log, and the errors of the storage.
         """

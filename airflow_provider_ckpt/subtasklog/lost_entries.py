@@ -1,7 +1,4 @@
-"""Entries of a subtask's log whose files are lost.
-
-The data files of a result partition are compared with the sizes that the log published.
-"""
+"""Entries of a subtask's log whose files are lost, by a comparison with the sizes that the log published."""
 
 from __future__ import annotations
 
@@ -15,10 +12,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 
 
 def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) -> list[int]:
-    """Return the positions of live entries with a file that is missing or has another size than it was published
-    with.
+    """Return the positions of live entries with a file that is missing or has another size than the log records.
 
-    The size matters because Spark takes an empty file for a file without rows. Lists the partition once.
+    An empty file is lost, too, because Spark would take it for a file without rows. Lists the partition once.
 
     Raises the storage's errors, because an unlisted partition is not a lost one.
     """
@@ -32,7 +28,7 @@ def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) 
 def refuse_damaged(storage: Storage, partition: str, files: Iterable[PartitionFile]) -> None:
     """Refuse files that are missing or have another size than the log records. Call it before the files are read.
 
-    The size matters because Spark takes an empty file for a file without rows. Costs one LIST for each folder.
+    Costs one LIST for each folder.
 
     Raises PartitionFilesDamagedError.
     """

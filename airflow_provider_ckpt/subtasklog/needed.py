@@ -13,8 +13,7 @@ WORTH_KEEPING = 3
 WORTH_KEEPING_MANY = 100
 """The head passes unreleased entries if that deletes so many times more entries than it keeps.
 
-Entries kept below the head are read one by one, entries after it by the pack. With more than FEW kept entries the
-factor is high, so that a start from an object store does not become slower.
+Kept entries below the head are read one by one, others in packs. So the factor is high for more than FEW kept entries.
 """
 
 
@@ -27,11 +26,10 @@ def log_head(
 ) -> int:
     """Return the first entry of a log that must stay.
 
-    Consumers and sinks need batches and ends, but not the barriers that an idle subtask appends after them. A consumer
-    does not need batches without rows, such as those of a filter that lets no row through for weeks. A closed gate may
-    keep a few batches unreleased while barriers of weeks follow. The head then passes these batches, and the truncation
-    keeps them. The truncation also keeps the entries that the log is folded from, and the batch at a consumer's
-    position (:func:`~.log_state.kept_below`).
+    Consumers and sinks need batches and ends. Consumers need no batches without rows, and neither needs the barriers
+    that an idle subtask appends. If a closed gate keeps a few batches unreleased while many barriers follow, the head
+    passes these batches. The truncation keeps them, the entries that the log is folded from, and the batch at a
+    consumer's position (:func:`~.log_state.kept_below`).
 
     Args:
         records: The live entries of the log, at least from its current head on.
@@ -66,18 +64,14 @@ def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | No
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
     """Return the position below which every consumer has read the data files; () without consumers.
 
-    It is one below the lowest position, because the entry at that position may have been read in part (a read limit).
+    The entry below the lowest position stays, because it may have been read in part (a read limit).
     """
     positions = list(consumers)
     return (max(0, min(positions) - 1),) if positions else ()
 
 
 def deletable_folders(records: Iterable[Numbered], start: int, head: int) -> list[str]:
-    """Return the folders with the data of batches from ``start`` on and below ``head``.
-
-    One call writes a folder, for one batch (R5). Besides the files that the entry names, it contains Spark's success
-    mark, checksums and files without rows.
-    """
+    """Return the folders with the data of batches from ``start`` on and below ``head``. Each has one batch (R5)."""
     folders = [
         (number, dirname(file.path)) for number, record in records if isinstance(record, Batch) for file in record.files
     ]

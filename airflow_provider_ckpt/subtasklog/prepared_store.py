@@ -106,11 +106,7 @@ class PreparedStore:
         return [note for note in notes if note is not None]
 
     def delete_before(self, attempt: AttemptId) -> None:
-        """Delete the notes of earlier attempts when nothing in them can be published any longer.
-
-        Batches that Spark had committed are published by then, and a fence check found no later attempt that could
-        continue from before them.
-        """
+        """Delete the notes of earlier attempts. Committed batches must be published, and the fence checked."""
         for name in self._storage.list(self._folder):
             other = AttemptId.find(name.removesuffix(".json"))
             if other is not None and other < attempt:

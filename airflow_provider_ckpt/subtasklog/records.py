@@ -1,7 +1,7 @@
 """The records of a subtask's log (one append log per subtask, one writer: its current attempt).
 
-An entry of the log holds exactly one record. The entry's number is the *position*: "position 7"
-means the entries 0 … 6 lie before it. Rules R1, R3 and R4 of the protocol are about these records.
+An entry of the log holds exactly one record. The entry's number is the *position*: "position 7" means that the entries
+0 … 6 precede it. Rules R1, R3 and R4 of the protocol are about these records.
 """
 
 from __future__ import annotations

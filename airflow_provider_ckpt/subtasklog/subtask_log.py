@@ -42,10 +42,10 @@ FORGET_EVERY = 1000
 class SubtaskLog:
     """The log of one subtask. ``path`` is its folder under the storage's root.
 
-    Every method that appends raises LogFencedError if a later attempt has opened the log.
-
-    Only a barrier may fail without consequences, because its checkpoint can be declined. Before the next append the log
-    finds out whether the barrier was written. After any other failed append the log accepts no more records.
+    Every method that appends raises LogFencedError if a later attempt has opened the log. Only a barrier may fail
+    without
+    consequences: the next append finds out whether it was written. After any other failed append the log accepts no
+    more records.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -71,10 +71,7 @@ class SubtaskLog:
 
     @property
     def is_broken(self) -> bool:
-        """True if this attempt can append nothing more: it was fenced, or an append failed with an unknown result.
-
-        The caller of that append got the error.
-        """
+        """True if this attempt can append nothing more: it was fenced, or an append failed with an unknown result."""
         return self._broken is not None
 
     def load(self) -> LogState:
@@ -92,22 +89,19 @@ class SubtaskLog:
         *,
         unless_closed: bool = False,
     ) -> LogState:
-        """Claim the log for ``attempt``, so that earlier attempts can no longer append. Its Spark folder has its
-        name.
+        """Claim the log for ``attempt``, so that earlier attempts can no longer append. Its Spark folder has its name.
 
-        An earlier attempt may append between the read and the claim. Its entries are then read first, so the returned
-        state is the one that this attempt continues from.
+        Entries that an earlier attempt appends before the claim are included in the returned state, from which this
+        attempt continues.
 
         Args:
             continues_at: See :class:`Open`.
             lost: Entries that are void. They also void the ends of the log, because the lost input must be read again.
             supervised: The supervisor's try, if it counts its tries.
             unless_closed: True to leave a log unchanged that a faster attempt has closed, and to return its state.
-                Nothing may follow the end of a partition.
 
-        Raises LogFencedError if a later attempt holds the log, or one with the same epoch and number: neither of two
-        unordered attempts takes the log from the other. Raises LogFencedError if a later try than ``supervised`` has
-        opened it.
+        Raises LogFencedError if an attempt with the same or a later epoch and number holds the log, or if a later try
+        than ``supervised`` has opened it.
         """
         with self._lock:
             while True:
@@ -156,8 +150,8 @@ class SubtaskLog:
     def barrier(self, epoch: int, checkpoint: int) -> Snapshot:
         """Append barrier ``checkpoint``, or return the snapshot of the barrier that is already there.
 
-        After a TransientError the caller may continue without this checkpoint. The next append first appends the
-        barrier again, which settles whether it was written. Readers pass it like the barrier of any aborted checkpoint.
+        After a TransientError the caller may continue without this checkpoint. The next append writes the barrier again
+        if it is missing. Readers ignore it like the barrier of any aborted checkpoint.
         """
         with self._lock:
             self._settle()  # before the fold is read, because it lags the log if the last barrier was written
@@ -179,7 +173,7 @@ class SubtaskLog:
                 self._append(EndOfPartition())
 
     def check_fenced(self) -> None:
-        """Check that no other attempt has opened the log (R8). Costs little.
+        """Check that no other attempt has opened the log (R8), at little cost.
 
         Raises LogFencedError.
         """
@@ -231,8 +225,7 @@ class SubtaskLog:
     def _settle(self) -> None:
         """Append the failed barrier again. The same entry is written once, whatever became of the first append.
 
-        A read would not settle it, because an abandoned request may still be in flight. An attempt that appended at
-        that number meanwhile would then follow a barrier that it does not know.
+        A read is not enough, because an abandoned request may still be in flight.
         """
         if self._unsettled is not None:
             self._append_settled(self._unsettled)
@@ -244,9 +237,7 @@ class SubtaskLog:
         self.state.apply(record, number)
 
     def _refuse_broken(self) -> None:
-        """Raise the error of a fenced or failed append. A failed append may have been written, so the fold may lag
-        the log.
-        """
+        """Raise the error of a fenced or failed append, after which the fold may lag the log."""
         if self._broken is not None:
             raise self._broken
 

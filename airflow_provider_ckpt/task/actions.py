@@ -28,19 +28,12 @@ class PauseQuery:
 
 @dataclass(frozen=True)
 class ReadAvailable:
-    """Action: stop the query at a boundary and start it again, so that it reads what its sources have now and ends by
-    itself.
-
-    Then call ``query_ended``.
-    """
+    """Action: restart the query at a boundary, to read what its sources have now and end. Then call ``query_ended``."""
 
 
 @dataclass(frozen=True)
 class EndData:
-    """Action: stop the query at a boundary, fire the remaining windows and append the end of data (R11, R12).
-
-    Then call ``data_ended``.
-    """
+    """Action: at a boundary, fire the windows and append the end of data (R11, R12). Then call ``data_ended``."""
 
     mode: EndMode
 
@@ -54,7 +47,7 @@ class EndPartition:
 class AnnounceEnd:
     """Action: report that published batches up to ``batch_id`` cover all of ``uid`` (SourceAtEnd).
 
-    The runner knows the query, and decides whether the source can be left out.
+    The runner decides whether its query can leave the source out.
     """
 
     uid: str

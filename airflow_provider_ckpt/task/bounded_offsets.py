@@ -1,7 +1,4 @@
-"""The remaining part of a bounded Kafka source that a query reads (R2).
-
-:class:`BoundedWait` has the times at which to check that this part still exists.
-"""
+"""The remaining part of a bounded Kafka source that a query reads (R2), and the times to check that it still exists."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ class BoundedWait:
         """Return whether to check now. This may be called at any rate.
 
         The first check is due after ``FIRST_CHECK`` seconds without progress. The next pauses double, up to
-        ``LONGEST_PAUSE``.
-
-        Args:
-            unread: the input that is not read, or a false value if there is none.
+        ``LONGEST_PAUSE``. ``unread`` is the unread input, or a false value if there is none.
         """
         if unread != self._unread:
             self._unread, self._pause, self._due_at = unread, FIRST_CHECK, now + FIRST_CHECK
@@ -57,10 +51,7 @@ class BoundedOffsets:
     _last_check: tuple[str | None, str | None] = (None, None)
 
     def read(self, offset: str | None) -> None:
-        """Record that a batch up to ``offset`` (the source's own JSON) was committed.
-
-        The offset may lie beyond the frozen end. The query leaves out the rows from there on.
-        """
+        """Record that a batch up to ``offset`` (the source's own JSON) was committed, perhaps beyond the frozen end."""
         self._offset = offset
         body = offset_object(offset)
         if offset is None or body is None:
@@ -76,17 +67,14 @@ class BoundedOffsets:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Return whether to check that the topics still hold the rows up to the frozen ends.
-
-        This may be called at any rate.
-        """
+        """Return whether to check that the topics still hold all rows up to the frozen ends. Call this at any rate."""
         return self._wait.is_due(self.remaining and (self.remaining, self._offset), now)
 
     def has_lost_rows(self, why: str | None) -> bool:
         """Return whether the remaining rows will never come.
 
-        ``why`` is the result of a check, or None if the rows may come. The previous check must have had the same
-        result, with nothing read since, because a broker that has just started may not know an existing topic.
+        ``why`` is the result of a check; None if the rows may come. Two checks without progress must agree, because a
+        broker that has just started may not know an existing topic.
         """
         check = (why, self._offset)
         is_again, self._last_check = check == self._last_check, check

@@ -19,10 +19,8 @@ class BoundedReading:
     """The machine and the publication of one attempt, both under the publication's lock.
 
     The lock is free between two calls, while the task reads and stages. ``reads`` are the task's sources and edges, all
-    of them bounded.
-
-    The order of calls is :meth:`deploy`, :meth:`begin`, any number of batches, :meth:`end`, and :meth:`finish` on
-    command.
+    of them bounded. The order of calls is :meth:`deploy`, :meth:`begin`, any number of batches, :meth:`end`, and
+    :meth:`finish` on command.
     """
 
     def __init__(self, reads: Collection[str], publication: Publication) -> None:

@@ -30,19 +30,13 @@ class EdgeInput:
     passed: int = 0
     ended: bool = False
     source: str | None = None
-    """The source of the query that reads this channel together with other channels of the edge.
-
-    None if it has its own source, named by its key.
-    """
+    """The query's source that reads this channel together with other channels; None for a source of its own."""
 
     def at_end(self) -> bool:
         return self.ended and not self.feed.has_unread()
 
     def position(self) -> int:
-        """Return the input position for a snapshot.
-
-        If nothing is unread, all entries that the gate passed were read.
-        """
+        """Return the input position for a snapshot. If nothing is unread, all passed entries were read."""
         return self.read if self.feed.has_unread() else max(self.read, self.passed)
 
 
@@ -56,7 +50,7 @@ class BoundedInput:
     late: set[str] = field(default_factory=set)
     """Files that the source read although they are not in the frozen list."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """Normal path -> path in the form that users know."""
+    """Normal path -> path in the form that users write."""
     _wait: BoundedWait = field(default_factory=BoundedWait)
 
     def read(self, paths: set[str]) -> None:
@@ -73,7 +67,7 @@ class BoundedInput:
     def refuse_missing(self, existing: Iterable[str]) -> None:
         """Check that every remaining file is among the ``existing`` normal paths.
 
-        Raises SourceFilesGoneError if one is not.
+        Raises SourceFilesGoneError.
         """
         missing_files = sorted(self.remaining - set(existing))
         if missing_files:
@@ -85,7 +79,7 @@ class BoundedInput:
 class Inputs:
     """The edges (by channel) and bounded sources of a vertex.
 
-    Progress is read from Spark's folder of the query: the logs of its file sources, and the offsets of its batches.
+    Progress is read from the query's Spark folder: the logs of its file sources, and the offsets of its batches.
     """
 
     def __init__(
@@ -106,13 +100,10 @@ class Inputs:
             self._channels.setdefault(edge.source or key, []).append(key)
         self._seen = {uid: seen(uid) for uid in self.names}
         self._publishing: set[str] = set()
-        """Channels that were read by a batch which is committed but not published."""
+        """Channels that were read by a batch that is committed but not published."""
 
     def add_edges(self, edges: Mapping[str, EdgeInput]) -> None:
-        """Add channels to the sources of the query.
-
-        Existing channels are unaffected. The caller holds the lock, and no query runs.
-        """
+        """Add channels to the sources of the query. The caller holds the lock, and no query runs."""
         for key, edge in edges.items():
             if key not in self.edges:
                 self.edges[key] = edge
@@ -132,7 +123,7 @@ class Inputs:
     def advance(self, offsets: Mapping[str, str]) -> None:
         """Record the files that a committed batch with these offsets has read.
 
-        Until :meth:`published` is called, they count as unread for an aligned barrier, because a snapshot would not
+        For an aligned barrier the files count as unread until :meth:`published` is called, because a snapshot would not
         include them.
         """
         for uid, keys in self._channels.items():
@@ -151,18 +142,14 @@ class Inputs:
             self._log_of(uid).skip_to(log_offset(offsets[uid]))  # a live source needs only its next batch
 
     def planned(self, offsets: Mapping[str, str]) -> dict[str, list[str]]:
-        """Return the files that a batch with these end offsets reads beyond the last :meth:`advance`, by source or
-        edge.
-
-        Sources that do not read files are left out.
-        """
+        """Return the files that a batch up to these offsets reads after the last :meth:`advance`, by source or edge."""
         planned = {uid: self._log_of(uid).planned(log_offset(offset)) for uid, offset in offsets.items()}
         return {uid: paths for uid, paths in planned.items() if paths}
 
     def refuse_damaged(self, planned: Mapping[str, list[str]]) -> None:
         """Check the planned files of edges. ``planned`` maps a source or edge to normal paths.
 
-        Raises PartitionFilesDamagedError if such a file is damaged.
+        Raises PartitionFilesDamagedError.
         """
         for uid, paths in planned.items():
             for key in self._channels.get(uid, ()):
@@ -171,7 +158,7 @@ class Inputs:
     def has_grown(self) -> bool:
         """Return whether the next attempt should shorten Spark's log of an edge; see :meth:`SeenFiles.has_grown`.
 
-        Logs of sources are never shortened, because the users' files that they name may remain for ever.
+        Logs of sources are never shortened, because the users' files may remain for ever.
         """
         grown = [uid for uid in self._channels if self._seen[uid].has_grown()]  # asks each: True only once
         return bool(grown)
@@ -215,9 +202,7 @@ class Inputs:
 
 
 def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, PastFiles]:
-    """Return the past files of each source of the query.
-
-    Spark's logs of the subtask's edges no longer need them when an attempt begins (R7).
+    """Return the past files of each source of the query, which Spark's logs of edges no longer need (R7).
 
     Args:
         edges: all edges of the subtask, when their feeds have begun and nothing more is fed.
@@ -247,8 +232,4 @@ def _named_files(channels: Iterable[EdgeInput]) -> frozenset[str]:
 
 
 def _is_read_far_enough(edge: EdgeInput) -> bool:
-    """Return whether the log was read as far as the query has read the edge.
-
-    A shorter log lacks entries that the query has read.
-    """
     return edge.log.position >= edge.read

@@ -30,10 +30,7 @@ from airflow_provider_ckpt.task.task import Task
 log = logging.getLogger(__name__)
 
 LAST_BATCH = 5.0
-"""Seconds that running batches get to end by themselves when a job is STOPPED.
-
-Their work need not be repeated then, and nothing is interrupted.
-"""
+"""Seconds that running batches get to end by themselves when a job is STOPPED, to avoid repeated work."""
 
 
 class LocalGateway:
@@ -60,7 +57,7 @@ class LocalGateway:
         self._replaced: list[Task] = []
         self._side_by_side = TaskThreads("ckpt-barriers")
         self._crashed: list[Task] = []
-        """Tasks whose failure was reported from here. Each is reported once, even if the run takes long to end."""
+        """Tasks whose failure this gateway has reported. Each is reported once, even if the run takes long to end."""
 
     def start(self) -> None:
         """Do nothing, because tasks start when they are deployed."""
@@ -84,7 +81,7 @@ class LocalGateway:
         self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:
-        """Begin the next attempt. The task is already gone if a previous next attempt failed to begin."""
+        """Begin the next attempt. A failed attempt to begin may already have removed the task."""
         previous = self._tasks.get(command.subtask)
         if command.epoch != self._epoch or (previous is not None and previous.attempt != command.attempt):
             return
@@ -98,10 +95,10 @@ class LocalGateway:
             del self._tasks[command.subtask]
 
     def _guard(self, task: Task, work: Callable[[], None]) -> None:
-        """Do the work of a task, and report its error so that the coordinator can judge it.
+        """Do the work of a task, and report its error for the coordinator's judgement.
 
-        A task that is fenced by the next attempt of this epoch is ignored, because the JobMaster's inbox has the report
-        of that attempt.
+        The failure of a task that the next attempt of this epoch has fenced is ignored, because that attempt has
+        reported.
 
         Raises OvertakenError if a later driver owns the job.
         """
@@ -125,10 +122,9 @@ class LocalGateway:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """Replace the subtask's task by that of its next attempt.
+        """Replace the subtask's task by that of its next attempt, and stop the previous task.
 
-        The previous task is stopped. The gateway waits for its end only when the run ends, because it may hang and is
-        fenced.
+        The gateway waits for the previous task only at the end of the run, because the task may hang and is fenced.
         """
         task = self._restarts.created_task(subtask, attempt)
         if task is None:

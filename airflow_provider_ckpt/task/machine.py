@@ -38,7 +38,7 @@ class ReadProgress:
 
     Attributes:
         ended: sources and input edges that were read to their end.
-        inputs_ended: every edge has shown its end, even if it is not read to there.
+        inputs_ended: every edge has shown its end, even if data before the end is unread.
         batch_id: the last batch, -1 if there is none.
     """
 
@@ -51,15 +51,15 @@ class TaskMachine:
     """The machine of one attempt of one subtask. It is not thread-safe, so its task calls it under one lock.
 
     A method takes a command or a fact, and returns the actions for it, in order. A call that does not fit the phase
-    returns no action: a late command has already been answered by an earlier report (R22).
+    returns no action, because an earlier report has already answered a late command (R22).
     """
 
     def __init__(self, task_id: TaskId, ends: Collection[str]) -> None:
         """Create a machine in phase CREATED.
 
         Args:
-            ends: sources and edges whose end shows in published batches. Any other source is read until a drain, or
-                until its query ends by itself.
+            ends: sources and edges whose ends published batches show. Any other source is read until a drain, or until
+                its query ends by itself.
         """
         self.task_id = task_id
         self.phase = TaskPhase.CREATED
@@ -70,9 +70,7 @@ class TaskMachine:
         self._pause: PauseReason | None = None
         self._draining = self._at_once = self._ends_by_itself = False
         self.reads_available = False
-        """Because the job is drained, the query reads only what its sources have when it starts, and then ends by
-        itself.
-        """
+        """True in a drain: the query reads only what its sources have when it starts, and then ends by itself."""
 
     # -- commands
 
@@ -105,7 +103,6 @@ class TaskMachine:
         return self._pause_query(reason)
 
     def resume(self, plan: VertexPlan) -> list[Action]:
-        """Resume with ``plan``."""
         if self.phase is not TaskPhase.PAUSED:
             return []
         self.plan, self._pause = plan, None
@@ -133,8 +130,8 @@ class TaskMachine:
 
         Args:
             reads: its sources and edges.
-            ends_by_itself: the query reads what its inputs have when it starts, and then ends by itself. Every edge
-                must have shown its end before.
+            ends_by_itself: the query reads what its inputs have when it starts, and then ends. Every edge must have
+                shown its end before.
         """
         if self.phase is not TaskPhase.STARTING:
             return []
@@ -152,7 +149,6 @@ class TaskMachine:
         return [*ending, RunQuery()]
 
     def started(self, progress: ReadProgress) -> list[Action]:
-        """Record that the query runs."""
         if self.phase is not TaskPhase.STARTING:
             return []
         if self._pause is not None:
@@ -170,7 +166,6 @@ class TaskMachine:
         return self._check_end(progress)
 
     def query_ended(self) -> list[Action]:
-        """Record that the query has read all its input and ended."""
         early = TaskPhase.STARTING  # it may end before it is reported as running
         mode: EndMode = "drain" if self.reads_available else "finish"
         return self._end(mode) if self.phase in (early, TaskPhase.RUNNING) else []
@@ -206,7 +201,7 @@ class TaskMachine:
         return [PauseQuery()]
 
     def _check_end(self, progress: ReadProgress) -> list[Action]:
-        """Return the end of the task if its last source has ended, else reports of newly ended sources."""
+        """Return the end of the task if its last source has ended, otherwise reports of newly ended sources."""
         ends = self._reads & self._ends
         if self._reads <= ends & progress.ended:
             return self._end("finish")

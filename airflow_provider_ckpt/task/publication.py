@@ -28,12 +28,11 @@ from airflow_provider_ckpt.task.inputs import Inputs
 class Publication:
     """The publication of one attempt of one subtask. All threads publish, trigger and end through it.
 
-    ``lock`` guards the order of log entries and reports, together with the state that must agree with them (the task's
-    machine and inputs). It is never held while Spark works, because a batch may take hours and a barrier must pass
-    meanwhile. Methods that append raise the errors of :class:`SubtaskLog`.
+    ``lock`` guards the order of log entries and reports, and the state that must agree with them (the task's machine
+    and inputs). It is never held while Spark works, because a barrier must pass while a batch takes hours. Methods that
+    append raise the errors of :class:`SubtaskLog`.
 
     Args:
-        task_id: the id of the task, with which its reports begin.
         post: posts a report. It must not block.
         notify: notifies the consumers of new entries. It must not block.
         inputs: the inputs of a streaming query and their gate; None for a task that reads all of its input at once.
@@ -70,15 +69,12 @@ class Publication:
             self.inputs.published()
 
     def publish(self, batch: Batch, *, follows: int | None = None) -> int:
-        """Append the entry that publishes the batch, and act on the inputs before and after it.
-
-        Return the position of the entry.
+        """Append the entry that publishes the batch, act on the inputs before and after it, and return its position.
 
         Args:
-            batch: the batch. Its late rows, event times and malformed rows are those of this batch only. Positions and
-                ends of gated inputs are added.
-            follows: number of the previous batch, if that is not ``batch_id - 1`` because the state was repartitioned
-                in between (R21).
+            batch: the batch, with its own late rows, event times and malformed rows only. Positions and ends of gated
+                inputs are added.
+            follows: number of the previous batch, if a repartitioning of the state lies in between (R21).
 
         Raises BatchConflictError if an entry between this batch and the last published one is missing.
         """
@@ -99,9 +95,9 @@ class Publication:
     def trigger(self, checkpoint: int) -> bool:
         """Append the barrier at the last published entry and acknowledge it. Return whether it is in the log.
 
-        If the storage does not accept it now, it is declined, and the coordinator decides whether the run survives. If
-        an earlier append has broken the log, nothing is reported. The failure of the task is already on its way, and
-        aborts the checkpoint without counting it against the job.
+        If the storage does not accept the barrier now, it is declined, and the coordinator decides whether the run
+        survives. If an earlier append has broken the log, nothing is reported, because the failure of the task aborts
+        the checkpoint.
         """
         with self.lock:
             try:
@@ -120,8 +116,8 @@ class Publication:
     def act_on_inputs(self) -> None:
         """Take the snapshots that are due and feed the data that may be read. The caller holds the lock.
 
-        An error is raised again at every later call. The gate returns each action only once, so a feed that continued
-        after a lost action would have a gap. The next attempt resumes from the end of the feed.
+        Every later call raises the first error again, because a feed that continued after a lost action would have a
+        gap. The next attempt resumes from the end of the feed.
         """
         if self._failed is not None:
             raise self._failed
@@ -161,7 +157,6 @@ class Publication:
         return {} if last is None else last.times
 
     def _with_earlier_counts(self, batch: Batch) -> Batch:
-        """Return the batch with the late rows, event times and malformed rows of the batches before it."""
         last = self.log.state.last_batch
         if last is None:
             return batch
@@ -181,9 +176,6 @@ class Publication:
             )
 
     def _positions(self, inputs: Inputs) -> dict[str, int]:
-        """Return the positions of all edges.
-
-        Dropped edges keep their last position, because nothing before it is needed.
-        """
+        """Return the positions of all edges. Dropped edges keep their last position."""
         last = self.log.state.last_batch
         return {**({} if last is None else last.inputs), **inputs.positions()}

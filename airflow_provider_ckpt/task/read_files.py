@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import shown_path, without_scheme
 
 YOUNG = 120.0
-"""Seconds: a file that changed less than this before it was read may still be written.
+"""Seconds. A file that changed less than this before it was read may still be written.
 
 Older files are compared at the end only.
 """
@@ -67,10 +67,7 @@ class ReadFiles:
         return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:
-        """Return the paths to compare now, by source; at most ``MOST_COMPARED``.
-
-        Each is due again after a longer pause.
-        """
+        """Return the paths to compare now, by source; at most ``MOST_COMPARED``. The next pause of each is longer."""
         due_paths: dict[str, list[str]] = {}
         remaining = MOST_COMPARED
         for uid, source in self._sources.items():

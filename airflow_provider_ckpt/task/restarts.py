@@ -1,7 +1,4 @@
-"""The next attempts of failed subtasks, in the process in which the other subtasks continue.
-
-:class:`TaskFactory` is the interface that makes their tasks, of any kind.
-"""
+"""The next attempts of failed subtasks, in the process in which the other subtasks continue."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from airflow_provider_ckpt.task.task import Task
 
 
 class TaskFactory(Protocol):
-    """The factory of subtasks' next attempts. It is called from any thread, for several subtasks at a time."""
+    """The factory of subtasks' next attempts, of any kind. Any thread calls it, for several subtasks at a time."""
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Task | None:
         """Open the subtask's log for ``attempt`` and create its task.
@@ -39,9 +36,9 @@ LAST_RESTART = 10.0
 class Restarts:
     """The restarts of subtasks, each in its own thread.
 
-    A restart has these steps: the previous attempt is stopped and waited for, a pause, the log is opened (which fences
-    the previous attempt in any case), and the JobMaster is notified. The coordinator limits the time until the next
-    attempt begins (``coordinator.failover``), because Spark may never end a query.
+    A restart stops the previous attempt, waits for its end, pauses, opens the log (which fences the previous attempt),
+    and notifies the JobMaster. The coordinator limits the time until the next attempt begins
+    (``coordinator.failover``), because Spark may never end a query.
 
     Args:
         post: posts to the JobMaster's inbox.
@@ -63,7 +60,7 @@ class Restarts:
     def created_task(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
         """Return the task of ``attempt``, which has reported that it opened the log.
 
-        None if the attempt was not created here, or has nothing left to do.
+        Return None if the attempt was not created here, or has nothing left to do.
         """
         task = self._created.get(subtask)
         return task if task is not None and task.attempt == attempt else None

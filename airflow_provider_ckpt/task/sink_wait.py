@@ -21,10 +21,9 @@ class SinkWait:
 
     Args:
         timeout: seconds after the first failure for which a call is tried again.
-        is_over: returns whether the run is over, so that nothing is tried again.
+        is_over: returns whether the run is over. Then nothing is tried again.
         check_fenced: raises if a later driver or attempt owns the job. It is called before each further try (R8).
         report: takes the seconds and the error, after 1, 2, 4, 8, ... failures.
-        clock: returns a monotonic time in seconds.
     """
 
     def __init__(

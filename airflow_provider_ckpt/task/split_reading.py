@@ -1,12 +1,10 @@
-"""The course of a task that reads splits, one after the other or small ones together.
+"""The course of a task that reads splits, one after the other or small ones together. It has no threads and no clock.
 
-One entry of the subtask's log publishes a split and completes it (R14). An entry may complete several splits. The
-coordinator assigns the splits.
+The coordinator assigns the splits. One entry of the subtask's log publishes and completes one or more splits (R14).
 
 A subtask reads as many splits together as take a few seconds, by its own measurements. A Spark job has a fixed cost of
-a second and more on a cluster or an object store, however little it reads. The time of one split therefore does not
-show whether the split is small. So two splits are tried together, and then more if two took not much longer than one.
-The module has no threads and no clock.
+a second and more on a cluster or an object store. The time of one split therefore does not show whether the split is
+small. So two splits are tried together, and then more if two took not much longer than one.
 """
 
 from __future__ import annotations
@@ -65,10 +63,7 @@ class AssignedSplits:
 
 
 def published_in(log: LogReader, epoch: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield (splits, position) for each entry that attempts of this epoch have published.
-
-    The entries of earlier epochs were known when this epoch began.
-    """
+    """Yield (splits, position) for each entry that attempts of this epoch have published."""
     is_ours = False
     for position, record in log.records():
         if isinstance(record, Open):
@@ -85,10 +80,7 @@ class SplitReading(BoundedReading):
         self._assigned = AssignedSplits()
 
     def deploy(self, plan: VertexPlan) -> bool:
-        """Start with ``plan``, and first report the splits that earlier attempts of this epoch have published.
-
-        Those attempts may not have reported them.
-        """
+        """Start with ``plan``. First report the splits that earlier attempts of this epoch have published."""
         publication = self.publication
         with publication.lock:
             for splits, position in published_in(publication.log, publication.task_id.epoch):
@@ -100,10 +92,7 @@ class SplitReading(BoundedReading):
             self._assigned.assign(splits, is_last=is_last)
 
     def next(self, most: int = 1) -> tuple[str, ...]:
-        """Return the splits to read now, at most ``most``.
-
-        Return none before :meth:`begin`, and while none is assigned.
-        """
+        """Return the splits to read now, at most ``most``; none before :meth:`begin`, and while none is assigned."""
         with self.publication.lock:
             return self._assigned.next(most) if self.machine.phase is TaskPhase.RUNNING else ()
 
@@ -115,8 +104,8 @@ class SplitReading(BoundedReading):
     def complete(self, batch: Batch, *, together: int = 1) -> None:
         """Publish ``batch``, which holds all rows of the splits that it completes, and report these splits.
 
-        The report precedes the acknowledgement of any later barrier. ``together`` is the number of splits to read
-        together next.
+        The report precedes the acknowledgement of any later barrier. ``together``: how many splits to read together
+        next.
         """
         with self.publication.lock:
             position = self.publication.publish(batch)
@@ -124,10 +113,7 @@ class SplitReading(BoundedReading):
             self.publication.post(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
 
     def return_surplus(self, together: int) -> None:
-        """Return surplus splits to the coordinator, because ``together`` is now lower.
-
-        Other subtasks may have time for them.
-        """
+        """Return surplus splits to the coordinator for other subtasks, because ``together`` is now lower."""
         with self.publication.lock:
             surplus = self._assigned.keep_first(AHEAD * together)
             self.publication.post(SplitsReturned(*self.publication.task_id, surplus, together))
@@ -154,8 +140,8 @@ _SINGLE_READS = 4
 class SplitBatchSize:
     """The number of splits that one attempt reads together. ``most`` is the user's limit.
 
-    If the driver dies, the work since the last published entry is lost. For small splits that is a few seconds. If the
-    splits differ from earlier ones, it is up to :attr:`abort_after`.
+    A driver that dies loses the work since the last published entry: a few seconds for small splits, and at most
+    :attr:`abort_after` for splits that differ from earlier ones.
     """
 
     def __init__(self, most: int) -> None:

@@ -37,19 +37,13 @@ class Task(Protocol):
     def resume(self, plan: VertexPlan) -> None: ...
 
     def prepare(self, trial: str, plan: VertexPlan) -> None:
-        """Build and try the query of ``plan`` for a reconfiguration, while the current query runs.
-
-        Report the result.
-        """
+        """Try the query of ``plan`` for a reconfiguration while the current query runs. Report the result."""
 
     def drain(self, *, at_once: bool = False) -> None:
         """Read what the unbounded sources have now, and end them. ``at_once`` ends them without further reading."""
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
-        """Read these splits, too, and publish each with one entry. After ``is_last`` the task goes to its end of data.
-
-        Only a task of a source with splits gets this command.
-        """
+        """Read these splits, too, and publish each with one entry. After ``is_last`` the task ends its data."""
 
     def finish(self) -> None:
         """Append the end of partition and free all resources. This is the last command."""
@@ -57,10 +51,7 @@ class Task(Protocol):
     # -- the rest
 
     def pull_inputs(self) -> None:
-        """Read new entries of the producers' logs.
-
-        It is called when a producer has advanced, and about once a second.
-        """
+        """Read new entries of the producers' logs. Called when a producer has advanced, and about once a second."""
 
     def check(self) -> None:
         """Raise the error that ended the task, if no other method has raised it. It is called about once a second."""

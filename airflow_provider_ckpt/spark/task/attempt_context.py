@@ -14,12 +14,7 @@ from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 
 class AttemptContext:
-    """The context of one attempt of a subtask. It is safe for use from several threads.
-
-    Attributes:
-        run: the context that all tasks of the driver share.
-        log: the subtask's log, opened by ``attempt``.
-    """
+    """The context of one attempt of a subtask. It is safe for use from several threads."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Spark's execution of the micro-batch of this thread's ``foreachBatch``, with its late rows and event times."""
+"""Spark's execution of the current micro-batch, with its late rows and event times."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 _LATE_ROWS = "numRowsDroppedByWatermark"
 """The metric of an operator with state that counts the rows that are older than the watermark."""
 _ROWS, _NEWEST, _AHEAD, _WITHOUT, _BEFORE_1970 = range(5)
-"""Columns of the observed event times of an input."""
+"""Indexes of the columns in the observed event times of an input."""
 
 
 def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
-    """Return the ``IncrementalExecution``. The frame that ``foreachBatch`` gets does not lead to it.
+    """Return the ``IncrementalExecution`` of the batch, to which the frame of ``foreachBatch`` gives no access.
 
     Args:
-        spark: the session that the query was started with. The batch has a copy of it.
+        spark: the session that the query was started with. The batch runs in a copy of this session.
 
     Raises QueryFailedError.
     """
@@ -36,8 +36,8 @@ def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
 def late_rows_of_batch(spark: SparkSession, vertex: str) -> int:
     """Return the number of rows that the stateful operators of this micro-batch have dropped.
 
-    Call this after the output is written. An aggregation drops rows after each task has aggregated its input. So there
-    may be more input rows.
+    Call this after the output is written. An aggregation counts dropped rows after each task has aggregated its input,
+    so the number of input rows may be higher.
     """
     plan = execution_of_batch(spark, vertex).executedPlan()
     return sum(_late_rows(node) for node in nodes_from(plan))

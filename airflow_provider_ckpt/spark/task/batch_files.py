@@ -1,8 +1,8 @@
-"""Comparison of the files that a micro-batch was planned with and the files that Spark reads for it.
+"""Comparison of the files that a micro-batch was planned with and the files that Spark reads for the batch.
 
 Spark lists the planned paths again when it runs a batch. It silently leaves out a path that is gone by then. A name
-with glob characters makes it read other files of the batch twice. So both lists are compared before anything of the
-batch is staged. A file that vanishes later fails the query by itself.
+with glob characters makes Spark read other files of the batch twice. So both lists are compared before staging. If a
+file vanishes later, Spark fails the query.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def refuse_other_files(
         uris: source -> its planned files, in Spark's form.
         read: the files that Spark reads, one list for each file source of the query.
 
-    Raises:
-        SourceFilesGoneError: planned files are gone.
-        QueryFailedError: Spark reads other files, or a file twice.
+    Raises SourceFilesGoneError for planned files that are gone, and QueryFailedError for other or repeated files.
     """
     expected = {uid: sorted(map(normal_path, files)) for uid, files in uris.items() if files}
     shown = {normal_path(uri): shown_path(unquote(uri)) for files in uris.values() for uri in files}
@@ -124,7 +122,7 @@ def refuse_unsettled(
 ) -> None:
     """Wait until no file of the batch has changed for some seconds.
 
-    Spark has listed the files before. It reads no more of a file than its size at that time.
+    Spark has already listed the files, and reads no more of a file than its size at that time.
 
     Args:
         waited: seconds for which the batch waited before it was restarted.
@@ -146,8 +144,8 @@ def refuse_unsettled(
 def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
     """Return the files that the current micro-batch reads, one list for each file source.
 
-    Tables and files that the query joins are not sources. Call this in the thread that runs ``foreachBatch``. It costs
-    about ten calls of the JVM for each source.
+    Tables and files that the query joins are not sources. Call this in the thread that runs ``foreachBatch``. It makes
+    about ten calls to the JVM for each source.
 
     Raises UnfitInputError.
     """

@@ -32,19 +32,17 @@ class RunContext:
     """The context that all tasks of one driver or worker share.
 
     Attributes:
-        storage: the storage of the root.
-        job: the job, with the changes that were made before this run.
         graph: the graph at the start of the epoch. The plan of a task has the changes since then.
         post: puts a report into the JobMaster's inbox. Any thread may call it.
         check_fenced: raises if a later epoch has claimed the job (R8).
-        supervised: the supervisor's number of this start, if a supervisor counts the starts of this worker (W14).
+        supervised: the supervisor's number of this start; None if no supervisor counts the starts of this worker (W14).
         logic: reads functions that are assigned during this run.
         declared: the operators as the job declares them; None if they are those of ``job``.
         measures: send measurements of every micro-batch, because a controller wants them.
         in_master_process: the JobMaster runs in this process, so a report costs no write.
         executors: None if the number of executors is never changed.
         topics: Kafka source -> topic -> the topic's id at the time of the plan.
-        check_declared: raises if the functions of ``declared`` are not those of the job, because a worker's file may
+        check_declared: raises if the functions of ``declared`` are not those of the job. The file of a worker may
             differ.
     """
 
@@ -69,7 +67,7 @@ class RunContext:
     known_changed: Collection[str] = frozenset()
     """Files that have changed after they were read, according to the journal."""
     state_partitions: Mapping[str, int] = field(default_factory=dict)
-    """Vertex with state -> the number of partitions of its state, unless a setting changes it."""
+    """Vertex with state -> the number of its state partitions, unless a setting changes the number."""
     check_declared: Callable[[Collection[str]], None] = field(default=lambda operators: None, repr=False)
 
     def state_partitions_of(self, vertex: str, settings: VertexSettings) -> int | None:
@@ -78,5 +76,4 @@ class RunContext:
 
     @property
     def operators(self) -> Mapping[str, Operator]:
-        """The operators as the job declares them."""
         return self.job.operators if self.declared is None else self.declared

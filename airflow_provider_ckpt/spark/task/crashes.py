@@ -1,7 +1,4 @@
-"""Reports of failed tasks.
-
-Search for folders on full disks, because Spark reports a full disk without a path.
-"""
+"""Reports of failed tasks. Spark reports a full disk without a path, so the report adds the folders on full disks."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ def _folders(context: RunContext) -> Iterator[str]:
 
 
 def _free(folder: str) -> float:
-    """Return the bytes that are free for this user on the folder's disk.
-
-    If the folder does not exist, take the nearest folder above it.
-    """
+    """Return the bytes that are free for this user on the folder's disk, or on that of the nearest existing parent."""
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     try:
@@ -64,10 +58,7 @@ def _free(folder: str) -> float:
 
 
 def report_crash(context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
-    """Report to the JobMaster the error that ended a thread or a query of the subtask.
-
-    Any thread may call this, also more than once.
-    """
+    """Report to the JobMaster the error that ended a thread or a query of the subtask; any thread, repeatedly."""
     context.post(_report(context, subtask, attempt, error))
 
 

@@ -12,8 +12,9 @@ class QueryFailedError(TransientError):
 
 
 class UnfitInputError(TerminalError):
-    """Files, rows or values that a query cannot take, and would meet again in each try. Nothing of the batch was
-    released. The user must correct them, and start the job with --resume-failed.
+    """Files, rows or values that a query cannot read in any try. Nothing of the batch was released.
+
+    The user must correct them, and start the job with --resume-failed.
     """
 
 
@@ -41,7 +42,7 @@ def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitInput
 
 
 class ExecutorPythonError(TerminalError):
-    """A Python of the executors that cannot run the job's functions. Its administrator must change it."""
+    """A Python of the executors that cannot run the job's functions. The cluster's administrator must fix it."""
 
     template = (
         "the query of vertex {vertex!r} failed in a Python worker: {problem}. Nothing of the batch was released. "

@@ -19,16 +19,16 @@ _PATIENCE = 5.0
 """Seconds that a query waits for the request before it starts anyway. A lost master answers after two minutes."""
 _LOOK = 1.0
 _calls = threading.Lock()
-"""Held while the cluster is called, but not by queries that start. There is one for the process, like Spark itself."""
+"""A lock that is held during calls of the cluster, but not by queries that start. Spark is one for the process, too."""
 _last: list[Executors] = []
-"""The object of the latest request. A worker on standby runs one subtask after the other with the same Spark."""
+"""The object of the latest request. A standby worker runs several subtasks in turn with the same Spark."""
 
 
 class Executors:
     """The executors of one driver. It is safe for use from several threads.
 
-    All queries share the executors, so the largest number that a query was given holds. Spark requests that number, and
-    the cluster starts executors when it has room. Surplus executors are ended, and their tasks run again elsewhere.
+    All queries share the executors, so the largest number of any query holds. Spark requests that number, and the
+    cluster starts executors when it has room. Surplus executors are ended, and their tasks run again elsewhere.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -51,7 +51,7 @@ class Executors:
     def request_number(self, uid: str, number: int | None) -> None:
         """Set the number for the query ``uid``, which is about to start. None keeps the current number.
 
-        Errors of the cluster are not raised, because a query can run with the current executors.
+        Errors of the cluster are not raised, because the query can run with the current executors.
         """
         with self._lock:
             if number is None:
@@ -78,10 +78,8 @@ class Executors:
     def _keep_requesting(self, number: int, tried: threading.Event) -> None:
         """Repeat the request until it succeeds, and end surplus executors that register late.
 
-        Spark does not end surplus executors by itself. It does not know executors that have not registered.
-
-        Args:
-            tried: set after the first try.
+        Spark neither ends surplus executors by itself nor knows executors that have not registered. ``tried`` is set
+        after the first try.
         """
         until, is_asked = time.monotonic() + COMING, False
         while time.monotonic() < until:
@@ -114,7 +112,6 @@ class Executors:
         context._jsc.sc().requestTotalExecutors(number, 0, nowhere)
 
     def _end_surplus(self, number: int) -> bool:
-        """End surplus executors. Return whether there were any."""
         context: Any = self._spark.sparkContext
         spark_context = context._jsc.sc()
         running = sorted(filter(None, spark_context.getExecutorIds().mkString(",").split(",")), key=_age)

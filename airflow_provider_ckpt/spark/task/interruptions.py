@@ -1,4 +1,4 @@
-"""Suppression of Spark's log during an intended stop, which would fill it with hundreds of lines of stack traces."""
+"""Suppression of Spark's log during an intended stop, because Spark would log hundreds of lines of stack traces."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ LOGGERS = (
 
 @contextmanager
 def silenced(spark: SparkSession) -> Iterator[None]:
-    """Switch ``LOGGERS`` off during the block, and until interrupted tasks have ended.
-
-    Use this only at the end of a run. By then, real failures of queries have been logged.
-    """
+    """Switch ``LOGGERS`` off until the block and interrupted tasks have ended. Use this only at the end of a run."""
     levels = _Levels(spark)
     levels.switch_off()
     try:
@@ -45,7 +42,7 @@ def silenced(spark: SparkSession) -> Iterator[None]:
 
 
 def stop_quietly(spark: SparkSession) -> None:
-    """Stop Spark with its loggers off, because its threads would log for a moment that Spark is gone."""
+    """Stop Spark with its loggers off. Otherwise Spark's threads would log for a moment that Spark is gone."""
     levels = _Levels(spark)
     levels.switch_off()
     try:
@@ -56,7 +53,7 @@ def stop_quietly(spark: SparkSession) -> None:
 
 
 def _stop_state_stores(spark: SparkSession) -> None:
-    """Stop the maintenance thread of state stores. Its next turn, up to a minute later, would fail without Spark."""
+    """Stop the maintenance thread of state stores. Otherwise it would fail within a minute, because Spark is gone."""
     jvm: Any = spark._jvm
     try:
         stores = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")

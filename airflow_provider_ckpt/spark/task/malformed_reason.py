@@ -1,7 +1,7 @@
-"""Why rows of CSV and JSON files are malformed.
+"""Reasons why rows of CSV and JSON files are malformed.
 
-Spark reports only that a row is malformed. So the text of the row is parsed once more, with a schema that can fail for
-one reason only. A column that is null need not be at fault: the value may be absent, or empty.
+Spark reports only that a row is malformed. So the text of the row is parsed once more, with schemas that can fail for
+one reason only. A null column need not be at fault, because the value may be absent or empty.
 """
 
 from __future__ import annotations
@@ -25,22 +25,18 @@ UNKNOWN = "does not fit the schema"
 _OWN = "__ckpt_"
 _CORRUPT = "__ckpt_corrupt"
 _NOTHING = StructType([StructField("__ckpt_nothing", StringType())])
-"""Fits each object."""
+"""A schema that every JSON object fits."""
 _END = "__ckpt_end"
 """Value that is appended to a CSV row, to find the number of its values."""
 _OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
 """Options of a reader that do not matter for a single row."""
 _LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 _NESTED = (ArrayType, MapType, StructType, VariantType)
-"""Types whose value may be faulty in part, and is not null then."""
+"""Types that Spark does not read as null when a part of the value is faulty."""
 
 
 def malformed_reason(spark: SparkSession, relation: Any, column: str, most: int | None = None) -> Column:
-    """Return the reason of malformed rows of a relation of files.
-
-    Args:
-        most: faulty columns that are named; None: all.
-    """
+    """Return the reason of malformed rows of a relation of files. ``most``: faulty columns to name; None names all."""
     return _Row(spark, relation, column).reason(most)
 
 
@@ -60,7 +56,6 @@ class _Row:
         return F.col(quoted(self.column))
 
     def _fields(self) -> list[StructField]:
-        """Return the columns that come from the text."""
         fields = StructType.fromJson(json.loads(self.relation.dataSchema().json())).fields
         return [StructField(field.name, field.dataType) for field in fields if not field.name.startswith(_OWN)]
 
@@ -122,16 +117,12 @@ class _Row:
 
 
 def _named(columns: Column, most: int | None) -> Column:
-    """Return the reason that names columns; null if there is none."""
     shown = columns if most is None else F.slice(columns, 1, most)
     return F.when(F.size(columns) > 0, F.concat(F.lit("read as null: "), F.array_join(shown, ", ")))
 
 
 def _once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """Return ``use(value)``. Spark computes ``value`` once for a row, however often ``use`` names it.
-
-    Otherwise each place would have a parser of its own, and wide rows would fill the memory.
-    """
+    """Return ``use(value)``, for which Spark computes ``value`` once. Parsers at each use would fill the memory."""
     return F.transform(F.array(value), use)[0]
 
 
@@ -151,7 +142,6 @@ def _faults(text: Column, keys: Column, field: StructField, options: Mapping[str
 
 
 def _faults_within(text: Column, above: list[str], field: StructField, options: Mapping[str, str]) -> Column:
-    """Return the paths of the faulty values of a field of a JSON object, as an array."""
     path = [*above, field.name]
     itself = F.array(F.lit(".".join(path)))
     if isinstance(field.dataType, StructType) and field.dataType.fields:

@@ -1,8 +1,8 @@
 """The number of malformed rows that a batch has read, by source.
 
-A micro-batch counts them while it reads. Spark may count a row twice, when a task or a whole output runs again. So if
-there are any, the files of the batch are read once more for the exact number. A batch without a query, in mode "batch"
-and of a split, is always read once more. So are JSON files, because Spark's reader drops text silently.
+A micro-batch counts malformed rows while it reads. Spark may count a row twice, when a task or a whole output runs
+again. So if there are any, the files of the batch are read once more for the exact number. A batch without a query (in
+mode "batch" or of a split) is always read once more. So are JSON files, because Spark's reader drops text silently.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TRAILING = "text after the first JSON value, which is not read"
 
 @dataclass(frozen=True)
 class BatchSource:
-    """A source whose reader checks rows. ``relation``: its files in Spark; ``counts``: it counts malformed rows."""
+    """A source whose reader checks rows. ``relation``: its files in Spark; ``counts``: malformed rows are counted."""
 
     uid: str
     relation: Any
@@ -57,12 +57,11 @@ class _RowCount(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchCheck:
-    """The check of the rows that a batch reads.
+    """The check of the rows that the analysed plan of a batch reads.
 
     Attributes:
-        plan: the analysed plan that reads them.
         choose: leaves out the files that a source does not read.
-        quarantines: source -> the sink that is given its malformed rows.
+        quarantines: source -> the sink that gets its malformed rows.
     """
 
     spark: SparkSession
@@ -92,7 +91,7 @@ class BatchCheck:
         return trailing_text(self.spark, source.relation, functools.partial(self.choose, source.uid))
 
     def refuse_trailing(self) -> None:
-        """Log the first row with trailing text of a source that fails at it. Raises UnfitInputError."""
+        """Log the first row with trailing text in a source that must fail at such rows. Raises UnfitInputError."""
         checks = [self.trailing(source) for source in self.sources() if not source.counts]
         probes = [_Probe(check.suspects(), check.rows) for check in checks if check is not None]
         for rows in _not_empty(probes):
@@ -115,7 +114,7 @@ class BatchCheck:
             )
 
     def counted(self, *, with_unfit: bool) -> dict[str, int]:
-        """Return the number of malformed rows by source. ``with_unfit``: some may not fit the schema."""
+        """Return the number of malformed rows by source. ``with_unfit``: also count rows that do not fit the schema."""
         frames = _not_empty(list(self._malformed(with_unfit)))
         if not frames:
             return {}
@@ -130,7 +129,6 @@ class BatchCheck:
         }
 
     def _malformed(self, with_unfit: bool) -> Iterator[_Probe]:
-        """Yield the source, the file and the kind of the malformed rows of sources that count them."""
         for source in self.sources():
             if not source.counts:
                 continue
@@ -142,18 +140,14 @@ class BatchCheck:
 
 
 class _Probe(NamedTuple):
-    """Rows that may be malformed. ``make_exact``: returns those that are."""
+    """Rows that may be malformed. ``make_exact`` returns the rows that are malformed."""
 
     rows: DataFrame
     make_exact: Callable[[], DataFrame]
 
 
 def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
-    """Return the exact frames of the probes that have rows.
-
-    One Spark job counts all of them. Almost every batch is whole. A group for each file would cost each of them a
-    shuffle.
-    """
+    """Return the exact frames of the probes that have rows. One Spark job counts all, because few probes have any."""
     if not probes:
         return []
     numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]
@@ -162,12 +156,10 @@ def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
 
 
 def _named(rows: DataFrame, source: str, kind: str) -> DataFrame:
-    """Return the source, the file and the kind of each row."""
     return rows.select(F.lit(source).alias("source"), _file(rows).alias("file"), F.lit(kind).alias("kind"))
 
 
 def _trailing_of(trailing: TrailingText, source: str) -> DataFrame:
-    """Return the same of rows with trailing text."""
     return trailing.rows().select(F.lit(source).alias("source"), "file", F.lit(_TRAILING).alias("kind"))
 
 
@@ -179,7 +171,7 @@ class MalformedRows:
     counts: Mapping[str, int]
 
     def of(self, source: str) -> DataFrame:
-        """Return the rows of a source that has some, as a quarantine is given them."""
+        """Return the malformed rows of a source in the form for its quarantine. The source must have some."""
         return functools.reduce(DataFrame.union, self._rows_of(source))
 
     def _rows_of(self, uid: str) -> Iterator[DataFrame]:
@@ -195,9 +187,9 @@ class MalformedRows:
 def malformed_of_batch(
     spark: SparkSession, vertex: str, choose: Choose, quarantines: Mapping[str, str]
 ) -> MalformedRows:
-    """Return the malformed rows of the current micro-batch. Call this after its output is written.
+    """Return the malformed rows of the current micro-batch.
 
-    Call it in the thread that runs ``foreachBatch``.
+    Call this in the thread that runs ``foreachBatch``, after the output is written.
 
     Raises UnfitInputError.
     """

@@ -1,8 +1,7 @@
-"""Outputs of a batch: it is staged for every sink and written to the result partition.
+"""Outputs of a batch, staged for every sink and written to the result partition.
 
-Each call writes to its own places. Even a second call for the same batch has others (R5).
-
-Deletion of unpublished files of earlier attempts: staged output, data for the next vertex, and copies (R5).
+Each call writes to new places, even a second call for the same batch (R5). Unpublished files of earlier attempts are
+deleted: staged output, data for the next vertex, and copies (R5).
 """
 
 from __future__ import annotations
@@ -76,9 +75,8 @@ class Outputs:
             scratch: folder for a copy that several outputs read.
             wait: makes the waits of a sink for one batch, from its uid and a function that returns whether the run is
                 over.
-            is_stateful: the frames come from a query that keeps state.
             sources: checks the content of the sources' files; None for a vertex without sources.
-            quarantines: source -> the sink that gets its malformed rows and nothing else.
+            quarantines: source -> the sink that gets only its malformed rows.
         """
         self._spark = spark
         self._storage = storage
@@ -91,16 +89,16 @@ class Outputs:
         self._wait, self._is_stateful = wait, is_stateful
 
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
-        """Consume the frame exactly once (R18). If there are several outputs, they read one materialised copy.
+        """Consume the frame exactly once (R18). Several outputs read one materialised copy.
 
-        A sink whose target fails temporarily is called again, for the run's ``sink_timeout``. It gets the copy again,
-        or the frame of a stateless query. Output of its failed calls does not count. The frame of a query with state is
-        not computed again, because the state already includes the first computation.
+        A sink whose target fails temporarily is called again, until the run's ``sink_timeout``. The next call gets the
+        copy again, or the frame of a stateless query. Output of failed calls does not count. A frame of a query with
+        state is not computed twice, because the state already includes the first computation.
 
-        Malformed rows are counted, and go to their quarantines.
+        Malformed rows are counted, and staged in their quarantines.
 
         Args:
-            is_over: returns whether the run is over. Then nothing is tried again.
+            is_over: returns whether the run is over. Then no call is tried again.
 
         Raises SinkContractError, the error for a file that its source cannot read, and the errors of sinks.
         """
@@ -169,11 +167,7 @@ class Outputs:
         return wait.call(stage) if is_repeatable else stage()
 
     def delete_leftovers(self, log: LogReader) -> None:
-        """Delete unpublished files of earlier attempts. See :func:`.delete_leftovers`.
-
-        Args:
-            log: the subtask's log, opened by this attempt.
-        """
+        """Delete unpublished files of earlier attempts, by this attempt's log. See :func:`.delete_leftovers`."""
         folders = [self._scratch, *(() if self._partition is None else (self._partition.data,))]
         delete_leftovers(self._storage, log, folders, self._sinks)
 
@@ -216,11 +210,9 @@ def delete_leftovers(
 ) -> None:
     """Delete unpublished files of earlier attempts.
 
-    Only the attempt that owns the log may call this, after a check of the fence. By then it has published all that
-    earlier attempts had prepared and Spark had committed. The next driver would delete the files, too. But a run may
-    last for months, and a subtask may fail each hour.
-
-    A file that cannot be deleted is logged and stays.
+    Only the attempt that owns the log may call this, after a check of the fence. It must have published all that
+    earlier attempts had prepared and Spark had committed. This does not wait for the next driver, because a run may
+    last for months in which a subtask fails each hour. A file that cannot be deleted is logged and stays.
 
     Args:
         folders: the folders of data for the next vertex and of copies.
@@ -243,7 +235,7 @@ def delete_leftovers(
 
 
 def _delete_staged(uid: str, sink: BoundSink, attempts: Collection[str], handles: Collection[str]) -> None:
-    """Delete staged output of a sink. This does not use ``collect_garbage``, because others use the sink meanwhile."""
+    """Delete staged output of a sink. Other attempts use the sink meanwhile, so ``collect_garbage`` is not used."""
     try:
         for orphan in [*staged_orphans({uid: sink}, attempts, handles)]:
             with best_effort(f"batch {orphan.path}, staged in sink {uid},"):

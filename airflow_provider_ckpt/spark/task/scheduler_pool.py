@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 def add_pool(spark: SparkSession, name: str, weight: int | None = None) -> str:
     """Add a pool for a query, and return its name.
 
-    Spark would make the pool at the first job, too, but with a warning that no file names it. The name contains the
+    Spark would also make the pool at the first job, but would warn that no file names the pool. The name contains the
     weight, because the weight of an existing pool cannot be changed.
     """
     pool = name if weight is None else f"{name}:{weight}"

@@ -1,7 +1,7 @@
 """Checks of the files that a batch reads, for files that Spark would misread and for malformed rows.
 
-Spark may fail at the content of a file: a malformed row, or a column of another type. Its own message has few details,
-so the file is read once more, alone.
+If Spark fails at a malformed row or at a column of another type, its message has few details. So the file is read once
+more, alone.
 """
 
 from __future__ import annotations
@@ -53,10 +53,7 @@ _UNSIGNED = DecimalType(20, 0)
 def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseException) -> CkptError | None:
     """Return the error for a file whose content made Spark fail; None for any other failure.
 
-    The malformed row is only logged, because it must not reach the journal.
-
-    Args:
-        plan: the analysed plan that failed.
+    The malformed row is only logged, because it must not reach the journal. ``plan``: the analysed plan that failed.
     """
     if isinstance(error, CkptError):
         return None
@@ -91,10 +88,7 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
 
 
 def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[UnfitInputError]:
-    """Yield the error for a column of unsigned numbers that the source does not read as a decimal.
-
-    Spark fails at such a column, and names neither file nor column.
-    """
+    """Yield the error for a column of unsigned numbers. Spark fails at it and names neither file nor column."""
     for relation, files in _relations(plan):
         fields = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
         for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
@@ -105,7 +99,6 @@ def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[Unfit
 
 
 def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:
-    """Yield each relation of files with their URIs."""
     for leaf in each(plan.collectLeaves()):
         index = index_of(leaf)
         if index is not None:
@@ -135,12 +128,7 @@ def _path(uri: str) -> str:
 
 @dataclass(frozen=True)
 class SourceContent:
-    """Checks of file contents for a vertex with sources.
-
-    Attributes:
-        streaming: its batches are micro-batches of a query.
-        choose: leaves out files that a source does not read.
-    """
+    """Checks of file contents for a vertex with sources. ``choose`` leaves out files that a source does not read."""
 
     spark: SparkSession
     vertex: str
@@ -162,9 +150,10 @@ class SourceContent:
         )
 
     def malformed(self, frame: DataFrame, quarantines: Mapping[str, str]) -> MalformedRows:
-        """Return the malformed rows of a batch that was read. Raises UnfitInputError.
+        """Return the malformed rows of a batch that was read. ``quarantines``: source -> the sink for its malformed
+        rows.
 
-        ``quarantines``: source -> the sink that is given its malformed rows. A warning names it.
+        Raises UnfitInputError.
         """
         if self.streaming:
             return malformed_of_batch(self.spark, self.vertex, self.choose, quarantines)

@@ -1,7 +1,4 @@
-"""Failures of Spark and of Python workers that every retry would repeat until the named cause is fixed.
-
-A Python worker fails in this way if it lacks code or has an unfit Python.
-"""
+"""Failures of Spark and of Python workers that every retry would repeat until their cause is fixed."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _PROGRAM = re.compile(r'java\.io\.IOException: Cannot run program "(?P<program>[
 
 
 def lacks_code(vertex: str, error: BaseException) -> CkptError | None:
-    """Return the error for a Python worker that cannot run the job's functions; None for any other failure."""
+    """Return the error for a Python worker that lacks code or has an unfit Python; None for any other failure."""
     text = jvm_text(error)
     program = _PROGRAM.search(text)
     if program is not None and "PythonWorkerFactory" in text:
@@ -99,8 +96,7 @@ _HEADER_LENGTH = re.compile(
 def terminal_error(vertex: str, error: BaseException, files: Sequence[str] = ()) -> CkptError | None:
     """Return the error for a failure that every retry would repeat; None for any other failure.
 
-    Args:
-        files: normal paths of the files that the batch reads.
+    ``files`` are the normal paths of the files that the batch reads.
     """
     text = jvm_text(error)
     match = _ROWS_GONE.search(text)
@@ -150,10 +146,7 @@ def _in_files(files: Sequence[str]) -> str:
 
 
 def malformed_file(error: BaseException) -> str | None:
-    """Return the URI of the file in which Spark found a malformed row; None for another failure.
-
-    The URI may contain secrets.
-    """
+    """Return the URI (perhaps with secrets) of the file with a malformed row; None for another failure."""
     match = _MALFORMED.search(jvm_text(error))
     return None if match is None else match["file"]
 
@@ -225,11 +218,7 @@ def _unfit_header(vertex: str, file: str, problem: str) -> UnfitInputError:
 
 
 def _header_problem(header: list[str], schema: list[str]) -> str:
-    """Return a phrase for the difference.
-
-    Names that are not in the schema are not shown. They may be values, because the first line of a file without a
-    header is a row.
-    """
+    """Return a phrase for the difference. It hides names that are not in the schema, because they may be values."""
     present = {name.lower() for name in header}
     missing = [name for name in schema if name.lower() not in present]
     if missing:

@@ -24,7 +24,7 @@ _CORRUPT = "__ckpt_corrupt"
 _HAS_MORE = "__ckpt_has_more"
 _TEXT_SCHEMA = StructType([StructField(_TEXT, StringType())])
 _BEFORE, _AFTER, _ITEMS = "[", "\n,0,0,0,0,0,0,0]", 8
-"""A row between these texts is an array of so many items, if it is one value and nothing more."""
+"""A row between these texts is an array of ``_ITEMS`` items if the row is exactly one value."""
 _BOM, _LONGEST = "\ufeff", 2**31 - 1
 _MAY_HAVE_MORE = r"[}\]]\s*+(?:[^\s,}\]]|,\s*+\S)"
 """Matches each text that goes beyond its first object or array. Only rows that match are parsed again."""
@@ -38,12 +38,13 @@ _LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 class TrailingText:
     """The rows of JSON files that have more text than Spark reads.
 
-    Almost every batch has none, and no suspect. Spark compiles the query for suspects much sooner than that for rows.
+    Almost every batch has no such row and no suspect. Callers query the suspects first, because Spark compiles that
+    query much faster.
 
     Attributes:
         frame: the lines of the files.
-        text: a line without what Spark passes over at its beginning.
-        options: of the reader, without those about the file.
+        text: a line without the characters that Spark skips at its beginning.
+        options: of the reader, without the options for the whole file.
     """
 
     frame: DataFrame
@@ -52,12 +53,12 @@ class TrailingText:
     options: Mapping[str, str]
 
     def suspects(self) -> DataFrame:
-        """Return the rows that are not one value by strict rules. All of :meth:`rows` are among them."""
+        """Return the rows that are not one value by strict rules. They include all of :meth:`rows`."""
         is_suspect = ~_ends_at_first_brace(F.col(_TEXT)) & self.text.rlike(_MAY_HAVE_MORE) & ~_is_single(self.text)
         return self.frame.where(F.coalesce(is_suspect, F.lit(False)))
 
     def rows(self) -> DataFrame:
-        """Return the rows as a quarantine is given them."""
+        """Return the rows in the form for a quarantine."""
         file = self.frame.metadataColumn("_metadata")["file_path"]
         has_more = F.coalesce(_has_more(self.text, self.schema, self.options), F.lit(False))
         rows = self.suspects().select(file.alias("file"), self.text.alias("row"), has_more.alias(_HAS_MORE))
@@ -65,10 +66,9 @@ class TrailingText:
 
 
 def trailing_text(spark: SparkSession, relation: Any, choose: Callable[[DataFrame], DataFrame]) -> TrailingText | None:
-    """Return the check of a relation of JSON files.
+    """Return the check of a relation of JSON files. ``choose`` leaves out files.
 
-    Return None for a relation of another format, and for a charset that Spark's functions do not know. ``choose``:
-    leaves out files.
+    Return None for a relation of another format, and for a charset that Spark's functions do not know.
     """
     options = {str(option._1()).lower(): str(option._2()) for option in each(relation.options().toSeq())}
     charset = (options.get("encoding") or options.get("charset") or "UTF-8").upper()
@@ -102,26 +102,23 @@ def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> 
 
 
 def _ends_at_first_brace(text: Column) -> Column:
-    """Return whether the text has no bracket before its last byte. Most rows of flat objects end here.
+    """Return whether the text has no bracket before its last byte. Most rows of flat objects need no further check.
 
-    Only functions over bytes are used. Those over characters, such as ``instr`` and ``length``, take longer than the
-    row takes to be read.
+    Functions over characters, such as ``instr`` and ``length``, would take longer than Spark takes to read the row. So
+    only functions over bytes are used.
     """
     before_end = F.substring(text.cast("binary"), F.lit(1), F.octet_length(text) - 1).cast("string")
     return ~before_end.contains("}") & ~before_end.contains("]")
 
 
 def _is_single(text: Column) -> Column:
-    """Return whether the text is one value, or blank. Text that Spark can read only with an option does not count."""
+    """Return whether the text is blank or one value by strict rules."""
     wrapped = F.concat(F.lit(_BEFORE), text, F.lit(_AFTER))
     return F.coalesce(F.json_array_length(wrapped) == _ITEMS, F.lit(False))
 
 
 def _has_more(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
-    """Return whether Spark reads a row of the text and drops the rest.
-
-    A row that Spark itself finds malformed does not count here.
-    """
+    """Return whether Spark reads a row of the text and drops the rest. Rows that Spark finds malformed do not count."""
     parse_options = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     first = F.from_json(text, StructType([*schema.fields, StructField(_CORRUPT, StringType())]), parse_options)
     items = F.from_json(text, "array<string>", parse_options)

@@ -1,7 +1,7 @@
-"""Runner of a vertex in BATCH mode. It reads complete partitions, and its answer is final (windows included).
+"""Runner of a vertex in BATCH mode. It reads complete partitions, so its answer is final (windows included).
 
-An attempt counts only if its end of data is in its log: batch 0, then the end. A vertex whose log has the end is not
-run again. Otherwise the vertex runs again from its beginning, and the next ``Open`` voids the previous attempt (R23).
+The log of a complete attempt has batch 0 and then the end of data. A vertex with such a log is not run again. Otherwise
+the vertex runs again from its beginning, and the next ``Open`` voids the previous attempt (R23).
 """
 
 from __future__ import annotations
@@ -50,10 +50,7 @@ _POLL = 0.1
 
 
 class BatchSources:
-    """The files of the sources at the time when the query was built. They are compared after they were read.
-
-    ``frames``: source -> its function's result.
-    """
+    """The source files before the read, for a comparison. ``frames``: source -> its function's result."""
 
     def __init__(self, frames: Mapping[str, DataFrame], reads: Mapping[str, SourceReads]) -> None:
         self._reads = {uid: read for uid, read in reads.items() if read.is_file and uid in frames}
@@ -106,9 +103,7 @@ class BatchRunner(BoundedRunner):
     """One attempt of one vertex in BATCH mode. It is deployed when its inputs are complete.
 
     Args:
-        inputs: returns the log of a subtask that it reads.
-        frozen: source -> its frozen end.
-        schemas: vertex -> the schema of its output.
+        inputs: returns the log of an input's subtask.
         produces_again: the next run would produce a lost result again.
     """
 
@@ -142,7 +137,7 @@ class BatchRunner(BoundedRunner):
         self._thread.submit(self._guard, plan)
 
     def wait_for_batch(self, until: float) -> None:
-        """Do nothing, because a stopped vertex runs again from its beginning in any case."""
+        """Do nothing, because a stopped vertex always runs again from its beginning."""
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -182,7 +177,8 @@ class BatchRunner(BoundedRunner):
         self._reading.end()
 
     def _refuse_incomplete(self) -> None:
-        """Refuse inputs without an end of data in their logs. The coordinator knows their ends only from reports (R23).
+        """Refuse inputs without an end of data in their logs, because the coordinator knows the ends only from reports
+        (R23).
 
         Raises TransientError.
         """

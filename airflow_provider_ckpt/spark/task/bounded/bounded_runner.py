@@ -1,4 +1,4 @@
-"""Base of the runners of a batch vertex and of a source with splits. Both read all of their input, and then end.
+"""Base of the runners of a batch vertex and of a source with splits.
 
 The driver's loop calls the commands. A thread of the runner reads, stages and publishes. Both threads use one
 :class:`BoundedReading`. Neither holds its lock while Spark works.
@@ -54,13 +54,13 @@ class BoundedRunner:
     # ---- the driver's loop: the rest
 
     def pull_inputs(self) -> None:
-        """Do nothing, because its inputs, if there are any, were complete at its start."""
+        """Do nothing, because all inputs were complete at the start."""
 
     def check(self) -> None:
-        """Do nothing, because its own thread reports failures."""
+        """Do nothing, because the runner's own thread reports failures."""
 
     def late_files(self) -> set[str]:
-        """Return an empty set, because it reads frozen files or the files of the user's function."""
+        """Return an empty set, because only frozen files or the files of the user's function are read."""
         return set()
 
     def changed_files(self) -> list[FilesChanged]:
@@ -70,7 +70,7 @@ class BoundedRunner:
     # ---- the runner's thread
 
     def _staged(self, stage: Callable[[], Prepared]) -> Prepared:
-        """Stage the output, with a check of the fences before and after (R8).
+        """Stage the output, and check the fences before and after (R8).
 
         Raises FencedError, LogFencedError.
         """

@@ -1,8 +1,7 @@
 """Number of shuffle partitions of a batch consumer, by the bytes of the results that it reads (FLIP-383, FLIP-187).
 
-Spark starts each query with the same number (``spark.sql.shuffle.partitions``, 200). In a batch it may lower the number
-to fit the shuffled data, but never raises it. So this module only raises the number. Without that, a consumer of a
-terabyte would have partitions of 5 GB.
+Spark starts each query with the same number (``spark.sql.shuffle.partitions``, 200). In a batch it may lower the
+number, but never raises it. Without this module a consumer of a terabyte would have partitions of 5 GB.
 """
 
 from __future__ import annotations
@@ -41,10 +40,9 @@ def initial_partitions(read: int, advisory: int, default: int) -> int:
 def sized_for(spark: SparkSession, read: int) -> Iterator[None]:
     """Set the number of shuffle partitions for a consumer that reads ``read`` bytes, for the duration of the block.
 
-    A number that the user has set stays. The setting is changed in the shared session. That is safe, because batch
-    vertices run one after the other. A split that is read meanwhile starts with too many partitions, and Spark lowers
-    their number. A session of its own would lack the functions and views that the user's function makes in the active
-    session.
+    A number that the user has set stays. The setting is changed in the shared session, because another session would
+    lack the functions and views that the user's function makes. Batch vertices run one after the other, so they do not
+    interfere. A split that is read meanwhile starts with too many partitions, and Spark lowers their number.
     """
     if not read:
         yield

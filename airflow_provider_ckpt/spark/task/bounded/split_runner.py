@@ -1,8 +1,8 @@
 """Runner of one subtask of a source with splits, in either mode.
 
-It reads one split after the other. Each split is one Spark batch job, or several small splits are one job together. The
-task's machine decides the next step, and the coordinator assigns the splits. The driver's loop calls the commands. A
-thread of the runner reads the splits and ends the log.
+Each split is one Spark batch job, or several small splits are one job together. The task's machine decides the next
+step, and the coordinator assigns the splits. The driver's loop calls the commands. A thread of the runner reads the
+splits and ends the log.
 """
 
 from __future__ import annotations
@@ -29,12 +29,7 @@ _POLL = 0.02
 
 
 class SplitRunner(BoundedRunner):
-    """One attempt of one subtask.
-
-    Args:
-        splits: id -> split, for all splits of the source.
-        schema: of the rows of every split.
-    """
+    """One attempt of one subtask. ``splits``: id -> split, for all splits of the source."""
 
     _reading: SplitReading
 
@@ -69,7 +64,7 @@ class SplitRunner(BoundedRunner):
         self.close()
 
     def wait_for_batch(self, until: float) -> None:
-        """Wait until the current splits are read, or until the time is over. Begin no other split."""
+        """Wait until the current splits are read, or until the time ``until``. Begin no other split."""
         self._is_leaving = True
         while self._works and time.monotonic() < until:
             time.sleep(_POLL)
@@ -117,7 +112,6 @@ class SplitRunner(BoundedRunner):
         self._reading.end_if_exhausted()
 
     def _read(self, splits: Sequence[Split]) -> None:
-        """Read one or more of the splits, from the first one on, and publish their entry."""
         begun, size_before, batch = time.monotonic(), self._size.now, self._reading.next_batch
         if len(splits) > 1:
             staged = self._stage.together(splits, batch, self._size.abort_after)

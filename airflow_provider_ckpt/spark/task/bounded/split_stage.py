@@ -1,4 +1,4 @@
-"""Staging of the rows of splits, within a time limit: of one split, or of several small splits as one Spark job."""
+"""Staging of the rows of one split, or of several small splits as one Spark job within a time limit."""
 
 from __future__ import annotations
 
@@ -31,10 +31,8 @@ class SplitStage:
     """The staging of one attempt of a subtask of source ``uid``. One thread uses it, except for :meth:`cancel`.
 
     Args:
-        schema: of the rows of every split.
         readers: number of subtasks that share the cores.
         staged: stages between two checks of the fences (R8).
-        is_over: returns whether the run is over.
     """
 
     def __init__(
@@ -60,20 +58,17 @@ class SplitStage:
     def alone(self, split: Split, batch: int) -> Prepared:
         """Stage one split.
 
-        Raises TransientError for a failure of the user's function or of Spark. Raises what :func:`terminal_error`
-        returns for a failure that every retry would repeat.
+        Raises TransientError if the user's function or Spark fails, and the error of :func:`terminal_error` if every
+        retry would fail.
         """
         self._running = self._begin(self._group, split.id)
         return self._staged(lambda: self._stage(split, batch))
 
     def together(self, splits: Sequence[Split], batch: int, time_limit: float) -> tuple[int, Prepared] | None:
-        """Stage as many of the splits, from the first one on, as the user's function returns within a few seconds.
+        """Stage as many of the splits, in order, as the user's function returns within a few seconds.
 
-        Return their number and the staged output. Return None if this failed or took longer than ``time_limit``. The
-        caller then reads each split alone, which shows the one at fault.
-
-        Args:
-            time_limit: in seconds.
+        Return their number and the staged output. Return None if the staging failed or took longer than ``time_limit``
+        seconds. The caller then reads each split alone, which shows the split at fault.
 
         Raises errors of the storage and of sinks.
         """
@@ -99,7 +94,7 @@ class SplitStage:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
-        """Return the number of splits that were taken, from the first one on, and their rows."""
+        """Return the number of splits that were taken, in order from the first, and their rows."""
         assert self._operator.splits is not None
         if self._operator.splits.batched:
             return len(splits), self._frame(*splits)
@@ -149,10 +144,7 @@ class SplitStage:
 
 
 class TimeLimit:
-    """A context that calls ``cancel`` in a thread of its own when ``seconds`` have passed.
-
-    It repeats the call until the context is left, because the work may be several Spark jobs, one after the other.
-    """
+    """A context that calls ``cancel`` repeatedly, in a thread of its own, when ``seconds`` have passed."""
 
     def __init__(self, seconds: float, cancel: Callable[[], None]) -> None:
         self._seconds, self._cancel = seconds, cancel

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 class BatchFunction:
     """A function for ``foreachBatch`` that holds its ``method`` only weakly.
 
-    The JVM keeps this function as long as the query, and the task keeps the query. If this function kept the task, none
-    of them would ever be freed. Each restart would leave about 2 MB in the driver's memory.
+    The JVM keeps this function as long as the query, and the task keeps the query. A strong reference to the task would
+    close the cycle, and each restart would leave about 2 MB in the driver's memory.
     """
 
     def __init__(self, method: Callable[[DataFrame, int], None]) -> None:
@@ -32,7 +32,7 @@ class BatchFunction:
 
 
 def _forget_locals(error: BaseException | None) -> None:
-    """Clear the local variables of the error's frames, so that they can be freed. Its traceback stays readable."""
+    """Clear the local variables of the error's frames to free them. Its traceback stays readable."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

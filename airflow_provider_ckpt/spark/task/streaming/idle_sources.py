@@ -1,9 +1,8 @@
 """Idle live sources. After ``idle_timeout`` without a row they no longer hold the watermark of their query.
 
 Spark uses the lowest watermark of a query's inputs, and knows no idleness. But its tracker accepts a higher watermark
-between two micro-batches, as it does from a checkpoint when a query resumes. The next micro-batch is planned with that
-watermark, and so is its retry. An idle source that gets rows again holds the watermark again. Its rows that are older
-than the watermark are late.
+between two micro-batches. The next micro-batch and its retry are planned with that watermark. An idle source that gets
+rows again holds the watermark again. Its rows that are older than the watermark are late.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ class IdleSources:
 
     Args:
         timeouts: source -> its ``idle_timeout`` in seconds.
-        raise_watermark: sets the watermark of the running query, in epoch milliseconds, if it is higher than the
-            current one.
-        clock: returns the time in seconds.
+        raise_watermark: sets the watermark of the running query, in epoch milliseconds, if the current one is lower.
     """
 
     def __init__(
@@ -36,7 +33,7 @@ class IdleSources:
         self._raised = 0
 
     def begin(self, inputs: Collection[str]) -> None:
-        """Begin to watch a query that starts. No source counts as idle at that time. ``inputs``: those of the query."""
+        """Begin to watch a query that starts with these inputs. No source counts as idle at that time."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
     def advance_watermark(self, times: TimesByInput) -> None:

@@ -2,12 +2,12 @@
 
 The order for a micro-batch is:
 
-1. ``stage`` stages outputs under fresh names and writes the *prepared* record;
-2. Spark commits the batch (``commits/<b>``);
-3. ``finish_committed`` publishes the batch, by the only entry that makes it count. It runs after the query's progress
-   event, and at the latest before the next batch stages anything.
+1. ``stage`` stages outputs under fresh names and writes the *prepared* record.
+2. Spark commits the batch (``commits/<b>``).
+3. ``finish_committed`` appends the entry that publishes the batch. It runs after the query's progress event, and at the
+   latest before the next batch stages anything.
 
-Before and after it stages a batch, the attempt checks that no later driver or attempt has fenced it (R8).
+The attempt checks before and after staging that no later driver or attempt has fenced it (R8).
 :class:`Publication` decides what is appended, and in which order. :class:`RunningQuery` decides how the query ends.
 """
 
@@ -57,8 +57,8 @@ from airflow_provider_ckpt.task.read_files import ReadFiles
 class MicroBatches:
     """The micro-batches of one attempt of a subtask.
 
-    They keep the batch that is staged and not published. ``recover`` sets this batch when the attempt is made, and
-    ``stage`` sets it in Spark's thread. Any thread may finish it, under ``lock``.
+    At most one batch is staged and not published. ``recover`` sets it when the attempt is made, and ``stage`` sets it
+    in Spark's thread. Any thread may finish it, under ``lock``.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class MicroBatches:
         """Make the micro-batches.
 
         Args:
-            prepared: keeps the records of staged batches.
+            prepared: the records of staged batches.
             strict: input -> a source of its rows that has ``late_rows="fail"``.
             waits: sources whose files must have settled before they are read (``unfinished_files="wait"``).
         """
@@ -116,8 +116,7 @@ class MicroBatches:
     def recover(self, records: Iterable[Prepared | None]) -> None:
         """Publish the batch that Spark committed and the previous attempt did not publish (R1). Catch up with the logs.
 
-        The last attempt need not have prepared the batch. It may have died after it copied the commit from an earlier
-        attempt and before it published.
+        The record may be that of an earlier attempt, because the previous one may have died after it copied the commit.
 
         Args:
             records: the last prepared record of each earlier attempt, newest first.
@@ -137,16 +136,16 @@ class MicroBatches:
             self.finish_committed()
 
     def check_fenced(self) -> None:
-        """Check that the attempt is not fenced, before it handles a batch (R8).
+        """Check that the attempt is not fenced (R8).
 
         Raises FencedError, LogFencedError.
         """
         self._context.check_fenced()
 
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool], *, only_final: bool = False) -> None:
-        """Stage the batch and write its prepared record. The previous batch is already published.
+        """Stage the batch and write its prepared record. The previous batch must be published.
 
-        Spark's thread calls this without the lock, because it takes as long as the batch.
+        Spark's thread calls this without the lock, because staging takes as long as the batch.
 
         Args:
             is_over: returns whether the run is over.
@@ -186,7 +185,7 @@ class MicroBatches:
     def _late_rows(self) -> int:
         """Return the number of late rows of the current batch.
 
-        Raises UnfitInputError if a source fails at them.
+        Raises UnfitInputError if a source must fail at late rows.
         """
         late = late_rows_of_batch(self._context.run.spark, self.vertex.uid)
         if late and self._strict:
@@ -205,7 +204,7 @@ class MicroBatches:
     def _times(self) -> dict[str, SourceTimes]:
         """Return the event times of the current batch, by input.
 
-        Raises UnfitInputError if a source fails at unfit event times.
+        Raises UnfitInputError if a source must fail at unfit event times.
         """
         times = source_times_of_batch(self._context.run.spark, self.vertex.uid)
         for uid in times.keys() & self._strict.keys():
@@ -214,15 +213,14 @@ class MicroBatches:
         return times
 
     def _follows(self, batch_id: int) -> int:
-        """Return the batch before this one. Read the folder only if a batch is missing, because that takes requests."""
+        """Return the batch before this one. Read the folder only if a batch is missing, to save requests."""
         previous = batch_id - 1
         return previous if previous <= self.publication.last_batch() else self.folder.previous_batch(batch_id)
 
     def _watermark(self, batch_id: int) -> int | None:
         """Return the watermark of a batch in epoch milliseconds; None if there is none.
 
-        In a query with state it is the watermark that the batch was planned with, because that one closes windows. The
-        previous batch has reached it.
+        For a query with state it is the watermark that the batch was planned with, because this one closes windows.
         """
         if self._stateful:
             return self.folder.planned_watermark(batch_id) or None
@@ -253,7 +251,7 @@ class MicroBatches:
                 }
 
     def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
-        """Wait until the files have settled. Earlier waits of a restarted batch count.
+        """Wait until the files have settled. Count earlier waits of a restarted batch.
 
         Raises FilesSettledError.
         """
@@ -276,9 +274,6 @@ class MicroBatches:
             refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
     def input_of_batch(self, batch_id: int) -> tuple[int, int]:
-        """Return the most files and the most bytes that an input gave to a batch; 0 if nothing is measured.
-
-        Only the last two batches are known.
-        """
+        """Return the most files and bytes of one input in one of the last two batches; 0 if nothing is measured."""
         with self.lock:
             return self._input_of_batches.get(batch_id, (0, 0))

@@ -17,9 +17,8 @@ from airflow_provider_ckpt.task.task import Task
 class ProgressListener(StreamingQueryListener):
     """A listener for the progress event of a query, which comes right after Spark's commit of a batch.
 
-    It reads only the query's id, in the JVM. PySpark would first convert the whole event to a Python object. That takes
-    two cores about half a second for an event, because the end of each Java map raises an exception for which the class
-    path is searched. The batch would be published that much later.
+    Only the query's id is read, in the JVM. PySpark would first convert the whole event to a Python object, which takes
+    about half a second of two cores. The batch would be published that much later.
     """
 
     def __init__(self, tasks: Mapping[SubtaskId, Task], *, measures: bool = False) -> None:
@@ -35,7 +34,7 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """The object that PySpark passes to the JVM. A PySpark that does not use it calls the methods below."""
+        """The object that PySpark passes to the JVM. A PySpark without such use calls the methods below."""
         if self._wrapped is None:
             jvm: Any = SparkContext._jvm
             self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self))

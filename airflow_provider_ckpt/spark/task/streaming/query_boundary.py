@@ -14,10 +14,10 @@ from airflow_provider_ckpt.subtasklog.records import EndMode
 class QueryBoundary:
     """The boundary of one attempt's query. The runner's own thread calls all methods.
 
-    A batch that is planned and not committed runs under the plan that it was made for.
+    A planned batch that is not committed runs under the plan that it was made for.
 
     Args:
-        build: builds the query of the current plan. Its argument says whether history holds event time.
+        build: builds the query of the current plan. The argument is true if history holds event time.
     """
 
     def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
@@ -30,7 +30,7 @@ class QueryBoundary:
             self._run_planned()
 
     def end(self, mode: EndMode, built: BuiltQuery) -> None:
-        """End the query. Read nothing more, and fire the windows (R12). ``built``: the query that has run."""
+        """Fire the windows and end the query without further reading (R12). ``built``: the query that has run."""
         if mode == "finish" or self._folder.is_final():
             self._query.stop_after_batch()
             self._finish_planned()
@@ -49,8 +49,8 @@ class QueryBoundary:
     def _fire_windows(self, built: BuiltQuery) -> None:
         """Run a final batch at the maximal watermark, which closes the last windows, as Flink's MAX_WATERMARK does.
 
-        Spark's ``availableNow`` would leave these windows in the state. This batch also outputs the answer of a query
-        that publishes only its final answer.
+        Spark's ``availableNow`` would leave these windows in the state. A query that publishes only its final answer
+        outputs it in this batch.
         """
         commit = self._folder.newest_commit()
         has_last_rows = built.final or (built.watermark and built.stateful)
@@ -62,6 +62,6 @@ class QueryBoundary:
     def _run_planned(self) -> None:
         """Run the planned batch. In the final batch history does not hold event time, because the batch reads nothing.
 
-        With a hold, rows would have two watermarks, and Spark refuses that once event time has passed its start.
+        With a hold, rows would have two watermarks. Spark refuses that once event time has passed the start of history.
         """
         self._query.run_planned(self._build(not self._folder.is_final()))

@@ -31,7 +31,7 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.removal import best_effort
 
 LAST_TRIAL = 10.0
-"""Seconds to wait for a trial when its attempt is over or the next trial waits. Its user function may never return."""
+"""Seconds to wait for a running trial. The user function of a trial may never return."""
 
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
@@ -54,7 +54,7 @@ class QueryDryRuns:
 
     Args:
         folder: the Spark folder of the running query.
-        path: prefix of the paths of its copies.
+        path: prefix of the paths of the folder's copies.
         reads_whole: batches of result partitions are read as a whole, so no read limit holds for them.
     """
 
@@ -102,10 +102,7 @@ class QueryDryRuns:
             self._threads.start(f"ckpt-trial-{self._vertex.uid}", run)
 
     def take(self, plan: VertexPlan) -> DryRunQuery | None:
-        """Return the last tried query if it belongs to the plan, and forget it.
-
-        It can start as it is. So its functions need not be called again while the subtask is paused.
-        """
+        """Return and forget the last tried query if it belongs to the plan. It can start unchanged."""
         tried, self._tried = self._tried, None
         return tried if tried is not None and tried.is_of(plan) else None
 
@@ -122,7 +119,7 @@ class QueryDryRuns:
         self._threads.join(LAST_TRIAL)
 
     def for_version(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
-        """Return trials for another version of the job, on copies of this query's folder."""
+        """Return dry runs for another version of the job, on copies of this query's folder."""
         return QueryDryRuns(context, vertex, self._folder, self._path, reads_whole=self._reads_whole)
 
     # ---- the threads
@@ -130,8 +127,8 @@ class QueryDryRuns:
     def start_on_copy(self, trial: str, settings: VertexSettings, changed: BuiltQuery) -> None:
         """Run one batch without rows on a copy of the current state.
 
-        This batch fails if the state does not fit. It also fails at an unfit option of a source, because Spark reads
-        options when a query starts.
+        The batch fails if the state does not fit. It also fails at an unfit option of a source, which Spark reads only
+        when a query starts.
         """
         copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
@@ -150,7 +147,7 @@ class QueryDryRuns:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait for the end of the previous trial. Fail if it does not return, so that the next one is not blamed.
+        """Wait for the end of the previous trial. Fail if that trial does not return.
 
         Raises UnfitQueryError.
         """
@@ -165,7 +162,7 @@ class QueryDryRuns:
     def _try(
         self, trial: str, plan: VertexPlan, current: BuiltQuery, previous: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
-        """Try the query, and return the digests of its functions. Raise the reason against it."""
+        """Try the query, and return the digests of its functions. Raise the reason why it is unfit."""
         settings = with_digests(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in previous.logic if uid not in settings.logic])
         builder = make_builder(settings)
@@ -205,9 +202,7 @@ class QueryDryRuns:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_committed(self) -> None:
-        """Refuse another function before the first committed batch, because there is no state to try it on.
-
-        Without a trial, a refusal by Spark would end the job.
+        """Refuse another function before the first committed batch, because there is no state for a trial.
 
         Raises UnfitQueryError.
         """
@@ -227,7 +222,7 @@ class QueryDryRuns:
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
         """Refuse a number of state parts that Spark does not use.
 
-        Spark repartitions any state. But an operator that uses only one part would lose the state in the others.
+        Spark repartitions any state. An operator that uses only one part would lose the state in the others.
 
         Raises UnfitQueryError.
         """

@@ -1,4 +1,4 @@
-"""Measurements of a micro-batch from Spark's progress event. Reading them takes about ten calls of the JVM."""
+"""Measurements of a micro-batch from Spark's progress event."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class SparkProgress:
     Attributes:
         duration: in seconds.
         rows: rows of input.
-        state: rows, bytes and partitions of the query's stateful operators; None if it keeps no state. For several
-            operators, rows and bytes are sums, and partitions are the greatest number.
+        state: rows, bytes and partitions of the query's stateful operators; None if it keeps no state. Rows and bytes
+            are sums over the operators, and partitions are the greatest number.
     """
 
     batch_id: int
@@ -26,7 +26,7 @@ class SparkProgress:
 
     @classmethod
     def of(cls, progress: Any) -> SparkProgress:
-        """Read the measurements. ``progress``: Spark's object in the JVM."""
+        """Read the measurements from Spark's object in the JVM, with about ten calls."""
         listed = progress.stateOperators()
         operators = [listed[number] for number in range(len(listed))]
         state = None
@@ -37,7 +37,7 @@ class SparkProgress:
         return cls(int(progress.batchId()), progress.batchDuration() / 1000, int(progress.numInputRows()), state)
 
     def with_input(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:
-        """Return the measurements with those of the input: files and bytes of the batch, and entries not read."""
+        """Return the measurements with those of the input: files and bytes of the batch, and unread entries."""
         rows, state_bytes, partitions = self.state or (None, None, None)
         return BatchProgress(
             self.batch_id, self.duration, interval, self.rows, files, size, behind, rows, state_bytes, partitions

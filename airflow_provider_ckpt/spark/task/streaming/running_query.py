@@ -36,14 +36,13 @@ class QueryEnd:
 
     These threads set the facts, and all of them read the facts:
 
-    * the runner's own thread, which starts queries and stops them between two batches: ``begin``, ``must_run``,
-      ``expect``, ``interrupt``;
+    * the runner's own thread, which starts and stops queries: ``begin``, ``must_run``, ``expect``, ``interrupt``;
     * the driver's loop, for a query that has read all of its input: ``expect``;
     * the driver's loop or the thread of a restart, at the end of the run: ``end_run``;
     * Spark's thread, for an error of a batch: ``batch_failed``.
 
-    No lock is needed. Each fact is one assignment, and ``begin`` resets two of them while no query runs. The end of the
-    run is a separate fact that is never reset, because it may be set while the next query starts.
+    No lock is needed, because each fact is one assignment and ``begin`` resets two of them while no query runs. The end
+    of the run is never reset, because it may be set while the next query starts.
     """
 
     def __init__(self) -> None:
@@ -60,19 +59,19 @@ class QueryEnd:
         self._interrupted = False
 
     def must_run(self) -> None:
-        """Note that the query runs and must continue. If it ends now, it has failed."""
+        """Note that the query must continue. If it ends now, it has failed."""
         self._expected = False
 
     def expect(self) -> None:
-        """Note that an end of the query is no failure. Call this before the query is stopped."""
+        """Note that an end of the query is no failure. Call this before the query stops."""
         self._expected = True
 
     def interrupt(self) -> None:
-        """Note that this package is about to stop the query. An error of a batch is an interruption from now on."""
+        """Note that this package is about to stop the query. An error of a batch is then an interruption."""
         self._interrupted = True
 
     def end_run(self) -> None:
-        """Note that the run is over. This query, and any query that is starting, is expected to end."""
+        """Note that the run is over. The current query, and any query that is starting, is expected to end."""
         self._run_over = True
 
     def batch_failed(self, error: BaseException) -> None:
@@ -83,7 +82,6 @@ class QueryEnd:
 
     @property
     def is_run_over(self) -> bool:
-        """True if the run is over."""
         return self._run_over
 
     @property
@@ -105,7 +103,7 @@ def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -
     """Return an error whose message begins with the cause. The original error is its ``__cause__``.
 
     Args:
-        error: raised by the query. An error of this package is returned as it is.
+        error: raised by the query. An error of this package is returned unchanged.
         files: normal paths of the files that the batch reads.
     """
     if isinstance(error, CkptError):
@@ -128,7 +126,6 @@ def _passing_error(vertex: str, cause: Cause) -> QueryFailedError:
 
 
 def _copied(error: CkptError) -> CkptError:
-    """Return a copy of the error, with its traceback and its causes."""
     copied = copy.copy(error).with_traceback(error.__traceback__)
     copied.__cause__, copied.__context__ = error.__cause__, error.__context__
     copied.__suppress_context__ = error.__suppress_context__
@@ -143,8 +140,7 @@ class RunningQuery:
     or the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
     thread may call ``cause`` and ``is_stopped``.
 
-    Attributes:
-        id: Spark's id of the last query; None before the first one starts.
+    ``id`` is Spark's id of the last query; None before the first one starts.
     """
 
     def __init__(self, context: RunContext, batches: MicroBatches) -> None:
@@ -154,15 +150,15 @@ class RunningQuery:
         self._query: StreamingQuery | None = None
         self._state_rows = 0
         self._awaits_restart = False
-        """A batch waits for a restart of the query."""
+        """True if a batch waits for a restart of the query."""
         self._only_final = False
-        """Only the last batch of the running query is published."""
+        """True if only the last batch of the running query is published."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
-        """The previous query and its error, if a batch of it failed. The driver's loop may still ask for them."""
+        """The previous query and its error, if a batch of it failed. The driver's loop may still need the error."""
 
     @property
     def is_stopped(self) -> bool:
-        """True if the run is over, so that no query starts again."""
+        """True if the run is over, so no query starts again."""
         return self._end.is_run_over
 
     def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
@@ -170,10 +166,7 @@ class RunningQuery:
         self._end.must_run()
 
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Finish the previous batch and stage this one. An overtaken driver does neither (R8).
-
-        Spark calls this in a thread of its own.
-        """
+        """Finish the previous batch and stage this one, in Spark's thread. An overtaken driver does neither (R8)."""
         try:
             self._batches.check_fenced()
             self._batches.finish_committed()
@@ -192,11 +185,7 @@ class RunningQuery:
             raise
 
     def _await_stop(self, error: OvertakenError) -> None:
-        """Report the error, and wait until the driver's loop has stopped the query.
-
-        The driver then logs one line that names the new owner of the job. If the batch raised the error earlier, Spark
-        would log it with all stack traces.
-        """
+        """Report the error, and wait for the stop of the query, so that Spark logs no stack traces of the error."""
         report_crash(self._context, self._batches.subtask, self._batches.attempt, error)
         self._sleep_until_stopped()
 
@@ -206,12 +195,10 @@ class RunningQuery:
             time.sleep(_POLL)
 
     def wait_for_batch(self, until: float) -> None:
-        """Wait for the time between two batches, when the previous batch is published.
+        """Wait for the time between two batches, when the previous batch is published, at most until ``until``.
 
-        This may raise the errors of publishing. Then the next attempt publishes the batch.
-
-        Args:
-            until: latest time to return, of ``time.monotonic``.
+        ``until`` is a time of ``time.monotonic``. This may raise the errors of publishing. Then the next attempt
+        publishes the batch.
         """
         query, batches = self._query, self._batches
         if query is None:
@@ -232,7 +219,7 @@ class RunningQuery:
             query.stop()
 
     def raise_watermark(self, watermark: int) -> None:
-        """Plan the next micro-batch with this watermark, in epoch milliseconds, if the query has a lower one."""
+        """Plan the next micro-batch with this watermark, in epoch milliseconds, if the current one is lower."""
         query = self._query
         if query is None or not query.isActive:
             return
@@ -254,10 +241,7 @@ class RunningQuery:
         return query is not None and bool(query.isActive)
 
     def stop_to_restart_batch(self) -> bool:
-        """Stop the query if files of its batch have become complete. Only a new query lists them again.
-
-        Return whether it was stopped.
-        """
+        """Stop the query and return True if files of its batch are now complete. Only a new query lists them."""
         query = self._query
         if not self._awaits_restart or query is None:
             return False
@@ -268,7 +252,7 @@ class RunningQuery:
         return True
 
     def state_rows(self) -> int:
-        """Return how many rows of state the query had after the last micro-batch of this attempt."""
+        """Return the number of state rows of the query after the last micro-batch of this attempt."""
         progress = None if self._query is None else self._query.lastProgress
         operators = [] if progress is None else progress["stateOperators"]
         if operators:  # a query without new data lists none
@@ -281,7 +265,7 @@ class RunningQuery:
         self._batches.finish_committed()
 
     def stop_after_batch(self) -> None:
-        """Stop between two batches if possible: right after one is published, or while none runs."""
+        """Stop between two batches if possible."""
         query, batches = self._query, self._batches
         if query is None:
             return
@@ -293,7 +277,7 @@ class RunningQuery:
         self._batches.finish_committed()
 
     def run_planned(self, built: BuiltQuery) -> None:
-        """Run exactly the batch that is planned but not committed. ``built``: the query that it was planned for."""
+        """Run exactly the planned batch that is not committed. ``built``: the query that it was planned for."""
         folder = self._batches.folder
         planned = folder.newest_offsets()
         self._launch(built, {"once": True}).awaitTermination()
@@ -312,7 +296,7 @@ class RunningQuery:
         return self._without_wrapper(ending, failure if query is failed_query else inside)
 
     def cause(self, error: BaseException) -> BaseException:
-        """Return the original error for a failure: the error that ``foreachBatch`` raised, without Spark's wrapper."""
+        """Return the error that ``foreachBatch`` raised, without Spark's wrapper."""
         return self._without_wrapper(error, self._end.failure)
 
     def _without_wrapper(self, error: BaseException, inside: BaseException | None) -> BaseException:

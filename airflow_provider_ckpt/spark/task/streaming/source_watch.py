@@ -1,8 +1,7 @@
 """Watches over the sources of a query: frozen input that is gone, files that change, and input that stays unread.
 
 A producer may still write to a file that the query has read. A few young files are compared some seconds after they
-were read, and again after longer pauses. All files are compared when a bounded source has ended, and when the query
-ends.
+were read, and again after longer pauses. All files are compared when a bounded source or the query has ended.
 """
 
 from __future__ import annotations
@@ -41,21 +40,17 @@ Stuck = tuple[BoundedInput | BoundedOffsets, SourceReads]
 
 
 class SourceWatch:
-    """A watch for sources that can never end: a frozen file has vanished, or no row will reach a frozen offset.
-
-    Without this watch such a job would run for ever.
-    """
+    """A watch for sources that can never end: a frozen file has vanished, or no row will reach a frozen offset."""
 
     def __init__(self, context: RunContext, vertex: JobVertex, inputs: Inputs) -> None:
         self._context, self._vertex, self._inputs = context, vertex, inputs
 
     def stuck(self, built: BuiltQuery, now: float) -> Iterator[Stuck]:
-        """Yield the sources that may never end. Each source limits how often it is yielded.
+        """Yield the sources that may never end, each at a limited rate.
 
         This only checks facts in memory. :meth:`refuse` checks files and brokers.
 
         Args:
-            built: the query of the current plan.
             now: of ``time.monotonic``.
         """
         for uid, source in self._inputs.bounded.items():
@@ -63,7 +58,7 @@ class SourceWatch:
                 yield source, built.reads[uid]
 
     def refuse(self, source: BoundedInput | BoundedOffsets, reads: SourceReads) -> None:
-        """Refuse a source that can never end. This takes long, because it lists files or asks the broker.
+        """Refuse a source that can never end. This is slow, because it lists files or asks the broker.
 
         Raises SourceFilesGoneError, KafkaRowsGoneError.
         """
@@ -78,7 +73,7 @@ class SourceWatch:
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=reason)
 
     def refuse_recreated_topics(self, built: BuiltQuery) -> None:
-        """Refuse topics that were deleted and created again since the job was planned.
+        """Refuse topics that were recreated since the job was planned.
 
         Otherwise a restarted attempt would read the new topic from the offset of the old one.
 
@@ -102,7 +97,7 @@ class FileWatch:
         self._context, self._batches, self._is_stopped = context, batches, is_stopped
         self._files = batches.read_files
         self._has_earlier = batches.log.state.last_batch is not None
-        """An earlier attempt has read files."""
+        """True if an earlier attempt has read files."""
 
     def is_due(self, now: float) -> bool:
         with self._batches.lock:
@@ -131,7 +126,7 @@ class FileWatch:
             self._compare(uid, listed(self._context.spark, read), self._planned(uid))
 
     def changes(self, reads: Mapping[str, SourceReads]) -> list[FilesChanged]:
-        """Compare all files of these sources. Return the reports, and do not send them."""
+        """Compare all files of these sources. Return the reports without sending them."""
         files = {uid: read for uid, read in reads.items() if read.is_file}
         changed = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
         task_id = self._batches.publication.task_id
@@ -144,7 +139,7 @@ class FileWatch:
             time.sleep(_POLL)
 
     def _planned(self, uid: str) -> dict[str, int]:
-        """Return the modification times of files that earlier attempts have read, as of the plans of their batches."""
+        """Return the modification times of files that earlier attempts have read, from the plans of their batches."""
         batches = self._batches
         last_batch = batches.log.state.last_batch
         if not self._has_earlier or last_batch is None:
@@ -187,7 +182,7 @@ def report_of(task_id: TaskId, uid: str, changed: Collection[ChangedFile]) -> Fi
 def unread_input(
     spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
 ) -> str | None:
-    """Describe the input of a source after ``offset``, its last published offset. Return None if there is none.
+    """Describe the input of a source after ``offset``, its last published offset; None if there is none.
 
     Return None, too, for a source that reads neither files nor Kafka, and if the brokers do not answer.
     """

@@ -21,8 +21,8 @@ def repartition_state(spark: SparkSession, folder: SparkFolder, wanted: int | No
     The folder must be the attempt's own, its query must not run, and all of its committed batches must be published.
     Spark writes the new state as a batch after the newest committed one.
 
-    If the attempt dies meanwhile, the next attempt repeats this. A batch that is planned and not committed is forgotten
-    first. It is either a half-done repartitioning or a batch of the query, whose input is planned again.
+    A planned batch that is not committed is forgotten first. It is a half-done repartitioning of an attempt that died,
+    or a batch of the query, whose input is planned again.
     """
     current = folder.state_partitions()
     if wanted is None or current is None or current == wanted:

@@ -1,6 +1,6 @@
 """Runner of one vertex in STREAMING mode: the life of its Spark query, from its start to the end of data.
 
-The machine (``task.machine``) decides the next step, and this runner carries it out. These threads call it:
+The machine (``task.machine``) decides the next step, and this runner carries it out. These threads call the runner:
 
 * the driver's loop: ``deploy``, ``trigger``, ``pull_inputs``, ``pause``, ``resume``, ``drain``, ``finish``, ``stop``;
 * Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
@@ -66,22 +66,18 @@ from airflow_provider_ckpt.task.phase import TaskPhase
 log = logging.getLogger(__name__)
 
 LEAST_SET_BACK = 1.0
-"""Seconds. A clock that is set back by less delays a micro-batch by less, which is acceptable."""
+"""Seconds. A clock that is set back by less delays a micro-batch by at most this time, which is acceptable."""
 
 
 class WallClock:
-    """A watch for a clock that was set back.
-
-    Spark's trigger waits by this clock for the next interval. So no micro-batch would begin for the time by which the
-    clock was set back, and nothing would report that.
-    """
+    """A watch for a wall clock that was set back, because Spark's trigger would begin no micro-batch for that time."""
 
     def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._steady = wall or (lambda: time.time()), steady
         self._ahead = self._now()
 
     def set_back(self) -> float:
-        """Return by how many seconds the clock was set back since the last call; negative if it was set forward."""
+        """Return the seconds by which the clock was set back since the last call; negative if it was set forward."""
         previous, self._ahead = self._ahead, self._now()
         return previous - self._ahead
 
@@ -94,8 +90,8 @@ class StreamingRunner:
 
     Args:
         make_builder: returns the builder of the query with the given settings.
-        forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch.
-            Until then a person may need them, for example if Spark refuses the query or its schema.
+        forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch,
+            because a person may need them if Spark refuses the query or its schema.
         add_channels: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a
             query is built.
         idle_timeouts: source -> its ``idle_timeout``; see :class:`IdleSources`.
@@ -129,7 +125,7 @@ class StreamingRunner:
         self._sources = SourceWatch(context, self.vertex, self._inputs)
         self._files = FileWatch(context, batches, lambda: self._query.is_stopped)
         self._reads: dict[str, SourceReads] = {}
-        """Source -> its files, for all queries of this attempt, because files of ended sources are compared, too."""
+        """Source -> its files, for all queries of this attempt, because files of ended sources are also compared."""
         self._compares_files = False
         self._wall = WallClock()
         self._reported_published: bool | None = None
@@ -153,7 +149,7 @@ class StreamingRunner:
             return self._publication.plan
 
     def trials_of(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
-        """Return trials of queries that resume from the state of this one."""
+        """Return dry runs of queries that resume from the state of this one."""
         return self._trials.for_version(context, vertex)
 
     # ---- the driver's loop: commands
@@ -177,7 +173,7 @@ class StreamingRunner:
         raise AssertionError(f"{self.subtask}: a query is handed no splits")
 
     def prepare(self, trial: str, plan: VertexPlan) -> None:
-        """Try the query of another plan in a separate thread, so that the current query does not wait for it."""
+        """Try the query of another plan in a separate thread, so the current query continues."""
         with self._lock:
             current, settings, task_id = self._built, self._publication.plan.settings, self._publication.task_id
         if current is None:
@@ -197,7 +193,7 @@ class StreamingRunner:
     # ---- the driver's loop: the rest
 
     def pull_inputs(self) -> None:
-        """Read new entries of the producers' logs. Take a snapshot at a barrier, and feed batches that may be read."""
+        """Read new entries of the producers' logs. Take a snapshot at a barrier, and feed readable batches."""
         if not self._inputs.edges:
             return
         with self._lock:
@@ -214,15 +210,15 @@ class StreamingRunner:
         self._trials.stop()
 
     def close(self) -> None:
-        """Wait until the runner's threads have ended, so that nothing of this attempt outlives the driver."""
+        """Wait until the runner's threads have ended."""
         self._trials.close()
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def check(self) -> None:
         """Check the query, its sources and its files. Raise the error of a query that has ended by itself.
 
-        The driver's loop calls this repeatedly. It also publishes a committed batch whose event was lost, because
-        Spark's queue of events drops events when it is full.
+        The driver's loop calls this repeatedly. It also publishes a committed batch whose event was lost, because a
+        full queue of Spark drops events.
         """
         if not self._query.is_stopped:
             self._batches.finish_committed()
@@ -243,9 +239,7 @@ class StreamingRunner:
         raise self._query.failure(ended)
 
     def _check_clock(self) -> None:
-        """Restart the query if the machine's clock was set back. Spark's trigger would wait until the old time is
-        reached.
-        """
+        """Restart the query if the machine's clock was set back, because Spark would wait for the old time."""
         back = self._wall.set_back()
         if self._trigger_interval and not self._ends_by_itself and back > max(self._trigger_interval, LEAST_SET_BACK):
             self._submit(functools.partial(self._restart_query, back))
@@ -267,7 +261,7 @@ class StreamingRunner:
             self._submit(self._compare_due_files)
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return reports of files that have changed since they were read. For a stopped run, when no thread works."""
+        """Return reports of files that have changed since they were read, after the end of the run."""
         return self._files.changes(self._reads)
 
     def late_files(self) -> set[str]:
@@ -282,12 +276,12 @@ class StreamingRunner:
             self._guard(self._batches.finish_committed)
 
     def on_idle(self) -> None:
-        """Report once that the query has nothing to read, unless it has published a batch before."""
+        """Report once that the query has nothing to read. Do nothing if it has published a batch."""
         if not self._query.is_stopped:
             self._report_begun(published=False)
 
     def measured(self, progress: SparkProgress | None) -> None:
-        """Report measurements, after :meth:`on_progress`. None: the query has had nothing to do for a while."""
+        """Report measurements, after :meth:`on_progress`. None: the query has been idle for a while."""
         if self._query.is_stopped:
             return
         measured = None
@@ -321,8 +315,7 @@ class StreamingRunner:
     def _wants_early_checkpoint(self) -> bool:
         """True if published batches bring the next checkpoint forward, so that rows of a live source are released soon.
 
-        This holds only for a query without result partitions as inputs, because those inputs bring the barriers
-        otherwise.
+        Result partitions as inputs bring the barriers themselves, so this is false for a query that reads them.
         """
         is_live = set(self.vertex.sources) - set(self.vertex.bounded_sources)
         return bool(self._context.in_master_process and is_live and not self._inputs.edges)
@@ -334,10 +327,7 @@ class StreamingRunner:
         return ReadProgress(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
 
     def _edges_ended(self) -> bool:
-        """Return True if all inputs from other vertices have ended and were fed.
-
-        With ``availableNow``, Spark takes the available data for the end.
-        """
+        """Return True if all inputs from other vertices have ended and were fed, so ``availableNow`` reads all."""
         without = self._publication.plan.without
         return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
 
@@ -422,11 +412,7 @@ class StreamingRunner:
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
     def _restart_query(self, back: float = 0.0) -> None:
-        """Restart the query at a boundary. Pauses and ends run in this thread, too, so they cannot interfere.
-
-        Args:
-            back: seconds by which the machine's clock was set back, if that is the reason.
-        """
+        """Restart the query at a boundary. ``back``: seconds by which the clock was set back, if that is the reason."""
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:  # a paused query starts again when it resumes
                 return
@@ -450,7 +436,7 @@ class StreamingRunner:
             self._carry_out(self._machine.paused_at(-1 if commit is None else commit))
 
     def _end(self, mode: EndMode) -> None:
-        """End the data: read nothing more, fire the windows, and append the end to the log (R11)."""
+        """End the data: stop reading, fire the windows, and append the end to the log (R11)."""
         if self._built is None:
             self._built = self._rebuild()
             self._reads = {**self._reads, **self._built.reads}
@@ -494,7 +480,6 @@ class StreamingRunner:
         self._files.compare_due(self._reads)
 
     def _compare_files_of(self, uid: str) -> None:
-        """Compare the files of a bounded source that has ended while its query continues."""
         if uid in self._reads:
             self._files.compare_all({uid: self._reads[uid]}, wait=False)
 
@@ -505,7 +490,7 @@ class StreamingRunner:
         return self._context.options.trigger_interval if chosen is None else chosen
 
     def _current_builder(self) -> QueryBuilder:
-        """Return the builder for the current plan. Make it if none exists, as in an attempt that ends at once."""
+        """Return the builder for the current plan. Make one in an attempt that ends at once."""
         if self._builder is None:
             settings = self._publication.plan.settings
             self._builder, self._settings = self._make_builder(settings), settings

@@ -1,7 +1,4 @@
-"""Factory for the runner of a subtask in STREAMING mode, with its Spark folder, inputs and outputs.
-
-The input from a bounded source is the unread part of its frozen end.
-"""
+"""Factory for the runner of a subtask in STREAMING mode, with its Spark folder, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -70,15 +67,11 @@ class StreamingRunnerFactory:
 
     Args:
         logs: subtask -> the log of its current attempt, if that attempt writes in this process.
-        frozen: source -> its frozen end.
+        frozen: source -> its frozen end. The input of a bounded source is the unread part of its end.
         schemas: vertex -> the schema of its output.
-        unions: vertex -> its known unions.
-        log_of: returns a readable log of any subtask.
         aligned_timeout: in seconds.
-        whole: read each batch of a producer as one batch, however large it is. Its files are in no order of event time,
-            because Spark packs its input by size. If it were read in parts, the first parts would make rows of the
-            others late (R13).
-        stateful: vertices whose queries keep state.
+        whole: read each batch of a producer as one batch, however large it is. Spark packs files by size, not by event
+            time. If a batch were read in parts, the first parts would make rows of the others late (R13).
         changing: vertices whose rows replace earlier ones. Each of their batches is read as a whole, and alone.
     """
 
@@ -176,14 +169,13 @@ class StreamingRunnerFactory:
         )
 
     def _idle_timeouts(self, vertex: JobVertex) -> dict[str, float]:
-        """Return the sources of a vertex with state that do not hold its watermark while they are idle."""
         if vertex.uid not in self._stateful:
             return {}
         timeouts = {uid: self._context.operators[uid].idle_timeout for uid in vertex.sources}
         return {uid: timeout for uid, timeout in timeouts.items() if timeout is not None}
 
     def _strict_inputs(self, vertex: JobVertex) -> dict[str, str]:
-        """Return input -> one of its sources with ``late_rows="fail"``, for inputs with rows of such sources."""
+        """Return input -> one of its sources with ``late_rows="fail"``."""
         operators, graph = self._context.operators, self._context.graph
         sources = {uid: {uid} for uid in vertex.sources}
         sources |= {edge.uid: {*graph.upstream_sources(edge.producer)} for edge in graph.inputs(vertex.uid)}
@@ -193,7 +185,7 @@ class StreamingRunnerFactory:
         return {key: uids[0] for key, uids in strict.items() if uids}
 
     def _add_channels(self, subtask: SubtaskId, inputs: Inputs, plan: VertexPlan) -> None:
-        """Add channels to ``inputs`` that the plan has and they lack. See :meth:`Inputs.add_edges`."""
+        """Add the channels of the plan that ``inputs`` lack. See :meth:`Inputs.add_edges`."""
         siblings = {edge.edge.uid: edge for edge in inputs.edges.values() if edge.edge.uid not in plan.without}
         added: dict[str, EdgeInput] = {}
         for channel in self._channels(subtask, plan):
@@ -309,7 +301,6 @@ class StreamingRunnerFactory:
         return QueryBuilder(operators, vertex, edges_of_vertex, calls, edge_frame, unions, unordered, is_read=is_read)
 
     def _choose(self, uid: str, frame: DataFrame) -> DataFrame:
-        """Leave out the files that a source does not read."""
         operators = self._context.operators
         return choice_of(operators[uid], self._frozen, followers(operators))(frame)
 
