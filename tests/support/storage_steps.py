@@ -25,7 +25,7 @@ class StorageStep:
     """Write of a file, or deletion of a tree.
 
     ``path`` and ``text``: regular expressions of the file's path and of a line in it. ``is_deletion``: the tree
-    ``path`` is deleted, and there is no text.
+    ``path``, or the last folder with files in it, is deleted, and there is no text.
     """
 
     name: str
@@ -44,7 +44,8 @@ class StorageStep:
     def is_done(self, base: Path) -> bool:
         """Return True if the step can be seen below ``base``."""
         if self.is_deletion:
-            return not any(re.search(self.path + "$", str(path)) for path in base.rglob("*"))
+            # the deletion of an inner folder leaves empty folders around it
+            return not any(re.search(f"{self.path}/", str(path)) for path in base.rglob("*") if path.is_file())
         found = (path for path in base.rglob("*.json") if re.search(self.path, str(path)))
         return any(self.is_at(str(path), path.read_bytes()) for path in found)
 
