@@ -20,7 +20,10 @@ from airflow_provider_ckpt.printable import printable
 
 
 class CkptError(Exception):
-    """Root of all errors that this package raises. ``str(error)`` contains no secret and no control character."""
+    """Root of all errors that this package raises.
+
+    ``str(error)`` contains no control character. The code that raises an error must redact secrets in ``data``.
+    """
 
     template: str = "{message}"
     retryable: ClassVar[bool] = False

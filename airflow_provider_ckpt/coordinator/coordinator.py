@@ -379,8 +379,8 @@ class Coordinator:
         """Close subtasks whose final checkpoint is released. End the job if nothing is left to do.
 
         This phase follows the releases, because they allow a subtask to close. It follows the changes, because new
-        subtasks postpone the end, and because nothing may be journaled after the end. During a stop no subtask is
-        closed; the next run does that.
+        subtasks postpone the end, and because nothing may be journaled after the end. During a stop, subtasks are
+        closed only if the work of all subtasks is done. Otherwise the next run closes them.
         """
         if self._state.requests.stop is None or self._job.work_is_done:
             self._lifecycle.finish_released()

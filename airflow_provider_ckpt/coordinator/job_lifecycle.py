@@ -19,7 +19,8 @@ class _Ending:
     """How the job ends once every completed checkpoint is released.
 
     Attributes:
-        at_once: do not wait for sinks whose releases fail, because such a sink is the reason for the end.
+        at_once: True if the end does not wait for sinks whose releases fail, because such a sink is the reason for the
+            end.
         upgrade: the request for which the job resumes at once, or None.
     """
 

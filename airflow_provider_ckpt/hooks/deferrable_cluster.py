@@ -62,7 +62,7 @@ class DeferrableCluster:
 
         Args:
             hook: The Spark provider's hook, before it has submitted anything.
-            extra: Extra of its connection.
+            extra: Extra of the Spark connection.
 
         Raises:
             InvalidTaskArgumentError: no driver can outlive its task in this cluster.

@@ -39,7 +39,8 @@ _ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-
 class CheckpointedSparkSubmitHook(SparkSubmitHook):
     """Hook that submits a driver with the configuration of another hook.
 
-    It takes over the configuration of ``base`` as a whole, so that an argument of a later Spark provider is not lost.
+    The hook copies the whole configuration of ``base``, so it also keeps arguments that only newer Spark providers
+    know.
 
     In client mode the driver gets connections and the options of the root only in the environment of spark-submit's
     process. In cluster mode the driver has another environment. There the hook refuses connections and secret options,
@@ -48,7 +49,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     Args:
         py_files: Files before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
-            In cluster mode the driver's output is not here.
+            In cluster mode this process does not see the driver's output.
         location: Location of the job's root. This hook removes its secrets, and those of Spark's settings and the
             environment, from every line that it logs or puts into an exception.
         conf: Settings of Spark that override those of ``base``.

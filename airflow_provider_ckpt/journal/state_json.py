@@ -40,11 +40,11 @@ class _Key:
     write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     omit_empty: bool
-    """Whether the field is omitted while it is empty."""
+    """True if the document omits the field while it is empty."""
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
-    """Return the state as a document with format and version, without the journal's damage."""
+    """Return the state as a JSON document with format and version. The document omits ``JobState.damage``."""
     values = ((key, getattr(state, key.name)) for key in _KEYS)
     return {
         "format": PREFIX + _KIND,

@@ -61,10 +61,10 @@ class ClassArchive:
 
 
 def class_archive(environ: Mapping[str, str], submit: str | None = None) -> ClassArchive | None:
-    """Return the archive for drivers that start in ``environ``.
+    """Return the class-data archive for drivers with the environment ``environ``. Its file may not exist yet.
 
     Return None if archives are switched off, or if there is no Spark, or no Java that has archives. ``submit`` is the
-    spark-submit that starts the drivers; None for PySpark's own.
+    spark-submit that starts the drivers; None for the spark-submit of PySpark.
     """
     folder, release, spark = archive_folder(environ), _java_release(environ), find_spark(environ, submit)
     java = re.search(r'^JAVA_VERSION="(\d[^"]*)"', release, re.MULTILINE)

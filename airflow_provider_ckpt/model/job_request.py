@@ -142,5 +142,5 @@ REQUESTS: Mapping[str, type[JobRequest]] = {
 
 
 def asks_to_exit(request: JobRequest) -> bool:
-    """Return whether the request stops the driver because its process must end."""
+    """Return whether the request is a stop after which the driver exits even without a savepoint."""
     return isinstance(request, StopRequest) and request.leaves

@@ -18,11 +18,12 @@ T = TypeVar("T", str, tuple[str, ...])
 
 @dataclass(frozen=True)
 class KeptState:
-    """The state of one Spark operator.
+    """The state of one Spark operator, described so that two versions of a query can be compared.
 
     Args:
-        by: Its keys in order; for a join the equal expressions, left and right.
-        sides: The streams below it; for a join those of each side.
+        kind: Spark's name of the operator, such as ``Aggregate``.
+        by: The keys of the state in order; for a join the equal expressions, left and right.
+        sides: The names of the streams that each input of the operator reads. A join has two inputs.
         calls: The results of an aggregation, in the order of its state.
         bounds: Windows, gaps, time bounds, timeouts, and computed keys.
     """

@@ -14,13 +14,13 @@ class BatchProgress:
     """Measurements of one micro-batch, from which controllers see whether the query keeps up.
 
     Args:
-        duration: Seconds from its trigger to Spark's commit.
+        duration: Seconds from the trigger of the batch to Spark's commit.
         interval: Seconds between two triggers, as the query runs.
         rows: Spark's ``numInputRows``, which counts a row twice if it is read for two outputs.
         files: Files of the input with the most files; 0 without file inputs.
         size: Bytes of the input with the most bytes; 0 without file inputs.
-        behind: Entries in the logs of its producers that the query has not read.
-        state_rows: Rows of its state. This and the next two are None without state.
+        behind: Entries in the logs of the query's producers that the query has not read.
+        state_rows: Rows of the query's state. This and the next two are None for a query without state.
     """
 
     batch_id: int

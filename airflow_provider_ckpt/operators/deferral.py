@@ -27,7 +27,7 @@ LEAST_STATUS_INTERVAL = 60.0
 
 @dataclass(frozen=True)
 class EarlierDriver:
-    """The driver of an earlier try. ``verdict`` decides about it. ``is_cleared``: a user cleared the task."""
+    """The driver of an earlier try. ``verdict`` decides about it. ``is_cleared``: True if a user cleared the task."""
 
     pointer: Pointer
     verdict: DriverVerdict
@@ -94,7 +94,10 @@ class Deferral:
         return replace(submission, application_id=application_id or report.application_id, is_seen=True)
 
     def trigger(self, pointer: Pointer, *, leaving: bool = False) -> SparkApplicationTrigger:
-        """Return the trigger that waits for the driver of ``pointer``. ``leaving``: the driver must make room."""
+        """Return the trigger that waits for the driver of ``pointer``.
+
+        ``leaving``: True if the driver must make room.
+        """
         submission = {} if pointer.submission is None else pointer.submission.to_json()
         return SparkApplicationTrigger(
             job_id=pointer.job_id,

@@ -83,9 +83,10 @@ def check_standbys(standbys: object) -> None:
 
 
 def subtasks_with_arguments(subtasks: Subtasks) -> Mapping[str, Mapping[str, Any]]:
-    """Return the arguments of each subtask's task, by subtask.
+    """Return subtask or vertex → arguments of its Airflow task.
 
-    Raises InvalidTaskArgumentError if a name is bad, or if two tasks would run the same subtask.
+    Raises InvalidTaskArgumentError if ``subtasks`` has the wrong type or is empty, if a name or an argument is
+    reserved, if ``deploy_mode`` is "cluster", or if two tasks would run the same subtask.
     """
     if isinstance(subtasks, str) or not all(isinstance(name, str) and name.strip() for name in subtasks):
         problem = "give a list of subtasks (history/0) or vertices (history), or a mapping of them to their arguments"

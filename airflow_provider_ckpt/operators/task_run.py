@@ -110,8 +110,8 @@ class TaskRun:
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
 
-        ``submitted`` is the hook that ran spark-submit, None if the task failed before. ``killed``: Airflow killed the
-        task.
+        ``submitted`` is the hook that ran spark-submit, None if the task failed before. ``killed``: True if Airflow
+        killed the task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
         last, job_id = self.writer.last, self.pointer.job_id

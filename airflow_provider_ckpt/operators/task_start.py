@@ -39,7 +39,7 @@ class TaskStart:
 
     Args:
         own_id: Default job id of the task. The attempts of the task are named after it.
-        generation: How often ``on_clear="restart"`` has started over.
+        generation: Number in the job id's suffix ``~g1``, ``~g2``, … (``on_clear="restart"``); 0 without a suffix.
         is_cleared: True if a user cleared the task.
         resumes: True for ``on_clear="resume"``.
         before: Pointer that an earlier try left.
@@ -237,7 +237,7 @@ def own_job_id(ti: Any) -> str:
 
 
 def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int:
-    """Return the first generation, from ``generation`` upwards, whose id no job ever had."""
+    """Return the first number, from ``generation`` upwards, whose suffix ``~g<number>`` no job's id ever had."""
     while _journaled(hook, with_generation(base_id, generation)) is not None:
         generation += 1
     return generation

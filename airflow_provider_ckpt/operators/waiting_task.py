@@ -44,8 +44,8 @@ class WaitingTaskOperator(GroupTaskOperator):
     def _resume_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Take up the result of a wait, to continue the try in another process.
 
-        ``since`` is the begin of ``execution_timeout`` before the wait. ``ran_well``: the worker had ended well by
-        then.
+        ``since`` is the begin of ``execution_timeout`` before the wait. ``ran_well``: True if the
+        worker had ended well before the wait.
         """
         self.log.info("The wait is over: %s", result.reason)
         self._holds_slot = result.is_blind

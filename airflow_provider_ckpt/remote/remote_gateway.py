@@ -67,7 +67,8 @@ class RemoteGateway:
             later JobMaster may have to read it.
         previous_lost_after: The limit that replaces ``lost_after`` for workers found at the start, until their first
             sign of life.
-        max_poll_interval: The longer interval of polls while no message arrives.
+        max_poll_interval: The longest interval, which polls reach while no message arrives. It is ignored if it is
+            below ``poll_interval``.
         turns: A context that is entered for each poll.
         clock: Returns seconds that never decrease.
     """

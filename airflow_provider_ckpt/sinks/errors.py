@@ -120,7 +120,10 @@ class ForeignReleaseError(TerminalError):
 
 
 class OutputSupersededError(TerminalError):
-    """Output of this job that another job has replaced. More rows of this job would mix both outputs."""
+    """Error of a job whose output another job has replaced.
+
+    The job releases nothing further, because more rows of it would mix both outputs.
+    """
 
 
 class SinkUnavailableError(TransientError):

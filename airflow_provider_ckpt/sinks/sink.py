@@ -83,7 +83,7 @@ class SinkInput:
         columns: (name, type) in order, the type as Spark's schema JSON has it (``"long"``, or an object for a nested
             type).
         output_mode: Spark's output mode.
-        bounded: the rows end.
+        bounded: True if the rows end.
         not_null: names of the columns that Spark knows to hold no null.
     """
 
@@ -340,7 +340,7 @@ class BoundSink(ABC):
         """Delete staged rows of this job and sink that no call will need again; return their ids, sorted.
 
         Rows are garbage if both conditions hold. Their id is not in ``live_handles``: the ids of all handles that are
-        published, not voided by a rewind (R4), and not released. Their attempt is not in ``live_attempts``: it is
+        published, not voided by a restore (R4), and not released. Their attempt is not in ``live_attempts``: it is
         fenced, and cannot publish (R5). ``live_attempts`` answers ``in``; it may hold attempts that do not exist yet,
         and then cannot be listed.
 

@@ -274,8 +274,7 @@ class RunAttempt:
         allow_empty = {source.uid for source in prepared.job.sources if source.allow_empty}
         waits = {source.uid for source in prepared.job.sources if source.on_unfinished == "wait"}
         reads, job_id = prepared.bounded_reads(), self._options.job_id
-        is_new = [uid for uid in reads if uid not in journal.state.frozen]
-        new_uids = reads.keys() - journal.state.frozen.keys()
+        new_reads = {uid: read for uid, read in reads.items() if uid not in journal.state.frozen}
         frozen = freeze_sources(
             prepared.spark,
             self._storage,
@@ -290,8 +289,8 @@ class RunAttempt:
         )
         self._warn(ends_at_once(self._plan, frozen), journal.state)
         live = {uid: read for uid, read in self._plan.reads.items() if uid not in reads}
-        self._warn(leaves_out(prepared.spark, {**{uid: reads[uid] for uid in new_uids}, **live}), journal.state)
-        self._warn(leaves_out_temporary(prepared.spark, {uid: reads[uid] for uid in is_new}), journal.state)
+        self._warn(leaves_out(prepared.spark, {**new_reads, **live}), journal.state)
+        self._warn(leaves_out_temporary(prepared.spark, new_reads), journal.state)
         over = {uid: journal.state.frozen.get(uid) for uid in followers(prepared.job.operators) if uid not in frozen}
         ended = {
             uid: frozen_source.path

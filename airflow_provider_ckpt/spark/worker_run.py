@@ -59,10 +59,11 @@ class WorkerRun:
     Attributes:
         requested: subtasks (``history/0``) or vertices. A vertex stands for all of its subtasks.
         on_started: called before each part of the work begins. The caller uses its argument to make the worker leave.
-        standby: prepare everything, and wait while other workers run the subtasks. Take over subtasks that they drop.
-        only_begun: on standby, take over only subtasks that another worker has begun.
+        standby: True if the worker prepares everything, and waits while other workers run the subtasks. It takes over
+            subtasks that they drop.
+        only_begun: True if a worker on standby takes over only subtasks that another worker has begun.
         deployment: the only deployment that the worker works for; 0: the current one, or the next one if there is none.
-        restarts: restart failed subtasks in this worker, as often as the options allow.
+        restarts: True if failed subtasks restart in this worker, as often as the options allow.
         supervised: the supervisor's number of this start; None without a supervisor.
         sleep: waits between polls for a plan.
     """

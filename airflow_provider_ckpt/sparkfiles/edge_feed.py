@@ -147,7 +147,10 @@ class EdgeFeed:
         return bool(self._positions[partition])
 
     def reset(self) -> None:
-        """Forget all fed files, because a rewind has voided a part of them. Call it before the query starts."""
+        """Remove all files from the feed before the query starts. They may be fed again.
+
+        A restore has made a part of them void, or no earlier query of the subtask has read any.
+        """
         self._clear()
         self._read_before, self._unfed = set(), frozenset(self._partitions)
         self._write_first_entry()

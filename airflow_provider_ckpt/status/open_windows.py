@@ -15,8 +15,8 @@ class OpenWindows:
     """A query whose newest rows lie in windows that are not closed.
 
     Attributes:
-        watermark: its watermark in epoch milliseconds.
-        newest: event time of its newest row in epoch milliseconds.
+        watermark: the query's watermark in epoch milliseconds.
+        newest: event time of the query's newest row in epoch milliseconds.
         unread: inputs whose end the windows wait for.
         awaited: live inputs whose rows did not move event time, because another input held it. Their next row moves it.
     """

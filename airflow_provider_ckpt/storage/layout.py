@@ -39,7 +39,7 @@ def journal_path(job_id: str) -> str:
 def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
     """Return the path of the frozen file list of a bounded source (R11).
 
-    ``generation`` is the epoch of the job's last restart from scratch.
+    ``generation`` is the first epoch whose attempts count for the source (``JobState.since``). 0 stands for all epochs.
     """
     suffix = f".{generation:04d}" if generation else ""
     return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"

@@ -64,7 +64,7 @@ def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
 
 
 def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
-    """Delete the files of killed processes below ``folder`` (not ``deep``: directly in it). Return their number.
+    """Delete the files of killed processes in ``folder``, and below it if ``deep`` is True. Return their number.
 
     A file is deleted if its writer is gone, or if its inode has not changed for ``older_than`` seconds by the file
     server's clock. (A copy in progress links an old file, but has just changed its inode.)

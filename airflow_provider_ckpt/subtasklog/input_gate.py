@@ -41,7 +41,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class CheckpointPassed:
-    """A position below which all data of the input were fed. ``ended``: no record follows."""
+    """A position below which all data of the input were fed. ``ended``: True if no record follows."""
 
     edge: str
     position: int

@@ -82,7 +82,7 @@ class LogState:
 
 
 def void_ranges(records: Iterable[Numbered]) -> list[Range]:
-    """Return half-open ranges of entry numbers that a later Open has rewound (R4) or named as void."""
+    """Return half-open ranges of entry numbers that a later Open has made void, by a restore (R4) or by number."""
     ranges: list[Range] = []
     for number, record in records:
         if isinstance(record, Open):

@@ -21,11 +21,15 @@ class LogTruncation:
         self._storage, self._path, self._check_fenced = storage, path, check_fenced
 
     def truncate(self, head: int, unreleased_from: int | None) -> frozenset[int]:
-        """Delete the entries below ``head`` and return the numbers of kept entries.
+        """Delete the entries below ``head`` and return the numbers of the entries that stay.
 
-        Open records stay. The entries of :func:`.kept_below` stay until the next truncation. Each call reads the log
-        from its
-        head: two requests a pack, and one for each other entry.
+        Open records stay. The entries of :func:`.kept_below` stay until the next truncation. Each call reads the whole
+        log to find them.
+
+        Args:
+            head: number of the first entry that stays in any case.
+            unreleased_from: number of the first entry with a batch that a sink must still release; None if there is
+                none.
 
         Raises FencedError, TerminalError if ``head`` is beyond the log, and the errors of the storage.
         """

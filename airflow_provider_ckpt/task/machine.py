@@ -38,7 +38,7 @@ class ReadProgress:
 
     Attributes:
         ended: sources and input edges that were read to their end.
-        inputs_ended: every edge has shown its end, even if data before the end is unread.
+        inputs_ended: True if every edge has shown its end, even if data before the end is unread.
         batch_id: the last batch, -1 if there is none.
     """
 
@@ -81,8 +81,8 @@ class TaskMachine:
 
         Args:
             end_of_data: the end of data in the tail of the log, which decides that nothing more is read (R11).
-            final_batch_planned: an earlier attempt has planned the batch at the maximal watermark, so only the end is
-                left (R12).
+            final_batch_planned: True if an earlier attempt has planned the batch at the maximal watermark, so only the
+                end is left (R12).
         """
         if self.phase is not TaskPhase.CREATED:
             return []
@@ -114,7 +114,7 @@ class TaskMachine:
         A query that ends by itself needs no further action.
 
         Args:
-            at_once: end the unbounded sources without further reading.
+            at_once: True if the unbounded sources end without further reading.
         """
         self._draining, self._at_once = True, self._at_once or at_once
         return self.advance(progress)
@@ -129,9 +129,9 @@ class TaskMachine:
         """Record that the query is built.
 
         Args:
-            reads: its sources and edges.
-            ends_by_itself: the query reads what its inputs have when it starts, and then ends. Every edge must have
-                shown its end before.
+            reads: the sources and edges that the query reads.
+            ends_by_itself: True if the query reads what its inputs have when it starts, and then ends. Every edge must
+                have shown its end before.
         """
         if self.phase is not TaskPhase.STARTING:
             return []

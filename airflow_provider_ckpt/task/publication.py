@@ -26,11 +26,11 @@ from airflow_provider_ckpt.task.inputs import Inputs
 
 
 class Publication:
-    """The publication of one attempt of one subtask. All threads publish, trigger and end through it.
+    """The writer of the log of one attempt of one subtask. All threads append batches, barriers and ends through it.
 
-    ``lock`` guards the order of log entries and reports, and the state that must agree with them (the task's machine
-    and inputs). It is never held while Spark works, because a barrier must pass while a batch takes hours. Methods that
-    append raise the errors of :class:`SubtaskLog`.
+    ``lock`` guards the order of log entries and reports, and the state that must agree with them: the inputs and the
+    task's :class:`~.machine.TaskMachine`. No thread holds it while Spark works, because a barrier must pass while a
+    batch takes hours. Methods that append raise the errors of :class:`SubtaskLog`.
 
     Args:
         post: posts a report. It must not block.

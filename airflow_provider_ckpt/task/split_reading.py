@@ -63,7 +63,10 @@ class AssignedSplits:
 
 
 def published_in(log: LogReader, epoch: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield (splits, position) for each entry that attempts of this epoch have published."""
+    """Yield (splits, position) for each entry with splits that attempts of this epoch have published.
+
+    Entries of earlier epochs are omitted, because the JobMaster knew them when its epoch began.
+    """
     is_ours = False
     for position, record in log.records():
         if isinstance(record, Open):

@@ -58,14 +58,14 @@ class JobMasterTrigger(BaseTrigger):
     The job's own code does not run here, because the trigger makes the sinks from the journal. The trigger is
     serialized without secrets.
 
-    Airflow may run two instances at once, when another triggerer takes over. The later JobMaster then has the job, and
-    the other one stands by, because Airflow does not restart a trigger in a triggerer that still has it. If the later
-    JobMaster gives no sign of life, the other one takes the job over again.
+    Airflow may run two instances at once, when another triggerer takes over. The later JobMaster then has the job. The
+    earlier trigger waits, because Airflow would not start it again in a triggerer that still has it. If the later
+    JobMaster gives no sign of life, the earlier trigger takes the job over again.
 
     Args:
         options: :class:`RunOptions` as JSON.
         group_id: Airflow's id of the group.
-        tasks: Subtask or vertex of each task, by its key in :meth:`Siblings.states`.
+        tasks: Key of an Airflow task in :meth:`Siblings.states` → the task's subtask or vertex.
         timing: A :class:`Timing` as JSON.
     """
 
@@ -268,7 +268,8 @@ class JobMasterTrigger(BaseTrigger):
     async def cleanup(self) -> None:
         """Abandon the JobMaster, unless it is stopping its job. Airflow calls this method after the end of :meth:`run`.
 
-        After a shutdown of the triggerer the next one claims the job. A stop takes no longer than a checkpoint may.
+        A stopping JobMaster continues until the stop has ended, for the checkpoint timeout at most. After a shutdown of
+        the triggerer, the JobMaster in another triggerer claims the job.
         """
         if self._host is not None and not self._is_stopping:
             self._host.abandon()

@@ -48,7 +48,7 @@ def check_restore(
     wait for the release of its sinks, while a consumer without sinks has finished already.
 
     Args:
-        allow_non_restored_state: drop the state of operators that are no longer in the graph.
+        allow_non_restored_state: True to drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:
         _check_nothing_lost(graph, operators)

@@ -70,11 +70,11 @@ class SubtaskFailed:
     error: str | None = None
     traceback: str | None = None
     driver_is_lost: bool = False
-    """Every task of this driver lacks what it needs (Spark's JVM), so no next attempt there can succeed."""
+    """True if every task of this driver lacks Spark's JVM, so that no next attempt in the driver can succeed."""
     worker_is_lost: bool = False
-    """The worker is gone, but the subtask itself has not failed. Another worker must begin the next attempt."""
+    """True if the worker is gone, but the subtask has not failed. Another worker must begin the next attempt."""
     result_is_lost: bool = False
-    """The subtask's input is gone, so no next attempt can succeed. The next run produces the input again."""
+    """True if the subtask's input is gone, so that no next attempt can succeed. The next run produces it again."""
     stack_trace: str = ""
     """The stack trace of the whole exception. It is logged if this failure is the first one."""
 

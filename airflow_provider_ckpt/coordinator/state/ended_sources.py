@@ -45,7 +45,7 @@ class EndedSources(PlanChanges[DropSource]):
         """Record that a subtask has read a source to its end.
 
         Args:
-            batch_id: the batch that read the last of it.
+            batch_id: the batch that read the last data of the source.
             droppable: whether the subtask's query can leave the source out.
 
         Returns:

@@ -71,7 +71,7 @@ class _Round:
         by: the kind of change.
         pauses: the pauses of all subtasks that have not resumed.
         paused: paused subtask -> its last batch.
-        is_decided: the paused subtasks resume, with the change or without it.
+        is_decided: True if the paused subtasks resume, with the change or without it.
     """
 
     by: PlanChanges[Any]

@@ -35,7 +35,7 @@ class ReconfigurationInProgress:
         trial: name under which the subtasks try their queries. An undecided change of the previous JobMaster may have
             had the same number, but not this name.
         prepared: subtask -> when its new query was prepared.
-        pause_requested: the subtasks were commanded to pause.
+        pause_requested: True if the subtasks were commanded to pause.
         paused: subtask -> when it paused.
         decided: when the change was written into the journal.
         restarted: subtasks whose state is repartitioned and whose next attempt is requested.

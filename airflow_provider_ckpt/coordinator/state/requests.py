@@ -28,7 +28,7 @@ class Stop:
 
     Attributes:
         deadline: when the savepoint must be complete.
-        leaves: the job ends even if the stop fails.
+        leaves: True if the job ends even if the stop fails.
         failures: failed savepoints of the stop, which do not count against the job's checkpoints.
         savepoint: the completed savepoint, None before.
     """

@@ -35,9 +35,9 @@ class RescaleInProgress:
 
     Attributes:
         decided: the change as it is in the journal.
-        new: subtasks that are new in its graph.
+        new: subtasks that are new in the graph of ``decided``.
         unaware: consumer -> the source that it reads, for consumers that were deployed without the new subtasks.
-        has_begun: the new subtasks were commanded to begin.
+        has_begun: True if the new subtasks were commanded to begin.
     """
 
     decided: GraphChange
@@ -49,14 +49,15 @@ class RescaleInProgress:
 class RescaleState(PlanChanges[Rescale]):
     """The rescalings of the job, one at a time.
 
-    A subtask that is deployed or resumed after the decision gets the new plan. Each running subtask pauses for it in
-    turn.
+    A subtask that is deployed or resumed after the decision gets the new plan. The running consumers of a widened
+    source pause one after the other to get it.
 
     Args:
         hosts: see :class:`PlanRecorded`.
         waiting: see :class:`PlanRecorded`.
-        has_workers: a worker may know an older graph, so each plan names the number of subtasks of every source.
-        is_batch: the consumers of a source are deployed after its end.
+        has_workers: True if workers run the job. A worker may have an older graph, so each plan then names the number
+            of subtasks of every source.
+        is_batch: True in batch mode, where the consumers of a source are deployed after the source's end.
     """
 
     def __init__(

@@ -47,11 +47,11 @@ class RestoredState:
         ended: vertex -> uids of its sources (or input edges) that have ended.
         dropped: vertex -> uids of its sources (or input edges) that were left out.
         snapshots: the snapshots of ``last_completed``.
-        draining: an earlier epoch accepted a drain, which continues.
+        draining: True if an earlier epoch accepted a drain, which continues.
         splits: source -> its splits, for sources with splits that have not ended.
         settings: all settings that reconfigurations have changed.
         reconfigured: number of the last reconfiguration.
-        reconfigured_at: when it was decided.
+        reconfigured_at: time at which that reconfiguration was decided.
         hosts: see :class:`PlanRecorded`.
         waiting: see :class:`PlanRecorded`.
     """

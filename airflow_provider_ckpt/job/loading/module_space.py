@@ -32,7 +32,7 @@ class ModuleSpace(MetaPathFinder):
     """The artificial package of one version.
 
     Args:
-        folders: Folders of its modules, as entries of ``sys.path``.
+        folders: Folders of the version's modules, as entries of ``sys.path``.
         owns: Returns whether a top-level module or package belongs to the version. All others are imported as usual.
         check: Called with the real path of each file of the version before it is read. It raises to refuse the file.
     """

@@ -29,9 +29,10 @@ class Version:
     """A loaded version.
 
     Args:
-        package: Package of its modules. Their functions are pickled by value, because no executor can import them.
+        package: Package of the version's modules. Their functions are pickled by value, because no executor can
+            import them.
         digest: Digest of the code that was read, including the modules that came with it.
-        forget: Removes its modules, if none of them is used.
+        forget: Removes the version's modules from memory, if none of them is used.
     """
 
     job: Job

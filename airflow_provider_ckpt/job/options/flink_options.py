@@ -81,8 +81,10 @@ def _text(value: object, key: str) -> str:
 
 
 def _refuse_other(name: str, typed: Any, key: str, given: Any, kept: Any) -> None:
-    """Refuse a different value under the option's own name. A default value is allowed, because it looks like one that
-    is not given."""
+    """Refuse a different value under the option's own name.
+
+    A default value is allowed, because an option that the user left out has it, too.
+    """
     option = BY_NAME[name]
     if typed is not None and option.read(typed) not in (kept, option.default):
         raise _given_twice(name, typed, key, given)

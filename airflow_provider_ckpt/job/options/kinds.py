@@ -69,7 +69,7 @@ def _positive_count(value: object, name: str) -> int:
 
 
 def _retained(value: object, name: str) -> int:
-    """Read a number of checkpoints. The journal's state remembers no more than HISTORY."""
+    """Read a number of checkpoints, at most HISTORY, because the journal's state keeps no more."""
     if _positive_count(value, name) > HISTORY:
         raise BadOptionError(option=name, value=value, expected=f"a whole number from 1 to {HISTORY}")
     return _count(value, name)

@@ -55,10 +55,10 @@ class Option:
         return "" if self.default is None else self.kind.shown(self.default)
 
     def read(self, value: object, name: str | None = None) -> Any:
-        """Return the kept value of a given one.
+        """Convert a value as the user gave it to the value that the option keeps.
 
         Args:
-            name: Name under which it was given.
+            name: Name under which the user gave the value.
 
         Raises:
             InvalidInputError: a subclass of it, for a bad value.

@@ -22,8 +22,10 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def function_location(function: Callable[..., Any]) -> str | None:
-    """Return the place of the function's first line (of its decorator). None for no Python function (a partial,
-    say)."""
+    """Return ``file:line`` where the function, or its first decorator, begins.
+
+    None if it is not written in Python, or is a partial.
+    """
     code = getattr(inspect.unwrap(function), "__code__", None)
     return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
@@ -140,7 +142,7 @@ _current: ContextVar[Params | None] = ContextVar("ckpt_params", default=None)
 
 
 def current_params() -> Params:
-    """Return the parameters for a Job that is being created: those of the run that loads its file, or none."""
+    """Return the parameters of the run that loads the job's file; no parameters outside of a run."""
     return _current.get() or Params()
 
 

@@ -329,7 +329,7 @@ BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def check_ending(given: list[str]) -> None:
-    """Refuse more than one of the options that end a run. ``given`` has their names."""
+    """Refuse two options that both end a run. ``given`` has the names of the options that the user gave."""
     if len(given) > 1:
         raise BadOptionError(
             "the options {options} exclude each other: a run ends in one way. Give one of them.",

@@ -62,9 +62,7 @@ def find_recovery_point(
     if requested is not None:
         return RecoveryPoint(requested)
     if not state.restored_epoch or state.restored != state.last_completed:
-        return RecoveryPoint(
-            None
-        )  # there was no restore, or a checkpoint completed since, so every log had been rewound
+        return RecoveryPoint(None)  # there was no restore, or a later checkpoint shows that it was complete
     interrupted = interrupted_restore(storage, job_id, state, graph, load_logs(storage, job_id, graph), mode)
     return RecoveryPoint(interrupted, is_journaled=interrupted is not None)
 
@@ -77,10 +75,9 @@ def interrupted_restore(
     logs: Mapping[SubtaskId, SubtaskLog],
     mode: RuntimeMode,
 ) -> RestorePoint | None:
-    """Return the target of the last restore if the driver that began it died before it had rewound all logs (R4); else
-    None.
+    """Return the target of the last restore if its driver died before all logs were set back (R4); else None.
 
-    No query was started since, so it is correct to rewind all logs once more.
+    No query was started since, so it is correct to set back all logs once more.
     """
     from_scratch = state.restored_epoch == state.anew_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}
@@ -102,9 +99,9 @@ def interrupted_restore(
 def _subtasks_to_rewind(
     logs: Mapping[SubtaskId, SubtaskLog], by_split: set[str], *, from_scratch: bool
 ) -> list[SubtaskId]:
-    """Return the subtasks whose logs a restore must rewind.
+    """Return the subtasks whose logs a restore must set back.
 
-    A log that was never opened belongs to a new vertex, and has nothing to rewind. A restart from scratch leaves out
+    A log that was never opened belongs to a new vertex, and has no entries to void. A restart from scratch leaves out
     subtasks with splits, because opening their logs voids the old entries (``is_outdated``). A rescale may have added
     such a subtask just before the driver died, so its log may be unopened (R21).
     """

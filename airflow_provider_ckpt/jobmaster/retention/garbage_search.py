@@ -4,12 +4,12 @@ The result depends on the job's state:
 
 * FINISHED: everything that the clean-up at the end of the job deletes (:func:`~.collector.clean_up`).
 * DELETED: everything in the job's folder except the journal.
-* Not running: leftovers of attempts that are over (:mod:`.orphaned_output`), and files of a past epoch, generation or
-  checkpoint (:func:`superseded_files`).
+* Not running: leftovers of attempts that are over (:mod:`.orphaned_output`), and files that a later epoch or checkpoint
+  has replaced (:func:`superseded_files`).
 * Perhaps running: nothing. A driver collects by itself when it takes the job over.
 
-Epochs, generations and checkpoints only grow. So a driver that claims the job after its journal was read needs no file
-of a past number.
+The numbers of epochs and checkpoints only grow. So a driver that claims the job after its journal was read needs no
+file of a past number.
 """
 
 from __future__ import annotations
@@ -104,7 +104,12 @@ def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[s
 
 
 def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """Yield the files of past epochs, generations and checkpoints. Read ``state`` from the journal before the call."""
+    """Yield files that only past epochs or past checkpoints needed.
+
+    These are requests and deployments of past epochs, folders of completed checkpoints that the journal no longer
+    lists, and superseded frozen lists. ``state`` must be read from the journal before the call, because a driver that
+    claims the job later may write new files.
+    """
     # a deployment spans several epochs of JobMasters, and a driver that was upgraded spans several, too
     job_id, first_epoch = state.job_id, state.deployment or state.driver_since or state.epoch
     for name in requests_before(storage, job_id, first_epoch):
@@ -133,10 +138,11 @@ def _numbered_folder(storage: Storage, path: str, reason: Reason) -> Iterator[Ga
 
 
 def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
-    """Yield frozen lists of past generations.
+    """Yield frozen lists that no source uses any longer.
 
-    The name of a list has the epoch from which its source counts (``JobState.since``); 0 for the first one. An operator
-    that was dropped and comes back has the epoch of the driver that added it again.
+    The name of a list has the first epoch whose attempts count for the source (``JobState.since``). The name of a
+    source's first list has no epoch. If a source is dropped and added again, this is the epoch of the driver that added
+    it again.
     """
     folder = f"{job_path(state.job_id)}/frozen"
     named = {f"{state.job_id}/{frozen.path}" for frozen in state.frozen.values()}

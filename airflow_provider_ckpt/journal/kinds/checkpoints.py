@@ -1,4 +1,4 @@
-"""Checkpoints: triggered, then completed or aborted, then released."""
+"""Events of checkpoints. A triggered checkpoint is aborted, or it completes and is then released."""
 
 from __future__ import annotations
 

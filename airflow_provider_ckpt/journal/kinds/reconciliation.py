@@ -20,7 +20,7 @@ class Reset:
     """A subtask that runs again.
 
     Args:
-        positions: Void entries of its log, whose files are gone.
+        positions: Void entries of the subtask's log, whose files are gone.
         consumer: Subtask that needs the result. It is the subtask itself, without positions, if it was at its end and
             its log is gone.
         splits: Splits of the void entries; None for a vertex without splits, whose whole output is void.
@@ -47,7 +47,7 @@ class JobReconciled(JournalEvent):
 
     Args:
         kept: Subtasks at their end of data that do not run again.
-        splits_kept: Source → number of its splits that are done and stay so.
+        splits_kept: Source → number of the source's splits that are done and are not read again.
     """
 
     epoch: Count

@@ -77,7 +77,7 @@ class LateFilesFound(JournalEvent):
     """Files that appeared in a bounded source's folder after it was frozen.
 
     Args:
-        paths: The files, or the first of them.
+        paths: Paths of all late files, or only of the first ones.
         read: True if they came before the source ended, so that the output has their rows.
         count: Number of files; None if ``paths`` has all of them.
     """

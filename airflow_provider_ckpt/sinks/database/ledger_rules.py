@@ -69,7 +69,7 @@ class LedgerRules:
     ) -> Decision:
         """Decide which handles to release. The sink's entry ``row`` must be locked.
 
-        ``replaces``: the first release empties the table, even if the release has no rows.
+        ``replaces``: True if the first release empties the table, even if the release has no rows.
 
         Raises ForeignReleaseError, OutputSupersededError.
         """

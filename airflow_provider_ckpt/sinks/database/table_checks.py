@@ -22,8 +22,8 @@ class TargetColumn:
 
     Args:
         type: in the database's spelling.
-        has_default: the database supplies a value if none is given.
-        is_computed: the database takes no value for it.
+        has_default: True if the database supplies a value if a row gives none.
+        is_computed: True if the database takes no value for the column.
     """
 
     type: str

@@ -108,9 +108,9 @@ class BlankLines:
 
     Args:
         columns: name -> whether the column is a text.
-        null: the text written for a null is blank.
-        empty: the text written for an empty text is blank. If the writer trims, a text of blanks counts as empty.
-        blanks: a text of blanks is written unchanged.
+        null: True if the writer writes a null as blank text.
+        empty: True if the writer writes an empty text as blank text. If it trims, a text of blanks counts as empty.
+        blanks: True if the writer writes a text of blanks unchanged.
         quoted: characters that make the writer quote a text, besides line ends.
     """
 

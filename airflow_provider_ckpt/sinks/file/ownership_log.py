@@ -25,7 +25,8 @@ class Turn:
     Args:
         kind: ``start``: an overwriting sink is about to stage. ``first``: a sink is about to release for the first
             time.
-        supersedes: sinks that it replaces. The entry of kind ``first`` decides this; no retry computes it again.
+        supersedes: sinks whose output the sink replaces. The entry of kind ``first`` decides this. No retry
+            computes it again.
     """
 
     kind: Kind

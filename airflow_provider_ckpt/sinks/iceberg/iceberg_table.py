@@ -49,7 +49,7 @@ class IcebergLakeTable(LakeTable):
     (:class:`SingleAttemptCatalog`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
-    ``upserts``: pyiceberg writes the rows, and the staged files do not enter the table.
+    ``upserts``: True if pyiceberg writes the rows, and the staged files do not enter the table.
     """
 
     def __init__(

@@ -112,7 +112,7 @@ def _leaves(kind: Any) -> Iterator[str]:
 def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = False) -> str | None:
     """Return why rows with these columns cannot be written to the table; None if they can.
 
-    ``may_lack``: the rows may lack columns that the table has gained; these are null.
+    ``may_lack``: True if the rows may lack columns that the table has gained. Missing columns become null.
     """
     table_columns = {column.name: column for column in table}
     for column in rows:

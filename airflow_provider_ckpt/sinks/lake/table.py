@@ -53,7 +53,7 @@ class Snapshot:
     Args:
         id: id of the table; another table under the same name has another id.
         applied: number of the sink's intents in the table.
-        overwrites: how often jobs of this package have replaced its rows.
+        overwrites: how often jobs of this package have replaced the rows of the table.
         handle: the library's object for a commit on top of exactly this version.
     """
 

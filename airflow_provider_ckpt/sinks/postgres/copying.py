@@ -1,6 +1,6 @@
-"""The code that copies a partition into a staging table on an executor.
+"""The code that copies a Spark partition into a staging table on an executor.
 
-It is sent there by value. The executor needs psycopg and pyarrow, but not this package.
+Spark sends this code to the executor by value. The executor needs psycopg and pyarrow, but not this package.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ def copier(
     sample: tuple[Any, bytes],
     numbers_rows: bool,
 ) -> Any:
-    """Return a function that copies a partition on an executor.
+    """Return a function that copies a Spark partition into a staging table, on an executor.
 
     The function uses the binary form if the frame's columns have the ``arrow_types``, and if the installed pgpq writes
     the rows of ``sample`` correctly.
 
     Args:
-        statements: first statements of a transaction, then the COPY of the frame's columns, the part and perhaps the
-            row's number.
+        statements: statements of one transaction. The last statement is the COPY of the frame's columns, of the number
+            of the attempt of Spark's task, and of the row's number if ``numbers_rows`` is set.
         timeout: seconds that the server may take for an answer.
         arrow_types: begin of each column's Arrow type; None if a column must be written as text.
         sample: see :class:`_BinaryEncoder`.
+        numbers_rows: True if the number of each row in the partition is copied, too.
     """
 
     def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Copy the rows of a partition, in one transaction. ``part`` is the attempt of Spark's task.
+        """Copy the rows of a partition, in one transaction. ``part``: number of the attempt of Spark's task.
 
         Refusals of the database are returned, not raised, because Spark would repeat the task in vain.
         """

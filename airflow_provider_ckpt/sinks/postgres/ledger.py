@@ -1,7 +1,8 @@
 """The sink's own tables in PostgreSQL: the ledger of releases, the released handles and the staging tables.
 
-They change in the same transaction as the data. A row is in the target if and only if its handle is in ``released``. A
-staging table exists if and only if ``staged`` names it.
+These tables change in the same transaction as the data. The release of a batch moves its rows into the target and
+inserts its handle into ``released``. Handles of old checkpoints are deleted later. A staging table exists if and only
+if ``staged`` names it.
 """
 
 from __future__ import annotations

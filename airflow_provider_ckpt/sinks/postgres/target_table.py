@@ -89,9 +89,9 @@ class TargetTable:
 
     Args:
         kind: ``relkind``.
-        hides_rows: row-level security may hide rows from this user.
-        is_logged: the table, with all partitions, survives a crash of the server.
-        has_foreign_partition: a partition is on another server.
+        hides_rows: True if row-level security may hide rows from this user.
+        is_logged: True if the table, with all partitions, survives a crash of the server.
+        has_foreign_partition: True if a partition is on another server.
         keys: sets of columns by which ON CONFLICT finds a row.
     """
 

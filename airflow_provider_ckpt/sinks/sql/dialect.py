@@ -18,11 +18,11 @@ class Dialect(ABC):
     """A database of a SqlSink.
 
     Args:
-        name: for people.
-        url: URL prefix by which SQLAlchemy identifies it.
-        ddl_commits: a CREATE or DROP commits its transaction.
-        triggers_skip_rows: a trigger can silently skip a row that is inserted, updated or deleted.
-        names_key: an upsert names its unique index, and any other index refuses rows.
+        name: name of the database in messages.
+        url: URL prefix by which SQLAlchemy identifies the database.
+        ddl_commits: True if a CREATE or DROP commits its transaction.
+        triggers_skip_rows: True if a trigger can silently skip a row that is inserted, updated or deleted.
+        names_key: True if an upsert names its unique index, and any other index refuses rows.
     """
 
     name: str

@@ -33,7 +33,7 @@ class SqlTable:
     Args:
         refusal: why the table cannot keep rows, for people; None if it can.
         uniques: unique index -> its columns; empty if it covers a part of a column, an expression, or some rows only.
-        checks: its CHECKs, as SQL.
+        checks: the CHECK constraints of the table, as SQL.
     """
 
     refusal: str | None

@@ -34,8 +34,9 @@ def worker_python(conf: Mapping[str, str], *, is_local: bool, is_submitted: bool
     """Return the setting for the workers' Python; None if the user has none.
 
     Args:
-        is_local: the workers run on this host, so their Python must be here.
-        is_submitted: ``spark-submit`` has started this process, with the Python that the user has set for the driver.
+        is_local: True if the workers run on this host, so that their Python must be here.
+        is_submitted: True if ``spark-submit`` has started this process, with the Python that the user has set for the
+            driver.
 
     Raises UnfitSettingError.
     """

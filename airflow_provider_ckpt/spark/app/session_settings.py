@@ -34,7 +34,7 @@ def settings_at_start(
 
     Args:
         state_partitions: number of the query's state partitions; None: the session's number.
-        is_consumer: the query reads only result partitions.
+        is_consumer: True if the query reads only result partitions.
         folders: URIs or paths of the folders that the query polls.
     """
     with _STARTING:

@@ -77,9 +77,9 @@ class BuiltQuery:
     stateful: bool
     joins_streams: bool = False
     final: bool = False
-    """Only the last micro-batch is published, in output mode "complete" (:mod:`..query.final_answer`)."""
+    """True if only the last micro-batch is published, in output mode "complete" (:mod:`..query.final_answer`)."""
     changes_rows: bool = False
-    """A published row may replace an earlier one."""
+    """True if a published row may replace an earlier row."""
 
     @property
     def schema(self) -> StructType:
@@ -106,7 +106,7 @@ class SourceCalls:
     """Source uid -> its topics. A plan may call a function twice; the second call reuses the topics of the first."""
 
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
-        """Call a source's function and check the result. ``hold``: a streamed source holds event time."""
+        """Call a source's function and check the result. ``hold``: True if a streamed source holds event time."""
         reader = self._reader(operator, hold)
         frame = _called(self.spark, operator, reader)
         self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
@@ -256,7 +256,10 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
 
 
 def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
-    """Return the error for a function that returned ``result``, with the type's package: pandas has DataFrames, too."""
+    """Return the error for a function whose ``result`` is no DataFrame of Spark.
+
+    The error names the package of the result's type, because pandas has DataFrames, too.
+    """
     kind = type(result)
     package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
     got = kind.__qualname__ if package == "builtins" else f"{package}.{kind.__qualname__}"
@@ -284,7 +287,7 @@ class QueryBuilder:
     Args:
         recorded_unions: the unions with all inputs, before any input was left out.
         unordered: bounded inputs whose rows are in no order of event time.
-        is_read: other queries or jobs read the output of the vertex.
+        is_read: True if other queries or jobs read the output of the vertex.
     """
 
     def __init__(

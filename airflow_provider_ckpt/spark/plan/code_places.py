@@ -137,7 +137,10 @@ class CodePlaces:
 
 
 def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
-    """Return the module of a reference ("" for a file), and its files: its own, and those of the packages above it."""
+    """Return the module of a reference and the paths of the module; for a file, "" and the path of the file.
+
+    A module's paths are the folders of the packages above it, then its own file or folders.
+    """
     target, _, from_file = parts_of(reference)
     if from_file:
         return "", (path_of(reference, target),)

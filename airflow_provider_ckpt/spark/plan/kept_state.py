@@ -50,7 +50,7 @@ class Columns:
     Attributes:
         streams: column -> its stream.
         made: column that Spark made up -> its expression.
-        uses_current_time: numbers and times of the plan may differ in each plan.
+        uses_current_time: True if numbers and times of the plan may differ in each plan.
     """
 
     streams: Mapping[int, str]

@@ -31,7 +31,7 @@ def check_fits(
     """Refuse a query that cannot replace the running one. Some misfits of state show only in a trial run.
 
     Args:
-        is_read: other queries read the output through a result partition.
+        is_read: True if other queries read the output through a result partition.
         is_edited: False if both queries have the same functions. Their state is then not compared.
 
     Raises UnfitQueryError.

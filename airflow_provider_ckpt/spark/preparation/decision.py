@@ -30,10 +30,10 @@ class Decision:
     """The answers from the journal that decide how a driver continues the job.
 
     Attributes:
-        finished: nothing is left to run.
+        finished: True if nothing is left to run.
         restore: the checkpoint to restore; None: the job resumes after the published batches.
-        may_start_from_scratch: no checkpoint covers anything, so nothing was ever released. If the definition does not
-            fit the previous one, the job may start from scratch.
+        may_start_from_scratch: True if no checkpoint covers anything, so that nothing was ever released. If the
+            definition does not fit the previous one, the job may start from scratch.
         graph: the current graph, or that of the last run. It may change while a driver prepares the job (R21).
     """
 

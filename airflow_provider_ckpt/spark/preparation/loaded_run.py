@@ -48,7 +48,7 @@ class LoadedRun:
     Attributes:
         job: the job as its file declares it.
         journal: the job's journal, not claimed.
-        drops_operators: this version may lack operators of the previous version (R21). Later versions may not.
+        drops_operators: True if this version may lack operators of the previous version (R21). Later versions may not.
         forget: unloads the modules of this version. Call it when the version is no longer used.
     """
 

@@ -54,7 +54,8 @@ def output_read(source: str, path: str, sink: str, folder: Location) -> Overlapp
 def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
     """Refuse a root that lies where a source reads, and a source that reads the job's files under the root.
 
-    Hidden folders are allowed, because Spark ignores them below the folder that it reads.
+    A root in a hidden folder below the source's folder is allowed, because Spark ignores hidden folders there. The
+    root's own folder may be the hidden one.
 
     Raises OverlappingFoldersError.
     """
@@ -89,9 +90,9 @@ def _reads_root(read: list[str], root: list[str], job_id: str) -> bool:
 
 
 def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
-    """Refuse a root in the folder of a sink, and a sink in a folder that the job keeps under the root.
+    """Refuse a root in the folder of a sink, and a sink in a folder of any job's files under the root.
 
-    Readers would take the root's files for data of the sink. A deletion of the job would delete the sink's data.
+    Readers would take the root's files for data of the sink. A deletion of that job would delete the sink's data.
 
     Raises OverlappingFoldersError.
     """
@@ -157,7 +158,7 @@ class LinkedFolder:
 
     Attributes:
         target: the real path of the folder.
-        loops: ``target`` is one of the folders around ``path``.
+        loops: True if ``target`` is one of the folders around ``path``.
     """
 
     path: str

@@ -53,9 +53,9 @@ class PreparedRun:
     Attributes:
         job: the job with the functions that were assigned while it ran.
         logic: reads assigned functions, also of later requests.
-        kept: the settings that change values.
+        kept: the Spark settings and time zones that affect the values of rows. A job keeps those of its first run.
         reach: the connection of Spark with the root; None if the root needs none.
-        scratch_reason: why the job starts from scratch; None if it resumes.
+        scratch_reason: why the job discards its previous runs; None if it resumes, or is new.
         refused: the error because of which the job starts from scratch; None if there is none.
     """
 
@@ -95,7 +95,7 @@ def prepare(
 ) -> PreparedRun:
     """Check what needs no Spark, because Spark may take minutes to start. Then connect Spark, and plan the job.
 
-    ``tries_rights``: write a probe to every object store and delete it, to check that this process may write.
+    ``tries_rights``: True if the check writes a probe to every object store and deletes it again.
 
     Raises the errors of :func:`checked_sinks`, :func:`reach_root` and :func:`plan_run`.
     """

@@ -66,8 +66,8 @@ class SparkTaskFactory:
     def make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, restores: bool) -> Runner:
         """Make the task of ``attempt``, with its Spark folder. The attempt must have opened the subtask's log.
 
-        Also publish a batch that Spark has committed and no earlier attempt has published (R1). ``restores``: the
-        attempt restores a checkpoint.
+        Also publish a batch that Spark has committed and no earlier attempt has published (R1). ``restores``: True if
+        the attempt restores a checkpoint.
         """
         runner = self._make(subtask, attempt, plan, restores)
         if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once

@@ -140,7 +140,7 @@ def joins_streams(frame: DataFrame) -> bool:
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether a watermark of the plan covers a source with these column ids."""
+    """Return whether the plan sets a watermark on the rows of a source. ``ids``: the ids of the source's columns."""
     return any(_is_watermark(node) and _ids(node) & ids for node in nodes_from(analysed(frame)))
 
 

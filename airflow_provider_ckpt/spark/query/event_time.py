@@ -67,7 +67,7 @@ _FOLLOW = "ckpt_follow"
 class EventTimeGuard:
     """The way in which a running query follows event time.
 
-    ``observes``: count rows that a window never releases or never takes. It is set for queries that keep state.
+    ``observes``: True if rows are counted that a window never releases or never takes, as for queries that keep state.
     """
 
     observes: bool

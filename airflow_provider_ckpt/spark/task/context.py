@@ -38,8 +38,8 @@ class RunContext:
         supervised: the supervisor's number of this start; None if no supervisor counts the starts of this worker (W14).
         logic: reads functions that are assigned during this run.
         declared: the operators as the job declares them; None if they are those of ``job``.
-        measures: send measurements of every micro-batch, because a controller wants them.
-        in_master_process: the JobMaster runs in this process, so a report costs no write.
+        measures: True if a controller needs measurements of every micro-batch.
+        in_master_process: True if the JobMaster runs in this process, so that a report costs no write.
         executors: None if the number of executors is never changed.
         topics: Kafka source -> topic -> the topic's id at the time of the plan.
         check_declared: raises if the functions of ``declared`` are not those of the job. The file of a worker may

@@ -43,7 +43,7 @@ class PartitionTarget:
     Attributes:
         root: the folder that paths of files are relative to.
         data: the folder of the files.
-        persist: the files outlive the job.
+        persist: True if the files outlive the job.
     """
 
     root: str
@@ -52,7 +52,17 @@ class PartitionTarget:
 
 
 class Outputs:
-    """The outputs of one attempt of a subtask."""
+    """The outputs of one attempt of a subtask.
+
+    Args:
+        partition: the result partition; None if no other vertex reads the output.
+        scratch: folder for a copy that several outputs read.
+        wait: (sink uid, ``is_over``) -> the :class:`SinkWait` that retries one batch. ``is_over`` returns whether the
+            run is over.
+        is_stateful: True if the query keeps state, so that its frame cannot be computed twice.
+        sources: checks the content of the sources' files; None for a vertex without sources.
+        quarantines: source -> the sink that gets only its malformed rows.
+    """
 
     def __init__(
         self,
@@ -68,16 +78,6 @@ class Outputs:
         sources: SourceContent | None = None,
         quarantines: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the outputs.
-
-        Args:
-            partition: the result partition; None if no other vertex reads the output.
-            scratch: folder for a copy that several outputs read.
-            wait: makes the waits of a sink for one batch, from its uid and a function that returns whether the run is
-                over.
-            sources: checks the content of the sources' files; None for a vertex without sources.
-            quarantines: source -> the sink that gets only its malformed rows.
-        """
         self._spark = spark
         self._storage = storage
         self._attempt = attempt

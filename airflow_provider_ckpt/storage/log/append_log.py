@@ -52,10 +52,11 @@ class AppendLog:
             each entry is read again.
         parse: makes :attr:`Entry.value` of a body that is read. DamagedFormError marks the entry as damaged.
         pack: number of entries that are copied into one object (:mod:`.log_packs`); 0 for no packs.
-        skip_kept: do not read the entries below the head, because this reader does not need them.
-        watchful: truncations do not wait for readers. Each :meth:`tail` that finds nothing checks this with one more
-            request.
-        begins_at_head: each truncation leaves an entry at the head, so a head record proves that this entry exists.
+        skip_kept: True if this reader does not need the entries below the head, so that they are not read.
+        watchful: True if truncations do not wait for readers. Each :meth:`tail` that finds nothing checks this with one
+            more request.
+        begins_at_head: True if each truncation leaves an entry at the head, so that a head record proves that this
+            entry exists.
     """
 
     def __init__(

@@ -12,8 +12,8 @@ class Entry:
 
     Attributes:
         writer: a nonce, unique to one append.
-        body: its JSON value.
-        kept: it lies below the head and was kept.
+        body: the JSON value of the entry.
+        kept: True if the entry is below the head and was kept by a truncation.
         value: result of the log's ``parse`` for a body that was read.
     """
 

@@ -29,8 +29,8 @@ def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool
     """List once, then read in order. Start again if the log was truncated meanwhile.
 
     Args:
-        skip_kept: only check that the entries below the head exist.
-        begins_at_head: a head record proves that an entry at the head exists.
+        skip_kept: True if the entries below the head are not read, and only their existence is checked.
+        begins_at_head: True if a head record proves that an entry at the head exists.
 
     Raises NewerFormatError.
     """

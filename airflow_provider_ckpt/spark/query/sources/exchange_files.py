@@ -28,7 +28,7 @@ def read_files(spark: SparkSession, schema: StructType, *paths: str) -> DataFram
 
 
 def write_files(frame: DataFrame, uri: str, *, is_kept: bool) -> None:
-    """Write a new folder. ``is_kept``: the files are for other jobs, and stay after this job is deleted."""
+    """Write a new folder. ``is_kept``: True if the files are for other jobs, and stay after this job is deleted."""
     options = _WRITE if is_kept else {**_WRITE, **_EXCHANGE}
     with writing(frame.sparkSession, LOSSLESS):
         frame.write.options(**options).parquet(uri)

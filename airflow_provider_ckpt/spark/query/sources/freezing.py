@@ -50,7 +50,8 @@ def freeze_sources(
     Args:
         reads: bounded source -> format, paths and options.
         locations: source -> place of its definition. None: neither names nor empty paths are checked.
-        streaming: refuse a name that Spark takes for a pattern. In batch mode such names work.
+        streaming: True if a stream reads the files. A name that Spark takes for a pattern is then refused. In batch
+            mode such names work.
         allow_empty: sources that may have nothing to read.
         waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
         warn: takes a status text about a long wait.

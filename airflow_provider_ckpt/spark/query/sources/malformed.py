@@ -42,7 +42,7 @@ class Treatment:
         sparks: Spark's own name of the column, which an inferred schema may hold.
         column: the name of the column here.
         metric: the name under which a streaming query counts the rows; None: it does not count them.
-        drops: malformed rows are left out.
+        drops: True if malformed rows are left out.
     """
 
     on_malformed: OnMalformed
@@ -78,7 +78,7 @@ class Treatment:
 
 @dataclass(frozen=True)
 class MalformedRule:
-    """The choice of a source about malformed rows. ``streaming``: its reader is a streaming one."""
+    """The choice of a source about malformed rows. ``streaming``: True if the source is read as a stream."""
 
     operator: Operator
     streaming: bool

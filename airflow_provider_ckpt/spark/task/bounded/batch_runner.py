@@ -104,7 +104,7 @@ class BatchRunner(BoundedRunner):
 
     Args:
         inputs: returns the log of an input's subtask.
-        produces_again: the next run would produce a lost result again.
+        produces_again: True if the next run would produce a lost result again.
     """
 
     def __init__(

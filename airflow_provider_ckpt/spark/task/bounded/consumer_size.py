@@ -26,7 +26,7 @@ MOST = 10_000
 
 
 def initial_partitions(read: int, advisory: int, default: int) -> int:
-    """Return the number of partitions to start with.
+    """Return the number of shuffle partitions with which a batch consumer starts.
 
     Args:
         read: bytes of all results that the consumer reads.

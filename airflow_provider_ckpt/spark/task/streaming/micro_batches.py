@@ -149,7 +149,7 @@ class MicroBatches:
 
         Args:
             is_over: returns whether the run is over.
-            only_final: publish only the last batch of the query.
+            only_final: True if only the last batch of the query is published.
 
         Raises FencedError or LogFencedError before Spark can commit the batch (R8).
         """

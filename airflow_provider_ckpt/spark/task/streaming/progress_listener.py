@@ -27,7 +27,7 @@ class ProgressListener(StreamingQueryListener):
         Args:
             tasks: subtask -> the task of its current attempt. The caller keeps it up to date, because the queries of
                 all attempts have the same id.
-            measures: pass measurements of each micro-batch to the tasks.
+            measures: True if the tasks get measurements of each micro-batch.
         """
         self._tasks, self.measures = tasks, measures
         self._wrapped: Any = None

@@ -17,7 +17,7 @@ class QueryBoundary:
     A planned batch that is not committed runs under the plan that it was made for.
 
     Args:
-        build: builds the query of the current plan. The argument is true if history holds event time.
+        build: builds the query of the current plan. Its argument is True if history holds event time.
     """
 
     def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
@@ -48,6 +48,9 @@ class QueryBoundary:
 
     def _fire_windows(self, built: BuiltQuery) -> None:
         """Run a final batch at the maximal watermark, which closes the last windows, as Flink's MAX_WATERMARK does.
+
+        No batch runs if the query has committed none, or if its final batch is already planned. Nor does one run for a
+        query that has neither a final answer nor state with a watermark.
 
         Spark's ``availableNow`` would leave these windows in the state. A query that publishes only its final answer
         outputs it in this batch.

@@ -55,7 +55,7 @@ class QueryDryRuns:
     Args:
         folder: the Spark folder of the running query.
         path: prefix of the paths of the folder's copies.
-        reads_whole: batches of result partitions are read as a whole, so no read limit holds for them.
+        reads_whole: True if batches of result partitions are read as a whole, so that no read limit holds for them.
     """
 
     def __init__(

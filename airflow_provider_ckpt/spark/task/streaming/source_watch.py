@@ -115,7 +115,7 @@ class FileWatch:
         """Compare all files of these sources.
 
         Args:
-            wait: compare young files no sooner than a few seconds after they were read.
+            wait: True if young files are compared no sooner than a few seconds after they were read.
 
         Raises UnfitInputError.
         """

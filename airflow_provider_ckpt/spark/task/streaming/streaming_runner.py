@@ -497,7 +497,7 @@ class StreamingRunner:
         return self._builder
 
     def _rebuild(self, hold: bool = True) -> BuiltQuery:
-        """Build the query of the current plan again. ``hold``: history holds event time."""
+        """Build the query of the current plan again. ``hold``: True if history holds event time."""
         return self._current_builder().build(self._publication.plan.without, hold=hold)
 
     def _submit(self, work: Callable[[], None]) -> None:

@@ -70,8 +70,8 @@ class StreamingRunnerFactory:
         frozen: source -> its frozen end. The input of a bounded source is the unread part of its end.
         schemas: vertex -> the schema of its output.
         aligned_timeout: in seconds.
-        whole: read each batch of a producer as one batch, however large it is. Spark packs files by size, not by event
-            time. If a batch were read in parts, the first parts would make rows of the others late (R13).
+        whole: True if each batch of a producer is read as one batch, however large it is. Spark packs files by size,
+            not by event time. If a batch were read in parts, the first parts would make rows of the others late (R13).
         changing: vertices whose rows replace earlier ones. Each of their batches is read as a whole, and alone.
     """
 
@@ -107,8 +107,8 @@ class StreamingRunnerFactory:
 
         Args:
             since: the first epoch whose attempts of the vertex count.
-            restores: go back to the batches that a checkpoint covers, as the log shows them; otherwise resume after the
-                published batches.
+            restores: True if the attempt goes back to the batches that a checkpoint covers, as the log shows them.
+                Otherwise it resumes after the published batches.
         """
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         home = subtask_path(context.job_id, subtask.vertex, subtask.number)
@@ -205,7 +205,7 @@ class StreamingRunnerFactory:
         return channels(self._context.graph.rescaled(plan.parallelism), subtask)
 
     def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, fresh: bool) -> dict[str, EdgeInput]:
-        """Make the inputs from other vertices, by channel. ``fresh``: start their feeds from scratch."""
+        """Make the inputs from other vertices, by channel. ``fresh``: True if the feeds begin empty."""
         last_batch = self._logs[subtask].state.last_batch
         inputs: dict[str, EdgeInput] = {}
         of_subtask = self._channels(subtask, plan)
