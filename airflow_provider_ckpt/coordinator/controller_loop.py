@@ -7,6 +7,7 @@ pause, which grows with each refusal.
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from airflow_provider_ckpt.coordinator.reconfigurer import Reconfigurer
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationInProgress
 from airflow_provider_ckpt.job.controller import Controller, JobMetrics, QueryMetrics, SplitMetrics
 from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.model.backoff import backoff
 from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -167,8 +169,8 @@ class ControllerLoop:
     @staticmethod
     def _note_without_effect(watch: _Watch, text: str, now: float) -> None:
         times = min(watch.without_effect.get(text, (0, 0.0))[0] + 1, LONGEST_REFUSED)
-        pause = max(watch.controller.cool_down, watch.controller.every) * 2**times
-        watch.without_effect[text] = (times, now + pause)
+        first = 2 * max(watch.controller.cool_down, watch.controller.every)
+        watch.without_effect[text] = (times, now + backoff(times, first, longest=math.inf))
 
     # -- metrics
 

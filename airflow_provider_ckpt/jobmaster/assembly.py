@@ -78,5 +78,14 @@ def job_master(
         snapshot_min_pause=identity.options.snapshot_min_pause if definition.mode == "batch" else None,
     )
     return JobMaster(
-        identity, coordinator, journal, gateway, releaser, retention, status, inbox, turns=turns, upgrades=upgrades
+        identity,
+        coordinator,
+        journal=journal,
+        gateway=gateway,
+        releaser=releaser,
+        retention=retention,
+        status=status,
+        inbox=inbox,
+        turns=turns,
+        upgrades=upgrades,
     )

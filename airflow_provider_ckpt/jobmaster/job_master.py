@@ -99,6 +99,7 @@ class JobMaster:
         self,
         identity: JobIdentity,
         coordinator: Coordinator,
+        *,
         journal: OwnedJournal,
         gateway: TaskGateway,
         releaser: Releaser,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_provider_ckpt.model.backoff import backoff
 from airflow_provider_ckpt.sparkfiles.errors import DamagedOffsetError
 from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
 from airflow_provider_ckpt.storage.refusal import refused_as
@@ -19,7 +20,7 @@ class BoundedWait:
     """The check times of one source."""
 
     _unread: object = None
-    _pause: float = 0.0
+    _checks: int = 0
     _due_at: float = 0.0
 
     def is_due(self, unread: object, now: float) -> bool:
@@ -29,11 +30,11 @@ class BoundedWait:
         ``LONGEST_PAUSE``. ``unread`` is the unread input, or a false value if there is none.
         """
         if unread != self._unread:
-            self._unread, self._pause, self._due_at = unread, FIRST_CHECK, now + FIRST_CHECK
+            self._unread, self._checks, self._due_at = unread, 0, now + FIRST_CHECK
         if not unread or now < self._due_at:
             return False
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        self._due_at = now + self._pause
+        self._checks += 1
+        self._due_at = now + backoff(self._checks, 2 * FIRST_CHECK, LONGEST_PAUSE)
         return True
 
 

@@ -405,13 +405,13 @@ def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()
     return JobMaster(
         JobIdentity(storage, "job", 1, options),
         Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=RestoredState(), attempts=attempts),
-        OwnedJournal(journal),
-        NoTasks(),
-        idle,
-        idle,
-        StatusReporter(lambda line: None, "job", None, "/r"),
-        inbox,
-        Clock(lambda: 0.0, steady),
+        journal=OwnedJournal(journal),
+        gateway=NoTasks(),
+        releaser=idle,
+        retention=idle,
+        status=StatusReporter(lambda line: None, "job", None, "/r"),
+        inbox=inbox,
+        clock=Clock(lambda: 0.0, steady),
     )
 
 
