@@ -63,9 +63,7 @@ class FirstSignal:
         self._handle(signal.Signals(number).name)
 
     def _from_jvm(self, times: int) -> None:
-        """Handle a SIGTERM of the JVM. ``times``: number of such signals so far. Spark calls this in a thread of its
-        own.
-        """
+        """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of such signals so far."""
         if times > 1:
             os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
         self._handle("SIGTERM")
