@@ -21,9 +21,7 @@ def spelling_of(spark: SparkSession) -> Spelling:
 
 
 def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | None:
-    """Return a phrase about the first struct with other field names than in ``want``; None if all agree. Types may
-    vary.
-    """
+    """Return a phrase about the first struct with other field names than in ``want``, or None. Types are ignored."""
     if isinstance(have, StructType) and isinstance(want, StructType):
         have_names, want_names = (sorted(map(spelling, kind.names)) for kind in (have, want))
         if have_names != want_names or len(set(have_names)) < len(have_names):

@@ -20,27 +20,27 @@ from airflow_provider_ckpt.storage.log.log_files import LogFiles
 from airflow_provider_ckpt.storage.log.log_listing import Entry, Pack
 
 MOST = 4_000_000
-"""Most characters of a pack. Larger entries, of batches with hundreds of files, are not packed.
+"""Maximum number of characters in a pack. Larger entries, of batches with hundreds of files, are not packed.
 
-Each log with a writer holds a pack in memory until it is full, and is locked while the pack is written.
+Each log with a writer has an unfinished pack in memory, and is locked while the pack is written.
 """
 
 
 class PackWriter:
-    """The packs of one log, for its writer. It is not thread-safe. ``size`` is the entries in a pack; 0 for no packs.
+    """Writer of the packs of one log, not thread-safe. ``size``: number of entries in a pack; 0 for no packs.
 
-    It raises no error, because the append before it has succeeded, and a caller with an error would append again.
+    Its methods raise no error. The append before them has succeeded, and after an error the caller would append again.
     """
 
     def __init__(self, files: LogFiles, size: int) -> None:
         self._files, self._size = files, size
         self._lines: list[str] = []
-        """The entries since the beginning of the current pack. Empty if they are too large."""
+        """The entries of the current pack so far; empty if they are too large."""
         self._length = 0
         self._end = 0
 
     def start(self, entries: list[Entry], end: int) -> None:
-        """Record that the log was loaded. ``end`` is the next number."""
+        """Start again after a load. ``end``: the next number."""
         self._clear()
         if self._size:
             for entry in entries:
@@ -48,7 +48,7 @@ class PackWriter:
                     self.note(entry)
 
     def note(self, entry: Entry) -> None:
-        """Note the next entry, of any writer."""
+        """Add the next entry of the log to the current pack. The entry may be of any writer."""
         if not self._size:
             return
         if entry.number % self._size == 0:
@@ -62,7 +62,7 @@ class PackWriter:
             self._lines = []
 
     def write(self) -> None:
-        """Write a pack, if the last noted entry completes one and the entries before it are known."""
+        """Write the current pack if it is complete."""
         if self._size and len(self._lines) == self._size:
             lines, pack = self._lines, Pack(self._end - self._size, self._end - 1)
             self._clear()
