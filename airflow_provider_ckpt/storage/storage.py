@@ -254,7 +254,7 @@ class Storage(ABC):
         """
 
     def try_out(self) -> None:
-        """Probe like :meth:`probe`, for a check without a run (``ckpt doctor``). Delete folders that this has created.
+        """Probe like :meth:`probe`, for a check without a run (``ckpt doctor``). Delete folders that the check created.
         """
         self.probe()
 

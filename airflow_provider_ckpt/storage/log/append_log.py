@@ -116,8 +116,7 @@ class AppendLog:
     # ---- reading
 
     def load(self) -> list[Entry]:
-        """List the folder, and return the entries in order: those kept below the head (unless skipped), then the later
-        ones.
+        """List the folder, and return the entries in order: kept ones below the head (unless skipped), then later ones.
 
         Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage. The
         log accepts no appends until a load succeeds.
