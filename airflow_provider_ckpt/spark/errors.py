@@ -26,7 +26,7 @@ class ForgottenFileError(InvalidInputError):
 
 
 class OverlappingFoldersError(InvalidInputError):
-    """Folders of sources, sinks and the root that lie inside one another. The user must separate them."""
+    """Folders of sources, sinks and the root that overlap. The user must separate them."""
 
 
 class SparkStorageError(InvalidInputError):

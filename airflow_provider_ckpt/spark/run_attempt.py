@@ -307,7 +307,7 @@ class RunAttempt:
         return frozen
 
     def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
-        """Report files that changed after a stopped job read them. Tasks that ended have reported their own files."""
+        """Report files that changed after a stopped job read them. Tasks at their end of data have done so already."""
         for change in deployment.changed_files():
             event = SourceFilesChanged(change.uid, change.files, change.count, change.unread, time.time())
             journal.write(event)

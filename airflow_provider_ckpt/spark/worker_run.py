@@ -279,7 +279,7 @@ def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[Subtas
     """
     for name in requested:
         host = state.hosts.get(SubtaskId(name))
-        if host is not None:  # this worker and the host's worker would take the subtask from each other
+        if host is not None:  # this worker and the host's worker would fence each other's attempts
             raise NoSuchSubtaskError(
                 "{subtask!r} of job {job_id!r} was added by a rescale, and the worker that runs {host!r} runs it, "
                 "too. Ask for {host!r}; to run each by itself, declare the parallelism in the job, and start the job "
@@ -304,7 +304,7 @@ def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskI
     if dict(options.params) != dict(state.definition.params):  # the likeliest mistake, so check it before Spark starts
         raise WorkerDiffersError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
     check_code(run.job, options.job, state, subtasks)
-    run = run.with_options(restore=RunOptions.restore, new_settings=False)  # the planner has carried these out
+    run = run.with_options(restore=RunOptions.restore, new_settings=False)  # the driver that prepared the job has applied these options
     check = functools.partial(check_logic, state=state, subtasks=subtasks)
     prepared = prepare(run, decide(run.storage, run.options, state), check)
     if prepared.refused is not None:

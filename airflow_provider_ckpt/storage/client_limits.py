@@ -44,7 +44,7 @@ _OWN = (("config_kwargs", _S3), ("use_listings_cache", False))
 def _nested(options: Mapping[str, Any], name: str, limits: Mapping[str, Any]) -> dict[str, Any]:
     options_given = options.get(name) or {}
     if not isinstance(options_given, Mapping):
-        return dict(options)  # the client refuses it itself
+        return dict(options)  # the client refuses the option
     return {**options, name: {**limits, **options_given}}
 
 

@@ -36,7 +36,7 @@ class ObjectNotFoundError(TerminalError):
 
 
 class AlreadyExistsError(TerminalError):
-    """Error of a create-if-absent whose name is in use. After a lost reply, it may be the caller's own object (R17)."""
+    """Error of a create-if-absent: the object exists. After a lost reply, it may be the caller's own (R17)."""
 
     template = "{uri} exists already"
 
@@ -145,7 +145,7 @@ class NoRootError(TerminalError):
 class CorruptLogError(TerminalError):
     """Error for a damaged entry of a log. Data: ``uri`` and ``number`` of the entry, ``reason``, ``intact``, ``last``.
 
-    ``intact`` has the entries before it, in order. ``last`` is True if no entry follows.
+    ``intact`` has the entries before the damaged entry, in order. ``last`` is True if no entry follows.
     """
 
     template = (

@@ -277,9 +277,9 @@ class LocalStorage(Storage):
             return local_sync.collect_temporary(full, older_than, deep)
 
     def probe_move(self, source: str, target: str) -> None:
-        """Refuse two folders between which a file cannot be moved. An empty folder is moved, because readers ignore it.
+        """Refuse two folders between which a file cannot be moved. Both are created.
 
-        Both folders are created.
+        An empty folder is moved for that, because readers would read a file.
         """
         origin, goal = (os.path.join(self._full(folder), temporary_name(_PROBE)) for folder in (source, target))
         with translated("move", self.full_uri(source), write=True):

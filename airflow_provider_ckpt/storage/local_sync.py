@@ -86,7 +86,7 @@ def temporary(folder: str, older_than: float, deep: bool) -> Sizes:
         try:
             status = os.lstat(path)
         except ABSENT:
-            continue  # its writer is done with it
+            continue  # its writer has renamed or deleted it
         if now - status.st_ctime >= older_than or is_writer_gone(os.path.basename(path)):
             files.append((path, status.st_size))
     return files

@@ -106,7 +106,7 @@ def _has_bytes(uri: str, *, is_local: bool) -> bool:
 
 
 def _open_fsspec(uri: str, location: Location) -> Storage:
-    """Open a location by its canonical ``uri``. Listing caches are always off (R17), whatever the options say."""
+    """Open a location by its canonical ``uri``. Listing caches are off (R17), even if the options enable them."""
     from fsspec.utils import get_protocol
 
     from airflow_provider_ckpt.storage.client_limits import with_limits

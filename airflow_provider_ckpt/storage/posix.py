@@ -94,7 +94,7 @@ def missing_folders(folder: str) -> list[str]:
 
 
 def is_link(path: str) -> bool:
-    """Return whether the name is a link. Return False after an error, because the next use of the name raises it."""
+    """Return whether the name is a link. Return False after an error, which the next use of the name raises again."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:

@@ -19,7 +19,7 @@ _SECRET_NAME = re.compile(
 )
 _SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|pwd|secret|token|key)\s*=|^\s*(basic|bearer)\s")
 _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signature|code|user|username)$")
-"""Pattern of secret URI parameters whose names are no secret names otherwise: signatures and keys."""
+"""Pattern of names that are secret only for parameters of a URI: signatures and keys."""
 _SCHEME = "[A-Za-z][A-Za-z0-9+.-]{0,40}"
 _URI = re.compile(rf"({_SCHEME}:/{{1,2}})(\S+?)(?=[,;]{_SCHEME}://|\s|$)")
 """Pattern of a URI. A single slash after the scheme is accepted, because such a mistake must not show secrets.
@@ -60,7 +60,7 @@ _ABOUT_A_SECRET = re.compile(
     r"|mode|class|(?<!secret[._-])id|name|timeout|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version"
     r"|authentication)$"
 )
-"""Pattern of names of fields about a secret that are not secret, such as ``ssl.keystore.location``."""
+"""Pattern of ends of field names that describe where or how a secret is found: ``ssl.keystore.location``."""
 _PLAIN_WORDS = frozenset({"true", "false", "none", "null", "default", "anon", "cloud", "browser", "google_default"})
 """Values that are not secret even if the name of the field is a secret's name, such as ``token: anon``."""
 _ASSIGNED = re.compile(

@@ -47,7 +47,7 @@ class Storage(ABC):
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> None:
-        """Create an object if it is absent. No reader sees an incomplete object, and it is durable when this returns.
+        """Create an object if it is absent. No reader gets an incomplete object. It is durable when this returns.
 
         Raises AlreadyExistsError, also if the client repeated its own request after a lost reply (R17). The content
         then shows whose object it is.
@@ -254,8 +254,7 @@ class Storage(ABC):
         """
 
     def try_out(self) -> None:
-        """Probe like :meth:`probe`, for a check without a run (``ckpt doctor``). Delete folders that the check created.
-        """
+        """Probe like :meth:`probe`, for a check without a run (``ckpt doctor``). Delete folders that it has created."""
         self.probe()
 
     def _probe_second_create(self, path: str) -> None:

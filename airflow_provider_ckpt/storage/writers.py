@@ -35,7 +35,7 @@ def is_writer_gone(name: str) -> bool:
         return False
     try:
         return process_started(int(match["pid"])) is None
-    except OSError:  # the system does not show it
+    except OSError:  # the system hides the process
         return False
 
 

@@ -58,7 +58,8 @@ def describe_error(error: BaseException) -> str:
 
 
 def find_cause(error: BaseException) -> Cause:
-    """Return the innermost Python exception that led to ``error``, an error of Spark; without one, that of the JVM."""
+    """Return the innermost exception that led to ``error``, an error of Spark. Prefer a Python exception to the JVM's.
+    """
     innermost = _innermost(error)
     trace = None if innermost.traceback is None else redact_given(innermost.traceback)
     return Cause(redact_given(innermost.message), trace, file_being_read(error))
@@ -97,7 +98,7 @@ def _roots(lines: list[str]) -> list[str]:
 
 
 def _from_traceback(text: str) -> Cause | None:
-    """Return the cause in the last traceback, or None. Earlier tracebacks show the functions that called Spark."""
+    """Return the cause in the last traceback, because earlier ones show callers of Spark; None if it is cut off."""
     block = text[text.rindex(_TRACEBACK) :].splitlines()
     start = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
     if start is None:

@@ -36,7 +36,7 @@ def bucket_setting(bucket: str, name: str) -> str:
 
 
 def split_setting(key: str) -> tuple[str, str]:
-    """Return (bucket, name) of a :func:`bucket_setting`. Names are known in advance, because a bucket may have dots."""
+    """Split a :func:`bucket_setting` into (bucket, name). The bucket may have dots, so the name is found in a list."""
     inside = key.removeprefix("fs.s3a.bucket.")
     name = max((name for name in _NAMES if inside.endswith(f".{name}")), key=len)
     return inside[: -len(name) - 1], name
@@ -57,7 +57,7 @@ _NAMES = CREDENTIALS | {
 
 
 def _limits(options: Mapping[str, Any]) -> dict[str, str]:
-    """Translate the timeouts and retries of s3fs. S3A's own would make Spark wait half an hour for a silent store."""
+    """Translate the timeouts and retries of s3fs. S3A's defaults would block for half an hour at a silent endpoint."""
     config = _mapping(options, "config_kwargs")
     retries = _mapping(config, "retries")
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)

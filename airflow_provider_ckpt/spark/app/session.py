@@ -99,7 +99,7 @@ PREFERRED = {
     # so a job that works as one query would hang silently when it is cut into two
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # a poll for new data takes 1 to 4 ms of a core. With Spark's default of 10 ms, an idle query uses 0.1 to 0.4 cores.
-    # A row must be seen within 100 ms
+    # A row must be read within 100 ms
     POLLING: f"{LOOK}ms",
 }
 ON_LOCAL_DISKS = {

@@ -20,7 +20,7 @@ AFAR = 1000
 Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms.
 """
 CONSUMER_LOOKS = 2
-"""Factor for the poll interval of a query that reads only result partitions. Its rows wait for the source's poll."""
+"""Factor for the poll interval of a query over result partitions. The query that reads the source polls first."""
 
 _STARTING = threading.Lock()
 """Lock that a query holds while it starts, because it copies the session's settings then."""

@@ -82,7 +82,7 @@ class StorageReachability:
         self._users = {key.removeprefix(_USERS) for key, _ in context.getConf().getAll() if key.startswith(_USERS)}
 
     def connect(self, locations: Iterable[Opened]) -> None:
-        """Apply the settings of the locations, and check that Spark reaches them. The user's own Spark settings stay.
+        """Apply the locations' settings, and check that Spark reaches them. Spark settings of the user have priority.
 
         Call this before any function of the user. Hadoop creates the file system of a bucket at its first use, and
         later settings do not change the file system.

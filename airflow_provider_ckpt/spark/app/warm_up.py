@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 BATCHES = 3
 """Number of micro-batches of a warm-up.
 
-The first real micro-batch was 3.3 times as slow as the next after two of them, and 1.5 times after three or eight.
+Measured: after two, the first real micro-batch took 3.3 times as long as the next; after three or eight, 1.5 times.
 """
 
 

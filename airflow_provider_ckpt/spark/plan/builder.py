@@ -94,7 +94,7 @@ class SourceCalls:
     streaming: bool
     limit: int | None = None
     ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
-    """Bounded source -> its frozen end, without sources that are not frozen."""
+    """Bounded source -> its frozen end, for the sources that are frozen."""
     guard: EventTimeGuard | None = None
     """Event-time rule of a running query; None if the query is only planned."""
     followed: Collection[str] = ()
@@ -237,7 +237,7 @@ def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard 
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
-    """Call a user's function. ``arguments``: parameter -> value. Under the key "" is a source's reader, of any name.
+    """Call a user's function with ``arguments``: parameter -> value. A source's reader has the key "".
 
     Raises FunctionFailedError, FunctionFailedForNowError, UnsupportedQueryError, and errors of this package that the
     function raises.

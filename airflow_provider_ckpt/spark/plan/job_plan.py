@@ -136,7 +136,7 @@ def _mode(options: RunOptions, done: FinishedWork) -> Mode:
 
 
 def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bool:
-    """Return whether a bounded source is read in its consumer's query. A decision of an earlier run stays."""
+    """Return whether a bounded source is read in its consumer's query. The first run decides that for later runs."""
     recorded = done.inline.get(uid)
     if recorded is not None and (uid in done.over or not recorded):
         return recorded

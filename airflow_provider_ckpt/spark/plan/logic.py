@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.location import Location
 
 @dataclass(frozen=True)
 class OtherContents:
-    """A reference whose files have changed since it was assigned. The files are its own and those that it imports."""
+    """A reference whose file, or a module that the file imports, has changed since the assignment."""
 
     reference: str
     given: str
@@ -53,14 +53,14 @@ class LogicLoader:
         self.changed: list[OtherContents] = []
 
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
-        """Return the operators of the version with this digest. If it is not in memory, read the current files instead.
+        """Return the operators of the version with this digest. If no such version is loaded, read the current files.
 
         Raises the errors of loading a job's file.
         """
         return self._version(reference, digest).job.operators
 
     def digest_of(self, reference: str, digest: str | None) -> str:
-        """Return the digest of the version in use for ``digest``. It is another one if the files have changed.
+        """Return the digest of the version that is used for ``digest``. The two differ if the files have changed.
 
         Raises the errors of loading a job's file.
         """

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 def check_fits(
     vertex: str, current: BuiltQuery, changed: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
 ) -> None:
-    """Refuse a query that cannot replace the running query. Only a dry run finds some other misfits of state.
+    """Refuse a query that cannot replace the running query. A later dry run finds further misfits of state.
 
     Args:
         is_read: True if other queries read the output through a result partition.

@@ -158,7 +158,7 @@ def plan_run(
 ) -> PreparedRun:
     """Plan the job by the decision, and check the plan. Spark must already reach the storages of the job.
 
-    ``check`` is called before any function of the job, to check assigned code; None refuses edited code.
+    ``check``: called before any function of the job, to check assigned code. With None, edited code is refused.
 
     Raises InvalidInputError, and errors of sinks.
     """

@@ -147,7 +147,7 @@ def make_context(
     post: Callable[[TaskReport], None],
     check_fenced: Callable[[], None],
 ) -> RunContext:
-    """Return what all tasks of this process share."""
+    """Return the context that all tasks of this process share."""
     return RunContext(
         spark=prepared.spark,
         storage=prepared.run.storage,

@@ -78,12 +78,12 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def _is_watermark(node: Any) -> bool:
-    """Return whether the node is a watermark of the user. The watermark that this package adds (``HOLD``) is none."""
+    """Return whether the node is a watermark of the user, and not the one that this package adds (``HOLD``)."""
     return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
-    """Return (column, delay) of each watermark. The delay is text of Spark."""
+    """Return (column, delay) of each watermark. The delay is a text, as Spark writes it."""
     nodes = filter(_is_watermark, nodes_from(analysed(frame)))
     return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 

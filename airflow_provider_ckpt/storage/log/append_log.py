@@ -1,14 +1,16 @@
 """An append log: numbered entries, each created only if it is absent (R3, R4, R17).
 
-1. An entry is never changed, and the tail is never deleted.
-2. An appender creates only the number after the last entry that it has *read*. If the number is taken, it has lost the
-   race. If the entry carries the appender's own nonce, only the reply was lost.
-3. The head moves by a record of its own, ``head-<number>.json``. It is created if absent, *before* the entries below it
-   are deleted, upwards. The highest record counts, so a late truncation by a paused writer cannot move the head back.
-4. The head record lists the entries below it that are kept: every entry that took the log over. They hold exactly the
-   numbers that a paused writer tries next. Entries that sum up the deleted ones may also stay until the next record.
-5. A reader below the head fails and never skips. A deleted entry looks like one that is not written yet, so the reader
-   checks for the last entry that it has read (``watchful``), or for the head.
+1. An entry is never changed. Entries from the head on are never deleted.
+2. An appender creates only the number after the last entry that it has *read*. If the number is in use, another writer
+   was faster. If that entry has the appender's own nonce, the append succeeded, and only its reply was lost.
+3. A head record, ``head-<number>.json``, moves the head. It is created if absent, *before* the entries below it are
+   deleted, in ascending order. The highest record counts, so a late truncation by a paused writer cannot move the head
+   back.
+4. The head record lists the kept entries below it: every entry by which a writer took the log over. They have exactly
+   the numbers that a paused writer tries next. Entries that summarise deleted entries may also stay until the next
+   record.
+5. A reader below the head fails, and never skips entries. A deleted entry looks like an entry that is not written yet.
+   So the reader checks for the last entry that it has read (``watchful``), or for the head.
 """
 
 from __future__ import annotations
@@ -246,10 +248,10 @@ class AppendLog:
                 self._packs.write()
                 if has_landed:
                     return entry
-                # An append that failed earlier did land, with another body: continue after it.
+                # An earlier append that seemed to fail has succeeded, with another body. Append after that entry.
 
     def _create(self, body: str) -> Entry:
-        """Create an entry at the next number, and return it. If another writer was faster, return that writer's."""
+        """Create an entry at the next number. Return it, or the entry of a faster writer."""
         number = self._next
         writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
         writer = writer or secrets.token_hex(8)
@@ -367,7 +369,7 @@ class KeptEntries:
     A truncation must read entries before the first entry read. With another rule, it must read all entries.
     """
 
-    # An entry outside the rule stays only until the next truncation, which names its own.
+    # Entries that the rule does not keep stay only until the next truncation, which has its own list.
 
     def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
         self._files = files

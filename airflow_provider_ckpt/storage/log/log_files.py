@@ -173,7 +173,7 @@ class LogFiles:
         head = self.newest_head()
         if head > number or self.exists(number):
             return head
-        # The log may have been truncated since the list. That record was written before the deletion.
+        # The log may have been truncated since the list. The head record was then written before the deletion.
         head = self.newest_head()
         return head if head > number else None
 
@@ -184,7 +184,7 @@ class LogFiles:
 
     def delete_below_head(self, listing: Listing) -> None:
         """Delete entries, head records and packs below the head, in ascending order. Kept entries stay."""
-        kept = frozenset(listing.kept)  # thousands, if a gate is closed for long
+        kept = frozenset(listing.kept)  # a set, because there may be thousands
         for number in listing.numbers:
             if number < listing.head and number not in kept:
                 self._storage.delete(self._entry_path(number))

@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Listing:
-    """Result of one list of the folder. The fields have numbers of entries, and ``head_records`` of head records."""
+    """Result of one list of the folder. ``kept`` and ``numbers`` are of entries, ``head_records`` of head records."""
 
     head: int
     kept: tuple[int, ...]

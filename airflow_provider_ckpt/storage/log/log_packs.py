@@ -1,10 +1,10 @@
 """Packs of an append log: copies of consecutive entries, as many as fit well into one object.
 
-A log of a hundred thousand entries is read in two hundred requests with packs. They help on a local disk, too, where
+With packs, two hundred requests read a log of a hundred thousand entries. Packs help on a local disk, too, where
 opening a small file takes longer than reading it.
 
-1. A pack is a copy. The entries remain, because they hold their numbers. If a pack is wrong or cannot be written, the
-   entries are read instead.
+1. A pack is a copy. The entries remain, because their names reserve their numbers. If a pack is wrong or cannot be
+   written, the entries are read instead.
 2. An appender writes a pack of entries that it has appended or read. An entry is never changed, so any writer may write
    the pack at any time, even after another writer overtook it.
 3. An entry counts only if it is listed itself. A missing entry is damage even if a pack has it.

@@ -76,7 +76,7 @@ def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping
 
 
 def recreated_topic(topics: Mapping[str, str], recorded: Mapping[str, str]) -> str | None:
-    """Return a sentence about a topic whose id has changed; None if no id has. Both mappings are topic name -> id."""
+    """Return a sentence about a topic whose id has changed; None without one. Both mappings: topic name -> id."""
     recreated = sorted(name for name in topics.keys() & recorded.keys() if topics[name] != recorded[name])
     return f"Topic {recreated[0]} was deleted and made again." if recreated else None
 
@@ -172,7 +172,7 @@ def _resolved(
     symbol: int,
     actual: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition. ``actual``: partition -> offset that replaces ``symbol``."""
+    """Return partition -> its offset. ``actual``: partition -> offset that ``symbol`` (EARLIEST or LATEST) means."""
     if isinstance(given, int):
         return dict(actual)
     if given.keys() != actual.keys():

@@ -45,9 +45,9 @@ class KnownLate:
         self._storage, self._path, self._uid = storage, late_path(frozen), uid
 
     def read(self) -> LateFilesSeen:
-        """Return the result of the last check. It is empty if there is none, or if it cannot be read.
+        """Return the result of the last check; empty if there is none, or if it is unreadable.
 
-        In that case, late files are only reported again.
+        An empty result is harmless: late files are only reported again.
 
         Raises NewerFormatError, and what the storage raises.
         """
@@ -86,7 +86,7 @@ def file_sources(state: JobState) -> dict[str, str]:
 def unchecked_sources(storage: Storage, state: JobState) -> list[str]:
     """Return the sources that were not checked for late files when the job finished.
 
-    The check is missing if the driver died then, or if workers ran the job.
+    There was no check if the driver died at that moment, or if workers ran the job.
 
     Raises what :meth:`KnownLate.read` raises.
     """

@@ -187,7 +187,7 @@ def quoted(name: str) -> str:
 
 
 def _malformed(row: Column, names: list[str]) -> Column:
-    """Return an expression that is not null only for malformed rows. It uses all columns."""
+    """Return an expression that is null for each well-formed row. It uses all columns."""
     return F.when(row.isNotNull(), as_json(names))
 
 

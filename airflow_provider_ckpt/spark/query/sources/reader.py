@@ -31,8 +31,8 @@ KAFKA_LIMITS = ("maxoffsetspertrigger",)
 NEVER_FORGOTTEN = "100000000d"
 """Value of ``maxFileAge`` with which Spark never forgets a file.
 
-By default Spark forgets read files after seven days, counted from the newest file, and ignores older new files. So
-Spark would read a file twice if its time changes, and would never read an old file that is put back.
+By default Spark forgets files that are seven days older than the newest file, and ignores new files of that age. So a
+file whose time changes would be read twice, and an old file that is put back would never be read.
 """
 
 

@@ -68,7 +68,7 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
 
 
 def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
-    """Refuse a bounded source whose end would be another one at each start (R11).
+    """Refuse a bounded source whose end would differ at each start (R11).
 
     Raises UnfitSourceError.
     """
