@@ -304,7 +304,7 @@ def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskI
     if dict(options.params) != dict(state.definition.params):  # the likeliest mistake, so check it before Spark starts
         raise WorkerDiffersError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
     check_code(run.job, options.job, state, subtasks)
-    run = run.with_options(restore=RunOptions.restore, new_settings=False)  # the driver that prepared the job has applied these options
+    run = run.with_options(restore=RunOptions.restore, new_settings=False)  # the first driver has applied them
     check = functools.partial(check_logic, state=state, subtasks=subtasks)
     prepared = prepare(run, decide(run.storage, run.options, state), check)
     if prepared.refused is not None:

@@ -58,8 +58,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def find_cause(error: BaseException) -> Cause:
-    """Return the innermost exception that led to ``error``, an error of Spark. Prefer a Python exception to the JVM's.
-    """
+    """Return the innermost exception that led to ``error``, an error of Spark: Python's, or else the JVM's."""
     innermost = _innermost(error)
     trace = None if innermost.traceback is None else redact_given(innermost.traceback)
     return Cause(redact_given(innermost.message), trace, file_being_read(error))

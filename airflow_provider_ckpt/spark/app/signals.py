@@ -32,7 +32,7 @@ ASK_SECONDS = 20.0
 
 
 class FirstSignal:
-    """Signal handlers. The first signal calls ``on_signal`` with its name. If that raises, the next signal retries."""
+    """Signal handlers. The first signal calls ``on_signal`` with its name. The second signal ends the process."""
 
     def __init__(self, on_signal: Callable[[str], None]) -> None:
         self._on_signal = on_signal
