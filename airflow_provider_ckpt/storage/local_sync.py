@@ -12,7 +12,7 @@ from airflow_provider_ckpt.storage.writers import is_temporary_name, is_writer_g
 
 _THREADS = 8
 _MANY = 16
-"""Number of files from which threads are used. For 200 files, threads take half the time."""
+"""Minimum number of files for which threads are used. For 200 files, threads take half the time."""
 
 _FLAGS = {"_SUCCESS", "._SUCCESS.crc"}
 

@@ -61,7 +61,7 @@ def check_resumable(
 def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
     """Return the operators of the last checkpoint that are in one of the graphs: uid -> vertex.
 
-    The others were dropped in an earlier run. The user's permission for that is not needed again.
+    Other operators were dropped in an earlier run. The user's permission for that is not needed again.
     """
     uids = {uid for graph in graphs for uid in graph.operators}
     return {uid: vertex for uid, vertex in operators.items() if uid in uids}

@@ -55,7 +55,7 @@ class PlannedSplits:
 class CurrentSplits:
     """The lists of splits that the job's functions return now. Each function is called only once.
 
-    A failure is kept, too. If a second call succeeded, a short failure of a service would look like a changed
+    A failure is stored, too. If a second call succeeded, a short failure of a service would look like a changed
     definition.
     """
 

@@ -68,7 +68,8 @@ _FOLLOW = "ckpt_follow"
 class EventTimeGuard:
     """Rule by which a running query follows event time.
 
-    ``observes`` is True if the query counts rows that a window never outputs or never takes. Queries with state do.
+    ``observes``: True if the query counts rows that are too far ahead, before 1970 or without a time. Queries with
+    state do.
     """
 
     observes: bool

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, refus
 _ROWS_ONCE = frozenset(
     {"Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "LocalLimit", "Join"}
 )  # fmt: skip
-"""Operators that output a row only once, in each output mode."""
+"""Operators that never output a row again, whatever the output mode."""
 
 
 def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> str | None:

@@ -366,7 +366,7 @@ class AppendLog:
 class KeptEntries:
     """The entries that the log's own rule keeps, as far as they were read.
 
-    A truncation must read entries before the first entry read. With another rule, it must read all entries.
+    A truncation reads the entries that were not read before. With another rule, it reads all entries.
     """
 
     # Entries that the rule does not keep stay only until the next truncation, which has its own list.

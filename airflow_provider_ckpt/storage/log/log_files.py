@@ -92,7 +92,10 @@ class LogFiles:
             raise type(error)(error.template, **{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
-        """Create a pack of lines from :meth:`packed`. An existing pack stays: it is equal, or readers ignore it."""
+        """Create a pack, which has copies of entries, from lines of :meth:`packed`. Leave an existing pack unchanged.
+
+        An existing pack is equal, or readers ignore it.
+        """
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
         entries = ",\n".join(lines)
         self._storage.create_if_absent(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
@@ -102,7 +105,7 @@ class LogFiles:
         return json.dumps({"number": entry.number, "writer": entry.writer, "body": entry.body}, allow_nan=False)
 
     def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
-        """Return a function from an entry's number to the entry; None if the pack cannot be used.
+        """Return a function from an entry's number to its copy in the pack; None if the pack cannot be used.
 
         A pack is not used if it is missing, unreadable, damaged, of a later release, or different from the log. Only
         the last entry is compared, because a log that has lost its end uses all numbers from there on again.

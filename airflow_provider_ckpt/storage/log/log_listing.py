@@ -34,7 +34,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Run:
-    """Numbers of entries that are read together. ``pack`` is a pack with all of them; None if there is none."""
+    """Numbers of entries that are read together. ``pack``: a pack with copies of all of them; None without one."""
 
     numbers: range | tuple[int, ...]
     pack: Pack | None = None
@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Listing:
-    """Result of one list of the folder. ``kept`` and ``numbers`` are of entries, ``head_records`` of head records."""
+    """Result of one list of the folder: numbers of entries (``kept``, ``numbers``) and of head records, and packs."""
 
     head: int
     kept: tuple[int, ...]

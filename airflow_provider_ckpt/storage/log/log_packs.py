@@ -27,7 +27,7 @@ Each log with a writer has an unfinished pack in memory, and is locked while the
 
 
 class PackWriter:
-    """Writer of the packs of one log, not thread-safe. ``size``: number of entries in a pack; 0 for no packs.
+    """Writer of a log's packs, not thread-safe. ``size``: number of entries in a :class:`Pack`; 0 for no packs.
 
     Its methods raise no error. The append before them has succeeded, and after an error the caller would append again.
     """

@@ -54,7 +54,7 @@ class FrozenFiles:
 
 
 def unescaped_path(uri: str) -> str:
-    """Return the normal path of a URI without escapes."""
+    """Return the path of a URI in which nothing is escaped, without scheme and leading slashes."""
     return without_scheme(uri).lstrip("/")
 
 
