@@ -182,8 +182,7 @@ class Storage(ABC):
         self.delete(source)
 
     def move_all(self, moves: Pairs) -> set[str]:
-        """Rename many objects, given as (source, target), in any order. Return the sources that exist under neither
-        name.
+        """Rename many objects, given as (source, target). Return the sources that exist under neither name.
 
         After a crash or an error, an object may have its old name, its new name, or both. Another call finishes the
         moves.

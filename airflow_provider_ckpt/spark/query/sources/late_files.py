@@ -47,8 +47,7 @@ def name_late_files(
         frozen: source uid -> frozen end. Only ends of files are checked.
         read: normal paths of the late files that queries have read.
         report: called with each event.
-        followers: bounded source -> what the live source reads that leaves the bounded source's files out. New files of
-            the live source are not late.
+        followers: bounded source -> what a live source with ``after`` reads. Its files are not late.
 
     Raises NewerFormatError, and what ``report`` and the storage raise.
     """
