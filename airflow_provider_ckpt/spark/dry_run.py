@@ -1,4 +1,4 @@
-"""Dry run of a job. It repeats what a run does before the run claims the job, and writes nothing."""
+"""Dry run of a job. It makes the checks of a run that precede the run's claim, and writes nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CheckedJob:
 
     Attributes:
         status: the job's status; None if the job is new under this root.
-        would: what a run would do next, as a verb phrase.
+        would: next step of a run, as a verb phrase.
         mode: mode of the next run; None for a FINISHED job, because it does not run again.
         sinks: sink -> the last checkpoint that it has released; 0 if none.
         notes: further facts, each a sentence.
@@ -68,7 +68,7 @@ class DryRun:
 
 
 def check_job(run: LoadedRun) -> CheckedJob:
-    """Check what a run checks before it writes anything: definition, schemas, journal and sinks.
+    """Make the checks of a run that precede its first write: definition, schemas, journal and sinks.
 
     The check starts Spark, calls the job's functions, and asks each sink for its last release. It does not try whether
     a sink may write.

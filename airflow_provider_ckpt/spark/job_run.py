@@ -47,7 +47,7 @@ def execute(run: LoadedRun) -> Outcome:
 
     1. Decide from the journal. Plan and check everything, and write nothing (:func:`prepare`). This starts Spark,
        unless the job has finished (:func:`finish_again`).
-    2. Prepare what the job shares with others: the root's marker and the folders of sinks. This needs no claim.
+    2. Prepare the root's marker and the folders of sinks. This needs no claim, because other jobs may use them, too.
     3. Claim the job. If the journal has changed so that the decision differs, repeat from step 1.
     4. Wait until the previous driver is gone. Find the recovery point (:func:`find_recovery_point`). Complete a restore
        that the previous driver has begun. Journal the decision, and fence every log.

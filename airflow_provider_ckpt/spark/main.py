@@ -3,7 +3,7 @@
     spark-submit --py-files ckpt.zip main.py --options '<RunOptions as JSON>'
 
 The program can also run a part of the job. ``--plan`` prepares the job for a JobMaster and workers. ``--worker
-history/0 --deployment 7`` runs a worker. The worker exits when one of its subtasks fails. Its supervisor must then
+history/0 --deployment 7`` runs a worker. The worker exits when any of its subtasks fails. Its supervisor must then
 start the worker again.
 
 The process exits with an :class:`ExitCode`. It reads storage options from ``CKPT_STORAGE_OPTIONS``.
@@ -49,7 +49,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 
 Work = Callable[[LoadedRun], ExitCode]
-"""What a process does with a loaded job. It may raise any error."""
+"""Function that a process calls with a loaded job. It may raise any error."""
 
 
 def run(loaded: LoadedRun) -> ExitCode:

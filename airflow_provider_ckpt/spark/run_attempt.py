@@ -63,7 +63,7 @@ from airflow_provider_ckpt.storage.root import open_root
 
 @dataclass(frozen=True)
 class Ended:
-    """How an attempt to run the job ended.
+    """The end of an attempt to run the job.
 
     Attributes:
         outcome: outcome of the run; None if the job was prepared for workers, which may begin.
@@ -262,7 +262,7 @@ class RunAttempt:
             self._status.event(event, journal.state)
 
     def _after_resets(self, state: JobState) -> JobState:
-        """Return the state after this run's resets, which may not be in the journal yet."""
+        """Return the state after this run's resets, even if they are not in the journal."""
         return state if self._reconciliation is None else self._reconciliation.applied(state)
 
     def _resets(self) -> Mapping[SubtaskId, Reset]:

@@ -1,4 +1,4 @@
-"""Time limits and retries of the clients behind fsspec. Without them, a silent endpoint blocks requests for minutes."""
+"""Time limits and retries of fsspec's clients. Without them, a silent endpoint blocks requests for minutes."""
 
 from __future__ import annotations
 

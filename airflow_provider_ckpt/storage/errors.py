@@ -74,7 +74,7 @@ class StorageTokenExpiredError(StorageTransientError):
 
 
 class _RefusedError(TerminalError):
-    """Error for a missing right. Data: verb, uri, reason, right (what the job needs)."""
+    """Error for a missing right. Data: verb, uri, reason, right (as the job needs it)."""
 
     template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
     rights: ClassVar[str] = "the right to read and list there"

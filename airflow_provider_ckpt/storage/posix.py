@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.paths import is_temporary
 from airflow_provider_ckpt.storage.writers import temporary_name
 
 ABSENT = (FileNotFoundError, NotADirectoryError)
-"""Errors for a missing path: the name does not exist, or a file has the name of one of its folders."""
+"""Errors for a missing path: the name does not exist, or a file has the name of a folder above it."""
 
 TEMPORARY = ".tmp-"
 _CHUNK = 1 << 20

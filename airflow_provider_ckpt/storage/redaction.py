@@ -301,7 +301,7 @@ _GIVEN: set[str] | None = None
 
 @contextmanager
 def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
-    """Make :func:`redact_given` hide these secrets, and those of :func:`note_given`, in this block.
+    """Make :func:`redact_given` hide these secrets in this block, and the secrets of :func:`note_given`, too.
 
     Drivers use it, because the texts in a driver come from Spark, libraries and the user's code.
     """

@@ -21,7 +21,7 @@ def temporary_name(prefix: str) -> str:
 
 
 def is_temporary_name(name: str) -> bool:
-    """Return whether the name is one that :func:`temporary_name` makes."""
+    """Return whether the name has the form of names that :func:`temporary_name` makes."""
     return _NAME.fullmatch(name) is not None
 
 

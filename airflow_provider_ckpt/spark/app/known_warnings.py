@@ -16,7 +16,7 @@ MESSAGES = (
     r"Conf '.*' was not found in the offset log",
     # a query is stopped by cancelling its job group, even if no job of the query is running
     r"Failed to cancel job group .* Cannot find active jobs for it",
-    # the rows of a planned batch, such as the last one of a drain, were chosen before it runs
+    # the rows of a planned batch, such as the last batch of a drain, were chosen before it runs
     r"The read limit .* for .* is ignored when Trigger\.Once is used",
 )
 

@@ -124,7 +124,7 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """Return the user's settings and those of this package. ``root``: URI above Spark's checkpoints; None if not known.
+    """Return the settings of the user and of this package. ``root``: URI above Spark's checkpoints; None if not known.
 
     Raises UnfitSettingError for a setting that cannot be applied, or with which rows would be lost.
     """

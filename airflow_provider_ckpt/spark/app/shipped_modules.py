@@ -60,7 +60,7 @@ def _send(context: SparkContext, modules: OwnModules, includes: list[str]) -> No
 
 
 def _is_in(name: str, files: list[str]) -> bool:
-    """Return whether one of ``files``, which the user has given to executors, contains the module ``name``."""
+    """Return whether any of ``files``, which the user has given to executors, contains the module ``name``."""
     folder = SparkFiles.getRootDirectory()
     return PathFinder.find_spec(name, [folder, *(os.path.join(folder, file) for file in files)]) is not None
 

@@ -184,7 +184,7 @@ def _names_and_text(throwable: Any) -> tuple[set[str], str]:
         message = throwable.getMessage()
         if message or not text:
             text = f"{kind.getSimpleName()}: {message}" if message else str(kind.getSimpleName())
-        while kind is not None:  # superclasses count, because a missing class raises one of many LinkageErrors
+        while kind is not None:  # superclasses count, because a missing class raises any of many LinkageErrors
             names.add(str(kind.getSimpleName()))
             kind = kind.getSuperclass()
         throwable = throwable.getCause()

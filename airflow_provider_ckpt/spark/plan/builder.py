@@ -88,7 +88,7 @@ class BuiltQuery:
 
 @dataclass
 class SourceCalls:
-    """Calls of source functions, for streaming or for batch. Each call records what its function reads."""
+    """Calls of source functions, for streaming or for batch. The source of each call is recorded in ``reads``."""
 
     spark: SparkSession
     streaming: bool

@@ -45,7 +45,7 @@ class CodePlaces:
     def of(
         cls, job: HasSinks, options: RunOptions, root: Location, reads: Mapping[str, SourceReads] | None = None
     ) -> CodePlaces:
-        """Return the places of a run of ``job``. ``reads``: what its sources read; None if they are not planned yet."""
+        """Return the places of a run of ``job``. ``reads``: source -> its reads; None if they are not planned."""
         outputs = [folder.uri for operator in job.sinks for folder in operator.sink.spark_folders(root.options)]
         places = cls(options.job, options.allow_code_from, (root.uri, *outputs))
         return places if reads is None else places.without_input(reads.values())

@@ -90,7 +90,7 @@ def _column(mark: EventTime | None) -> str:
 
 
 def _identity(reads: SourceReads) -> tuple[object, ...]:
-    """Return what identifies the files or topics of a source. If it changes, data would be read again or never."""
+    """Return format, paths and selection of a source. If they change, data would be read again or never."""
     return (
         reads.format.lower(),
         tuple(map(plain_path, reads.paths)),

@@ -24,7 +24,7 @@ from airflow_provider_ckpt.spark.query.unions import shape
 def check_resumable(
     state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool, root: str
 ) -> None:
-    """Refuse to resume if the definition is that of another job.
+    """Refuse to resume if the definition is no allowed change of the previous one.
 
     Operators are matched by uid. New operators start empty. Operators may be removed, with their state, only if
     ``allow_non_restored_state`` is True. No operator may move to another vertex or change its output.
@@ -59,7 +59,7 @@ def check_resumable(
 
 
 def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
-    """Return the operators of the last checkpoint that are in one of the graphs: uid -> vertex.
+    """Return the operators of the last checkpoint that are in any of the graphs: uid -> vertex.
 
     Other operators were dropped in an earlier run. The user's permission for that is not needed again.
     """

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Decision:
-    """How a driver continues a job.
+    """The decision of a driver how to continue a job.
 
     Attributes:
         finished: True if nothing is left to run.

@@ -88,7 +88,7 @@ class PreparedRun:
         return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.run.location)}
 
     def bounded_reads(self) -> dict[str, Any]:
-        """Return source -> what it reads, for bounded sources that have not finished."""
+        """Return source -> its format, paths and options, for bounded sources that have not finished."""
         reads = self.plan.reads
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
@@ -96,7 +96,7 @@ class PreparedRun:
 def prepare(
     run: LoadedRun, decision: Decision, check: CheckLogic | None = None, *, tries_rights: bool = False
 ) -> PreparedRun:
-    """Check what needs no Spark, because Spark may take minutes to start. Then start Spark, and plan the job.
+    """First make all checks without Spark, because Spark may take minutes to start. Then start Spark, and plan the job.
 
     ``tries_rights``: True if the driver must write a probe to every object store, and delete it again.
 

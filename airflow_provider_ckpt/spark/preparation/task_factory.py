@@ -176,7 +176,7 @@ def make_streaming_factory(
     logs: Mapping[SubtaskId, SubtaskLog],
     log_of: Callable[[SubtaskId], LogReader],
 ) -> StreamingRunnerFactory:
-    """Make the factory for the runners of streaming queries. The arguments are those of :class:`SparkTaskFactory`."""
+    """Make the factory for the runners of streaming queries. See :class:`SparkTaskFactory` for the arguments."""
     plan = prepared.plan
     return StreamingRunnerFactory(
         context,

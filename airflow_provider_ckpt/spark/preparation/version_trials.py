@@ -114,7 +114,7 @@ class VersionTrials:
         Raises the errors of loading a job's file and of :meth:`Job.validate`.
         """
         running = self._running
-        # the version gets its own journal, because the JobMaster writes to that of the run
+        # the version gets its own journal, because the JobMaster writes to the run's journal
         version = replace(running.run.as_later_run(), drops_operators=request.allow_non_restored_state)
         places = CodePlaces.of(running.job, version.options, version.location, running.plan.reads)
         check = None

@@ -78,7 +78,7 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def _is_watermark(node: Any) -> bool:
-    """Return whether the node is a watermark of the user, and not the one that this package adds (``HOLD``)."""
+    """Return whether the node is a watermark of the user. The watermark of this package (``HOLD``) does not count."""
     return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 
@@ -271,7 +271,7 @@ def _ids(node: Any) -> set[int]:
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether one of several watermarks depends only on the sources with these column ids."""
+    """Return whether there are several watermarks, and any depends only on the sources with these column ids."""
     nodes = [*filter(_is_watermark, nodes_from(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 

@@ -9,8 +9,8 @@
 4. The head record lists the kept entries below it: every entry by which a writer took the log over. They have exactly
    the numbers that a paused writer tries next. Entries that summarise deleted entries may also stay until the next
    record.
-5. A reader below the head fails, and never skips entries. A deleted entry looks like an entry that is not written yet.
-   So the reader checks for the last entry that it has read (``watchful``), or for the head.
+5. A reader below the head fails, and never skips entries. A deleted entry looks like an entry that is still not
+   written. So the reader checks for the last entry that it has read (``watchful``), or for the head.
 """
 
 from __future__ import annotations

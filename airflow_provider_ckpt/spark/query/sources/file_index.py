@@ -11,13 +11,13 @@ from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.redaction import redact_given
 
 _STATUS = re.compile(r"(?:\w+\{)+path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
-"""Pattern of the text of Hadoop's ``FileStatus``. Subclasses, such as those of S3A and ABFS, add to this text."""
+"""Pattern of the text of Hadoop's ``FileStatus``. Subclasses, for example in S3A and ABFS, add to this text."""
 _SEPARATOR = "\0"
 """The only character besides the slash that cannot be in a file name."""
 
 
 def index_of(leaf: Any) -> Any | None:
-    """Return the file index of a leaf of a plan; None if the leaf is not one of Spark's own file sources.
+    """Return the file index of a leaf of a plan; None if the leaf is no file source of Spark itself.
 
     The result is also None if the relation lists its files in another way, as Delta's relation does.
     """

@@ -61,7 +61,7 @@ def unescaped_path(uri: str) -> str:
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     """Return the files that a file source would read now, as Spark lists them (globs, hidden files, partitions).
 
-    If the only path does not exist, the result is empty. If one of several paths does not exist, Spark raises an
+    If the only path does not exist, the result is empty. If any of several paths does not exist, Spark raises an
     AnalysisException.
     """
     try:
@@ -85,7 +85,7 @@ def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
 
 
 def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
-    """Return the files that a source leaves out because their names are those of temporary files.
+    """Return the files that a source leaves out because they have names of temporary files.
 
     Raises what :func:`list_files` raises.
     """

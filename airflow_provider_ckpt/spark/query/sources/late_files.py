@@ -47,7 +47,7 @@ def name_late_files(
         frozen: source uid -> frozen end. Only ends of files are checked.
         read: normal paths of the late files that queries have read.
         report: called with each event.
-        followers: bounded source -> what a live source with ``after`` reads. Its files are not late.
+        followers: bounded source -> reads of the live source with ``after``, whose files are not late.
 
     Raises NewerFormatError, and what ``report`` and the storage raise.
     """
@@ -96,10 +96,10 @@ def _report_new(
 
 
 def reads_of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
-    """Return (uid -> what it reads, uid -> frozen list) of the bounded file sources.
+    """Return (uid -> its reads, uid -> frozen list) of the bounded file sources.
 
-    Both come from the journal, because functions of finished sources are not called. A source whose list is lost is
-    only in the first mapping.
+    Both mappings come from the journal, because functions of finished sources are not called. A source whose list is
+    lost is only in the first mapping.
 
     Raises NewerFormatError.
     """

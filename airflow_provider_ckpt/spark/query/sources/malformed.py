@@ -1,7 +1,8 @@
 """Rows of CSV and JSON files that do not fit the schema of their source.
 
 Spark silently reads such a row as nulls. So each reader asks for Spark's column of malformed rows, under a name of this
-package. The user's function never gets the column. The source's ``on_malformed`` decides what becomes of the rows.
+package. The user's function never gets the column. The source's ``on_malformed`` decides whether such a row fails the
+query, is counted, or goes to a quarantine.
 
 Whether a row is malformed must not depend on the query. Spark converts only the columns that a query uses, and may
 first drop rows by the query's conditions. So every expression here uses all columns.
@@ -36,7 +37,7 @@ _MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count
 
 @dataclass(frozen=True)
 class Treatment:
-    """What a reader does with malformed rows.
+    """Treatment of malformed rows by a reader.
 
     Attributes:
         sparks: Spark's own name of the column of malformed rows. An inferred schema may contain it.

@@ -1,4 +1,4 @@
-"""Readers for source functions. They record what a function reads.
+"""Readers for source functions. They record format, options and paths.
 
 Batch and streaming readers have the same methods, so one source function works in both runtime modes.
 """
@@ -45,7 +45,7 @@ class SourceReads:
     paths: list[str] = field(default_factory=list)
     loads: int = 0
     schema: StructType | None = None
-    """Schema of the source itself, before the function selects columns; None if it is not known yet."""
+    """Schema of the source itself, before the function selects columns; None if the source is not loaded."""
     topics: dict[str, str] = field(default_factory=dict)
     """Topic name -> topic id, for a Kafka source."""
     skips_temporary: bool = True

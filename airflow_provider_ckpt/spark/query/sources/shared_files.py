@@ -59,7 +59,7 @@ def choice_of(
 
 
 def metadata_path(uri: str) -> str:
-    """Return what Spark's ``_metadata.file_path`` is for a file. ``uri``: the file's URI without escapes.
+    """Return ``_metadata.file_path`` of a file, as Spark spells it. ``uri``: the file's URI without escapes.
 
     Spark escapes the same characters as Java's URI: ASCII that no path may have, other blanks, and control characters.
     """
