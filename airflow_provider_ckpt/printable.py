@@ -17,12 +17,12 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters escaped as in a Python literal. Line breaks and tabs stay."""
+    """Return ``text`` with control characters escaped as in a Python literal. Line breaks and tabs are not escaped."""
     return _NOT_LINES.sub(_escaped, text)
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` with control characters escaped, line breaks and tabs too."""
+    """Return ``text`` with control characters, line breaks and tabs escaped."""
     return _ALL.sub(_escaped, text)
 
 

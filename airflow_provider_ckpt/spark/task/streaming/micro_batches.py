@@ -7,8 +7,8 @@ The order for a micro-batch is:
 3. ``finish_committed`` appends the entry that publishes the batch. It runs after the query's progress event, and at the
    latest before the next batch stages anything.
 
-The attempt checks before and after staging that no later driver or attempt has fenced it (R8).
-:class:`Publication` decides what is appended, and in which order. :class:`RunningQuery` decides how the query ends.
+The attempt checks before and after staging that no later driver or attempt has fenced it (R8). :class:`Publication`
+decides what is appended, and in which order. :class:`RunningQuery` decides how the query ends.
 """
 
 from __future__ import annotations

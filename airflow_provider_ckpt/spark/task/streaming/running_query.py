@@ -136,8 +136,8 @@ class RunningQuery:
     """The queries of an attempt, at most one at a time, over the folder of its micro-batches.
 
     The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
-    ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
-    or the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
+    ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop or
+    the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
     thread may call ``cause`` and ``is_stopped``.
 
     ``id`` is Spark's id of the last query; None before the first one starts.
