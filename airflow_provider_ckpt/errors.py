@@ -119,11 +119,17 @@ class DeletionRefusedError(CkptError):
 
 
 def is_classified(error: BaseException) -> bool:
-    """Return True if an error of a user's function is a CkptError about its own job, so that it can be retryable."""
+    """Return True if an error of a user's function is a CkptError, whose class shows whether a retry helps.
+
+    An OvertakenError does not count, because it is about another job than the job that called the function.
+    """
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)
 
 
 def kind_and_text(error: BaseException, text: str | None = None) -> str:
-    """Return the class and the text of an error, such as ``ValueError: no such thing``. ``text`` replaces its text."""
+    """Return the class and the text of an error: ``ValueError: no such thing``. An empty text is omitted.
+
+    ``text`` replaces the error's own text.
+    """
     message = str(error) if text is None else text
     return f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__
