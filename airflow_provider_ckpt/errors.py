@@ -121,7 +121,7 @@ class DeletionRefusedError(CkptError):
 def is_classified(error: BaseException) -> bool:
     """Return True if an error of a user's function is a CkptError, whose class shows whether a retry helps.
 
-    An OvertakenError does not count, because it is about another job than the job that called the function.
+    An OvertakenError does not count, because it is about another job.
     """
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)
 

@@ -1,6 +1,7 @@
 """Conversion of text from users, data and other programs to a form that is safe to print.
 
-A terminal obeys escape sequences. A log takes a line break for a new record. Half a surrogate pair cannot be encoded.
+A terminal obeys escape sequences. A log treats a line break as the start of a record. Half a surrogate pair cannot be
+encoded.
 """
 
 from __future__ import annotations

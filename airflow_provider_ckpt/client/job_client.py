@@ -58,10 +58,10 @@ class JobClient(JobView):
             :meth:`release` and :meth:`delete` have no options for the sinks.
     """
 
-    # ---- asking the driver
+    # ---- requests to the driver
 
     def send(self, request: JobRequest, *, epoch: int | None = None) -> JobRequest:
-        """Write a request for the driver. Return at once the request with its name and epoch.
+        """Write a request for the driver. Return the request with its name and epoch, without a wait for an answer.
 
         The other methods check the job's state before they send a request that needs a certain state.
 

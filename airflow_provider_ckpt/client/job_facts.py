@@ -19,5 +19,5 @@ def is_journaled(state: JobState) -> bool:
 
 
 def is_whole(state: JobState) -> bool:
-    """Return True if the state comes from a complete journal. Otherwise a missing fact proves nothing."""
+    """Return True if the state comes from a complete journal, so that a missing fact means that it never happened."""
     return state.epoch > 0 and not state.damage

@@ -139,7 +139,7 @@ def make(archive: ClassArchive) -> Path:
     before = archive.files()
     with tempfile.TemporaryDirectory(prefix="making-", dir=archive.folder) as work:
         made = Path(work, "classes.jsa")
-        # The archive holds no compiled code. So the quick compiler is enough for this short-lived JVM.
+        # The archive has no compiled code. So the quick compiler is enough for this short-lived JVM.
         printed = _run(archive, TRAINING, f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={made}"')
         if not made.exists():
             raise ArchiveNotMadeError(problem=f"the JVM wrote no archive: {printed}")

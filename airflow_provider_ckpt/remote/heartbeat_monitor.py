@@ -15,7 +15,7 @@ class HeartbeatMonitor:
 
         Args:
             limit: Seconds without a new beat after which the process counts as lost.
-            longest_gap: Seconds that count at most between two polls.
+            longest_gap: Longest time between two polls that counts in full, in seconds.
             first_limit: The limit until the beat first changes; None for ``limit``.
         """
         self.limit, self._longest_gap = limit if first_limit is None else first_limit, longest_gap

@@ -1,4 +1,4 @@
-"""A check, in a JobMaster that was overtaken, of the JobMaster that took over. If that one dies, it can be replaced."""
+"""A check by a JobMaster that was overtaken: is the JobMaster that took over still alive, or can it be replaced?"""
 
 from __future__ import annotations
 

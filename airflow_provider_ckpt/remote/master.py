@@ -70,8 +70,8 @@ class RemoteJob:
     Args:
         job: The job's sinks; None to read the sinks from the journal. Only some kinds of sinks can be read there (see
             :func:`~..sinks.file.journaled_sinks.recorded_job`).
-        turns: A context in which the JobMaster works; None if it needs no limit. It is given if many JobMasters share a
-            process that has other work. Nothing may kill that process.
+        turns: A context in which the JobMaster works, if many JobMasters share a process that has other work. A
+            successor must not kill that process. None for a process of its own.
     """
 
     job: HasSinks | None
@@ -124,7 +124,7 @@ class Master:
         self._abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
-        """End the run as RESTARTING after a release, because a subtask has no worker. Any thread may call this."""
+        """End the run as RESTARTING because a subtask has no worker, after a release. Any thread may call this."""
         self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:

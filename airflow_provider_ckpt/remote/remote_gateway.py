@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 LIST_EVERY = 1.0
 """Seconds between two listings for new workers while a subtask has no worker."""
 LIST_SELDOM = 10
-"""Polls between two listings while every subtask has a worker, but at least LIST_EVERY seconds.
+"""Number of polls between two listings while every subtask has a worker. The pause is at least LIST_EVERY seconds.
 
 A LIST costs as much as a dozen reads.
 """

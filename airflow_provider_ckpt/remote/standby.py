@@ -121,7 +121,7 @@ class Standby:
         self._find_others()  # a replacement may be at work already: it writes its outbox before it begins
         if not self._still_unassigned(free):
             return None
-        return self._end() or self._still_unassigned(free) or None  # its worker may have left because all is over
+        return self._end() or self._still_unassigned(free) or None  # its worker may have exited because all is over
 
     def _still_unassigned(self, free: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
         """Return the subtasks in ``free`` that still have no worker."""

@@ -141,7 +141,7 @@ class TaskSlots:
         if not is_ending:
             self._begin_first(len(self._not_begun), gateway)
         if isinstance(report, SubtaskPaused) and running.resume_plan is not None:
-            self._resume(running, running.resume_plan, gateway)  # the JobMaster that asked for this pause is gone
+            self._resume(running, running.resume_plan, gateway)  # the JobMaster that commanded this pause is gone
             return
         running.note(report)
         self._report(report)

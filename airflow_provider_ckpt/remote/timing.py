@@ -46,7 +46,7 @@ class Timing:
         """Return a copy with the chosen values.
 
         Args:
-            chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None keeps the default.
+            chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None for the default.
             option_name: Returns the user's name of an option, for error messages.
 
         Raises InvalidInputError for an invalid duration, and for a timeout shorter than two beats and polls.

@@ -112,7 +112,7 @@ class AttemptFolders:
                     self._storage.delete_tree(f"{self._path}/{other}")
 
     def delete_kept_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
-        """Delete the folder that :meth:`delete_before` kept. If the storage fails, the next attempt deletes it."""
+        """Delete all folders of earlier attempts. If the storage fails, the next attempt deletes them."""
         check_fenced()
         with best_effort(f"the Spark folders before attempt {attempt}"):
             self.delete_before(attempt)

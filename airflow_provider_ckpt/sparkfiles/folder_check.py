@@ -1,8 +1,8 @@
 """A check that the Spark folder to copy for a new attempt is complete, before anything is published or deleted.
 
 Spark treats a missing file as one that never existed. Without its folder, a query begins at batch 0 again. After a lost
-entry of a source's log, a new file gets a number that the offsets already count as read. Both lose rows without notice.
-Other losses fail only in the copy, after the previous folder was deleted.
+entry of a source's log, a new file gets a number that the offsets already count as read. Spark reports neither, and
+rows are lost. Other losses fail only in the copy, after the previous folder was deleted.
 """
 
 from __future__ import annotations

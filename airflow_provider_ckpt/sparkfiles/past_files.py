@@ -1,6 +1,6 @@
 """Removal of old files from a query's own log of an edge. The query has read them, and no feed names them again (R7).
 
-Spark's file source keeps the name of every file that it ever read. It compacts that log every ten batches
+Spark's file source records the name of every file that it ever read. It compacts that log every ten batches
 (``sources/<edge>/<n>.compact``), and each attempt continues with a copy. The files of an edge belong to this package,
 and are deleted when all consumers have read them.
 

@@ -83,7 +83,7 @@ class SeenFiles:
     def has_grown(self) -> bool:
         """Return True if the log is large and has become several times as long as it was at first.
 
-        It returns True only once for each compacted entry that was read.
+        The next call returns True only after another compacted entry was read.
         """
         is_reported, self._is_reported = self._is_reported, True
         return not is_reported and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])

@@ -212,8 +212,8 @@ class SparkFolder:
     def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:
         """Restore the folder to ``batch_id``: delete later plans and commits. The folder must belong to this attempt.
 
-        ``edges`` are the sources that read result partitions. Later files in their logs are void: Spark would read them
-        together with the producer's replacements (R4).
+        ``edges`` are the sources that read result partitions. Later files in their logs are deleted as void, because
+        Spark would read them together with the producer's replacements (R4).
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
@@ -228,10 +228,10 @@ class SparkFolder:
 
         Return True if there was such a file. The folder must belong to this attempt.
 
-        Spark's reader treats some names as a pattern, and cannot read some names with a colon. Otherwise every start
-        would read a planned name again, even if the file was renamed. Entries of the sources' logs count without an
-        ``offsets`` entry, because Spark writes them first. ``abandoned`` are normal paths of files that the user no
-        longer wants to read.
+        Spark's reader treats some names as a pattern, and cannot read some names with a colon. Without this deletion
+        every start would read the planned name again, even if the file was renamed. Entries of the sources' logs count
+        without an ``offsets`` entry, because Spark writes them first. ``abandoned`` are normal paths of files that the
+        user no longer wants to read.
         """
         commit, newest = self.newest_commit(), self.newest_offsets()
         committed = {} if commit is None else self.offsets(commit)
@@ -240,7 +240,7 @@ class SparkFolder:
         unreadable = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed, abandoned))}
         remaining = planned
         if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in unreadable.items()):
-            self.delete_planned()  # first, because the next plan takes up entries that no plan names
+            self.delete_planned()  # first, because the next plan includes entries that no plan names
             remaining = committed
         for uid in unreadable:
             rewind_log(self.storage, f"{self.path}/sources/{uid}", log_offset(remaining.get(uid)))

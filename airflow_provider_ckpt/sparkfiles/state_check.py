@@ -36,8 +36,8 @@ class StateCheck:
     def run(self, batch_id: int, commit: str) -> None:
         """Refuse incomplete state. ``commit`` is the second line of the batch's entry in ``commits``.
 
-        The check omits the content of ``SSTs/`` and of change logs, files before the newest change log, and the files
-        of a snapshot in the format of another version of Spark.
+        The check omits the content of ``SSTs/`` and of change logs, and files before the newest change log. It omits
+        the files of a snapshot that another version of Spark lists in another format.
 
         Raises SparkStateLostError, and the storage's errors.
         """

@@ -41,7 +41,7 @@ def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str
 
 
 def new_unfit_rows(before: Unfit, now: Unfit) -> str:
-    """Return the text that a release line adds about unfit rows since the previous line; "" if there are none."""
+    """Return a text about rows with an unusable event time since the previous release line; "" if there are none."""
     more = {key: rows - before.get(key, 0) for key, rows in now.items()}
     texts = []
     for _, reason in _REASONS:
@@ -66,8 +66,8 @@ def _counts_of(reason: str, rows: Unfit) -> str:
 class HeldWindows:
     """A query whose windows wait for rows of one source.
 
-    ``watermark`` is the query's, in epoch milliseconds. ``last_row_at`` is the time of the source's last row in epoch
-    seconds; None without a row.
+    ``watermark`` is the query's watermark in epoch milliseconds. ``last_row_at`` is the time of the source's last row
+    in epoch seconds; None without a row.
     """
 
     vertex: str

@@ -77,15 +77,15 @@ def _has_windows(state: JobState, vertex: str) -> bool:
 
 
 def _unread_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the bounded inputs that are unread and keep the query's watermark at its start."""
+    """Return the bounded inputs that are unread and hold back the query's watermark."""
     ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ())}
     return tuple(producer for uid, producer in _holding_inputs(state, vertex).items() if uid not in ended)
 
 
 def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the live inputs of a query that has run no batch since an input stopped to keep back its watermark.
+    """Return the live inputs of a query that has run no batch since the last bounded input was read.
 
-    Empty if the query has run such a batch, or if no input kept back the watermark.
+    Empty if the query has run such a batch, or if no bounded input held back its watermark.
     """
     dropped, holding = state.dropped.get(vertex, {}), _holding_inputs(state, vertex)
     done = state.checkpoints.get(state.last_completed)
@@ -101,7 +101,7 @@ def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
 
 
 def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
-    """Return uid → producer of the bounded inputs that keep back the query's watermark while they are read."""
+    """Return uid → producer of the bounded inputs that hold back the query's watermark while they are read."""
     graph, recorded = state.graph(), state.definition
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
     if graph_vertex is None:

@@ -13,7 +13,7 @@ _LINES = 50
 
 
 def recovery_summary(event: JobReconciled) -> str:
-    """Return one sentence about the recovery."""
+    """Return one sentence about the recovery: what is reused, and what runs again."""
     if not event.reset and not any(_kept(event)):
         return "the runs before finished no part of the job; it runs from the start"
     kept = ", ".join(_kept(event)) or "nothing"

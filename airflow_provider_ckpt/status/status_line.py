@@ -22,7 +22,7 @@ TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
 """Environment variable with a driver's token. Spark hides settings with such a name in its UI and its event log."""
 _STATUS_LIKE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
 _IDENTITIES = frozenset({"job_id", "application_id", "status", "driver_before", "finished_operators", "subtasks"})
-"""Fields with names. A name is not a secret, even if it is the same text as one."""
+"""Fields that are never redacted. They have names, which are no secrets even if a secret has the same text."""
 
 
 class LineKind(str, Enum):
@@ -102,7 +102,7 @@ class StatusLine:
 
     @property
     def run_is_over(self) -> bool:
-        """True if this is the last line of a worker whose run has failed, although the worker has not."""
+        """True if this is the last line of a worker that did not fail, although its run has failed."""
         return self.data.get(RUN_OVER) is True
 
     @property

@@ -99,8 +99,8 @@ class StatusReporter:
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """Report that the run has started.
 
-        ``before`` is the end of the driver before. ``places`` are for programs: ``spark_ui`` is a URL, and ``outputs``
-        maps each sink to the URI of its folder.
+        ``before`` is the fate of the previous driver. ``places`` are for programs: ``spark_ui`` is a URL, and
+        ``outputs`` maps each sink to the URI of its folder.
         """
         self._late_rows = sum(state.late_rows().values())
         self._unfit = unfit_rows(state)

@@ -23,7 +23,10 @@ _FRAME = '  File "'
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file for stack traces that only its owner can read. The first text creates it. Texts lose ``secrets``."""
+    """A file for stack traces that only its owner can read. The first text creates it.
+
+    ``secrets`` are removed from all texts.
+    """
 
     path: str
     secrets: tuple[str, ...] = field(default=(), repr=False)

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.subtasklog.records import Open
 
 
 def fenced(records: Iterable[Numbered]) -> frozenset[AttemptId]:
-    """Return the attempts in a log that a later ``open`` follows. ``open`` records are never deleted."""
+    """Return the fenced attempts of a log: a later ``open`` follows theirs. ``open`` records are never deleted."""
     opens = [record.attempt for _, record in records if isinstance(record, Open)]
     return frozenset(opens[:-1])
 

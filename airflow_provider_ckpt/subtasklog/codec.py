@@ -39,7 +39,7 @@ VERSION = 1
 
 
 PACK = 1000
-"""Entries per pack, an object of about 300 KB. A source with 100,000 splits has as many entries."""
+"""Number of entries that are packed into one object, about 300 KB. A source with 100,000 splits has as many entries."""
 
 
 def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
@@ -48,7 +48,7 @@ def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
 
 
 def _is_open(entry: Entry) -> bool:
-    """Return True for an Open record. The log keeps all of them: a fenced attempt would reuse a free number (R3)."""
+    """Return True for an Open record. None is ever deleted: a fenced attempt would append at its number (R3)."""
     return isinstance(entry.body, dict) and entry.body.get("type") == "Open"
 
 

@@ -96,7 +96,7 @@ class InputGate:
         self._inputs[edge].queue.append((position, record))
 
     def snapshotted(self, checkpoint: int) -> None:
-        """Record a snapshot that the consumer took without a request of the gate."""
+        """Record a snapshot that the consumer took without a TakeSnapshot action."""
         self._snapshotted = max(self._snapshotted, checkpoint)
 
     def poll(self, now: float, unread: Mapping[str, bool]) -> list[GateAction]:

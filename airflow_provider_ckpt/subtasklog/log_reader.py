@@ -3,7 +3,7 @@
 * :class:`LogReader` is their interface. In the writer's own process, :class:`SubtaskLog` implements it without requests
   to the storage.
 * :class:`TailingLogReader` reads a log whose writer may be in any process. :class:`TailedLogs` holds the logs of a job.
-* :class:`EdgeLog` shows batches that were published before an edge existed without files (R7).
+* :class:`EdgeLog` omits the files of batches that were published before an edge existed (R7).
 * :class:`CurrentLog` follows a subtask from attempt to attempt, in the process of its writers.
 """
 
@@ -119,7 +119,7 @@ class TailedLogs(dict[SubtaskId, TailingLogReader]):
 
 
 class EdgeLog:
-    """A :class:`LogReader` that shows batches from before the edge existed without files.
+    """A :class:`LogReader` that omits the files of batches from before the edge existed.
 
     A consumer that is added to a job passes these batches, because the data of some of them may already be deleted.
     ``since`` is the layout of the producer's partition in which the edge was added.

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.split import Ranges
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 
 EndMode = Literal["finish", "drain"]
-"""The way in which data end: ``finish`` after all input was read, ``drain`` if unbounded sources end where they are."""
+"""The way in which data end: ``finish`` after all input was read, ``drain`` at the positions of live sources."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Open:
     """The start of a new attempt, which owns the log from here on.
 
     Args:
-        folder: The name of its own Spark checkpoint folder (R8).
-        continues_at: The position at which it resumes. Entries between that position and this record are void (R4).
-            None voids no entries.
+        folder: The name of the attempt's Spark checkpoint folder (R8).
+        continues_at: The position at which the attempt resumes. Entries between that position and this record are void
+            (R4). None voids no entries.
         voids: Positions of other void entries. Their files are lost and are produced again.
         supervised: The supervisor's try that started the worker; None if the supervisor does not count its tries (W14).
     """

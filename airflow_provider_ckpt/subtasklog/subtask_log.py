@@ -113,7 +113,7 @@ class SubtaskLog:
                 try:
                     number = self._log.take_over(record_to_json(record)).number
                 except LostRaceError:
-                    # an earlier attempt appended first, and its entry counts; a later attempt may hold the log now
+                    # an earlier attempt appended first, and its entry counts; a later attempt may own the log now
                     self._remember(numbered(self._log.load()))
                     continue
                 self._remember([*self._records, (number, record)])

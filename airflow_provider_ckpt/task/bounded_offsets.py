@@ -23,7 +23,7 @@ class BoundedWait:
     _due_at: float = 0.0
 
     def is_due(self, unread: object, now: float) -> bool:
-        """Return True if a check is due at time ``now``. Call this at any rate.
+        """Return True if a check is due at time ``now``. Callers may poll this.
 
         The first check is due after ``FIRST_CHECK`` seconds without progress. The next pauses double, up to
         ``LONGEST_PAUSE``. ``unread`` is the unread input, or a false value if there is none.
@@ -67,7 +67,7 @@ class BoundedOffsets:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Return True if a check is due that the topics still hold the remaining rows. Call this at any rate."""
+        """Return True if a check is due that the topics still have the remaining rows. Callers may poll this."""
         return self._wait.is_due(self.remaining and (self.remaining, self._offset), now)
 
     def has_lost_rows(self, why: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""The inputs of one running vertex: how far each was read, and which of them have ended."""
+"""The inputs of one running vertex: their read positions, and which of them have ended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EdgeInput:
         return self.ended and not self.feed.has_unread()
 
     def position(self) -> int:
-        """Return the input position for a snapshot. If nothing is unread, all entries that passed the gate count."""
+        """Return the input position for a snapshot. Entries that passed the gate count as read if nothing is unread."""
         return self.read if self.feed.has_unread() else max(self.read, self.passed)
 
 
@@ -50,7 +50,7 @@ class BoundedInput:
     late: set[str] = field(default_factory=set)
     """Normal paths of files that the source read although the frozen list lacks them."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """Normal path -> path in the form that users write."""
+    """Normal path → path in the form that users write."""
     _wait: BoundedWait = field(default_factory=BoundedWait)
 
     def read(self, paths: set[str]) -> None:
@@ -61,7 +61,7 @@ class BoundedInput:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Return True if a check is due that the remaining files still exist. Call this at any rate."""
+        """Return True if a check is due that the remaining files still exist. Callers may poll this."""
         return self._wait.is_due(len(self.remaining), now)
 
     def refuse_missing(self, existing: Iterable[str]) -> None:

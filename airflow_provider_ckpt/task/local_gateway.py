@@ -122,7 +122,7 @@ class LocalGateway:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """Replace the subtask's task by that of its next attempt, and stop the previous task.
+        """Replace the subtask's task by the task of its next attempt, and stop the previous task.
 
         The gateway waits for the previous task only at the end of the run, because the task may hang and is fenced.
         """

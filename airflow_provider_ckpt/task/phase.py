@@ -14,7 +14,7 @@ class TaskPhase(Enum):
     """The query starts when all its input edges have shown their ends. Until then the task only appends barriers."""
     RUNNING = "running"
     PAUSING = "pausing"
-    """The task was commanded to pause. The running or planned micro-batch ends first."""
+    """The task has a pause command. The running or planned micro-batch ends first."""
     PAUSED = "paused"
     """The query is paused between two micro-batches."""
     ENDING = "ending"

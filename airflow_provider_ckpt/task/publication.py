@@ -58,7 +58,7 @@ class Publication:
         """The first error of :meth:`act_on_inputs`, which every later call raises again."""
 
     def restore(self) -> None:
-        """Restore from the log which data was read and which barriers it has. Call this method before all others."""
+        """Restore the read positions and the barriers from the log. Call this before all other methods."""
         if self.inputs is None:
             return
         barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self.task_id.epoch]
@@ -153,7 +153,7 @@ class Publication:
 
     @property
     def times(self) -> TimesByInput:
-        """The event times of the published rows, by input."""
+        """Input → event times of its published rows."""
         last = self.log.state.last_batch
         return {} if last is None else last.times
 
@@ -177,6 +177,6 @@ class Publication:
             )
 
     def _positions(self, inputs: Inputs) -> dict[str, int]:
-        """Return the positions of all edges. Dropped edges keep their last position."""
+        """Return edge → position. A dropped edge has its last position."""
         last = self.log.state.last_batch
         return {**({} if last is None else last.inputs), **inputs.positions()}

@@ -11,17 +11,16 @@ from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import shown_path, without_scheme
 
 YOUNG = 120.0
-"""Seconds. A file that changed less than this before it was read may still change. Older files are compared at the end.
-"""
+"""Seconds. A file that changed so shortly before it was read may still change. Older files are compared at the end."""
 FIRST_COMPARISON = 3.0
 """Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_COMPARISON``."""
 LAST_COMPARISON = 60.0
 MOST_COMPARED = 100
-"""Most files in one comparison while the query runs."""
+"""Largest number of files in one comparison while the query runs."""
 MOST_WATCHED = 1_000
 """Most young files of a source that are compared while the query runs. Others are compared when the run ends."""
 KEPT = 100_000
-"""Most files of a source whose sizes are remembered. The oldest files are forgotten first."""
+"""Largest number of files of a source whose sizes are remembered. The oldest files are forgotten first."""
 
 
 @dataclass
@@ -61,7 +60,7 @@ class ReadFiles:
             source.watched.pop(key, None)
 
     def is_due(self, now: float) -> bool:
-        """Return True if a comparison is due. Call this at any rate."""
+        """Return True if a comparison is due. Callers may poll this."""
         return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:

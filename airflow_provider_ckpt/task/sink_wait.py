@@ -70,7 +70,7 @@ class SinkWait:
         return SinkWait(0.0, is_over=is_over, check_fenced=lambda: None, report=lambda seconds, error: None)
 
     def _pause(self, seconds: float) -> bool:
-        """Wait. Return False if the run ends meanwhile."""
+        """Wait ``seconds``. Return False if the run ends meanwhile."""
         until = self._clock() + seconds
         while self._clock() < until:
             if self._is_over():

@@ -34,7 +34,7 @@ class SinkTarget(ABC):
 
     @abstractmethod
     def definition(self) -> Mapping[str, Any]:
-        """Return :meth:`Sink.definition` of a new sink for the target."""
+        """Return the result of :meth:`Sink.definition` for a new sink of the target."""
 
     @abstractmethod
     def dying(self, at: int, when: When) -> BoundSink:

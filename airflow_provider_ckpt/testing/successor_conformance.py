@@ -61,7 +61,7 @@ class SuccessorConformance(GroupConformance):
     def test_r9_several_releases_that_nobody_heard_of_are_skipped(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Model drivers that die before the journal records their release. Each successor repeats all of it."""
+        """Model drivers that die before the journal records their release. Each successor repeats all releases."""
         handles = []
         for batch in range(1, 5):
             handles.append(self.staged(spark, sink, batch))

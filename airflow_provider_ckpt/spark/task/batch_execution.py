@@ -13,7 +13,7 @@ from airflow_provider_ckpt.spark.query.event_time import OBSERVED
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 
 _LATE_ROWS = "numRowsDroppedByWatermark"
-"""The metric of a stateful operator that counts rows older than the watermark."""
+"""Name of a stateful operator's metric: the number of rows older than the watermark."""
 _ROWS, _NEWEST, _AHEAD, _WITHOUT, _BEFORE_1970 = range(5)
 """Indexes of the columns in the observed event times of an input."""
 

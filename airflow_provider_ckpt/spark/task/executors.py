@@ -19,7 +19,7 @@ _PATIENCE = 5.0
 """Seconds that a query waits for the request before it starts anyway. A lost Spark master answers after two minutes."""
 _LOOK = 1.0
 _calls = threading.Lock()
-"""A lock for calls to the cluster. Queries that start do not take it. The process has one, as it has one Spark."""
+"""The lock for calls to the cluster. A query that starts does not wait for it."""
 _last: list[Executors] = []
 """The object with the latest request. A standby worker runs several subtasks in sequence with the same Spark."""
 
@@ -50,7 +50,7 @@ class Executors:
         return None
 
     def request_number(self, uid: str, number: int | None) -> None:
-        """Set the number that the query ``uid`` wants, before it starts; None if it wants no number.
+        """Set the number of executors that the query ``uid`` wants, before it starts; None if it wants no number.
 
         Errors of the cluster are not raised, because the query can run with the current executors.
         """

@@ -50,7 +50,7 @@ class BatchSource:
 
 
 class _RowCount(NamedTuple):
-    """Number of malformed rows in a file. ``kind`` describes the rows in a warning."""
+    """The number of malformed rows in a file. ``kind`` describes the rows in a warning."""
 
     source: str
     file: str
@@ -63,7 +63,7 @@ class BatchCheck:
     """The check of the rows that the analysed plan of a batch reads.
 
     Attributes:
-        choose: omits the files that a source does not read.
+        choose: returns the rows of the files that a source reads.
         quarantines: source → the sink for its malformed rows.
     """
 
@@ -94,7 +94,10 @@ class BatchCheck:
         return trailing_text(self.spark, source.relation, functools.partial(self.choose, source.uid))
 
     def refuse_trailing(self) -> None:
-        """Refuse rows with trailing text in sources that fail at malformed rows. Log the first. Raises UnfitInputError."""
+        """Refuse rows with trailing text in sources that fail at malformed rows, and log the first.
+
+        Raises UnfitInputError.
+        """
         checks = [self.trailing(source) for source in self.sources() if not source.counts]
         probes = [_Probe(check.suspects(), check.rows) for check in checks if check is not None]
         for rows in _not_empty(probes):
@@ -150,7 +153,7 @@ class _Probe(NamedTuple):
 
 
 def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
-    """Return the exact frames of the probes that have rows. One Spark job counts the rows of all probes."""
+    """Return the malformed rows of each probe that has suspect rows. One Spark job counts the rows of all probes."""
     if not probes:
         return []
     numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]

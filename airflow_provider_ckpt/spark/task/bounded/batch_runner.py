@@ -66,7 +66,7 @@ class BatchSources:
         post: Callable[[TaskReport], None],
         is_over: Callable[[], bool],
     ) -> None:
-        """Report files that have changed since the query was built. Young files are compared after a few seconds.
+        """Report files that have changed since the query was built. Compare recently written files some seconds later.
 
         Raises TransientError.
         """

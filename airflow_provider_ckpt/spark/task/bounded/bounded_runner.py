@@ -1,7 +1,7 @@
 """The common part of the runners of a batch vertex and of a source with splits.
 
 The driver's loop calls the commands. A thread of the runner reads, stages and publishes. Both threads use one
-:class:`BoundedReading`. Neither thread holds its lock while Spark works.
+:class:`BoundedReading`, whose lock is free while Spark works.
 """
 
 from __future__ import annotations

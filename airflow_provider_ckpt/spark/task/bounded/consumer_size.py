@@ -41,8 +41,9 @@ def sized_for(spark: SparkSession, read: int) -> Iterator[None]:
     """Set the number of shuffle partitions for a consumer that reads ``read`` bytes, during the block.
 
     A number that the user has set stays. The setting is changed in the shared session, because another session would
-    lack the functions and views that the user's function makes. Batch vertices run one after the other, so they do not
-    interfere. A split that is read meanwhile starts with too many partitions, and Spark lowers their number.
+    lack the functions and views that the user's function makes. Batch vertices run one after the other, so their
+    settings do not interfere. A split that is read meanwhile starts with too many partitions, and Spark lowers their
+    number.
     """
     if not read:
         yield

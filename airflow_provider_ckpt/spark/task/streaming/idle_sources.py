@@ -1,8 +1,9 @@
-"""Idle live sources. After ``idle_timeout`` without a row, a source no longer keeps back the watermark of its query.
+"""Idle live sources. After ``idle_timeout`` without a row, a source no longer holds back the watermark of its query.
 
-Spark uses the lowest watermark of a query's inputs, and has no idleness. But Spark's watermark tracker accepts a higher
-watermark between two micro-batches. The next micro-batch and its retry are planned with that watermark. An idle source
-that gets rows again keeps back the watermark again. Its rows that are older than the watermark are late.
+Spark uses the lowest watermark of a query's inputs, and cannot declare a source idle. But Spark's watermark tracker
+accepts a higher watermark between two micro-batches. The next micro-batch and its retry are planned with that
+watermark. An idle source that gets rows again holds back the watermark again. Its rows that are older than the
+watermark are late.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class IdleSources:
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
     def advance_watermark(self, times: TimesByInput) -> None:
-        """Raise the watermark if idle sources keep it back. ``times``: input → event times of the published batches."""
+        """Raise the watermark if idle sources hold it back. ``times``: input → event times of the published batches."""
         if not self.timeouts:
             return
         watermark = self.watermark(times)

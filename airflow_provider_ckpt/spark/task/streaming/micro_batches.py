@@ -57,8 +57,8 @@ from airflow_provider_ckpt.task.read_files import ReadFiles
 class MicroBatches:
     """The micro-batches of one attempt of a subtask.
 
-    At most one batch is staged and not published. ``recover`` sets it when the attempt is made, and ``stage`` sets it
-    in Spark's thread. Any thread may finish it, under ``lock``.
+    At most one batch is pending: staged, but not published. It comes from ``recover`` when the attempt is made, or from
+    ``stage`` in Spark's thread. Any thread may publish it, under ``lock``.
     """
 
     def __init__(
@@ -271,6 +271,6 @@ class MicroBatches:
             refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
     def input_of_batch(self, batch_id: int) -> tuple[int, int]:
-        """Return (files, bytes) of the largest input of one of the last two batches; (0, 0) if not measured."""
+        """Return the largest number of files and of bytes of one input. Without measurements return (0, 0)."""
         with self.lock:
             return self._input_of_batches.get(batch_id, (0, 0))

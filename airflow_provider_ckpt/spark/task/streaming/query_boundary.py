@@ -17,14 +17,14 @@ class QueryBoundary:
     A planned batch that is not committed runs under the plan that it was made for.
 
     Args:
-        build: builds the query of the current plan. Its argument is True if history keeps back event time.
+        build: builds the query of the current plan. Its argument is True if bounded inputs hold back event time.
     """
 
     def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
         self._query, self._folder, self._build = query, folder, build
 
     def stop_query(self) -> None:
-        """Stop the query at a boundary, where its newest planned batch is committed (R2)."""
+        """Stop the query at a boundary: every batch that it has planned is committed (R2)."""
         self._query.stop_after_batch()
         if not self._folder.is_at_boundary():
             self._run_planned()
@@ -63,8 +63,8 @@ class QueryBoundary:
         self._run_planned()
 
     def _run_planned(self) -> None:
-        """Run the planned batch. In the final batch history does not keep back event time, because no input is read.
+        """Run the planned batch. In the final batch, bounded inputs do not hold back event time.
 
-        Otherwise rows would have two watermarks. Spark refuses that when event time has passed the start of history.
+        Otherwise rows would have two watermarks. Spark refuses that when event time has passed the start of the inputs.
         """
         self._query.run_planned(self._build(not self._folder.is_final()))

@@ -98,7 +98,7 @@ class QueryDryRuns:
                 post(ReconfigurationPrepared(*task_id, trial, digests))
 
         if not self._is_stopped:
-            # a daemon, so that a hanging trial delays neither the next attempt nor the end of the driver
+            # a daemon, because a dry run that hangs must not delay the next attempt or the end of the driver
             self._threads.start(f"ckpt-trial-{self._vertex.uid}", run)
 
     def take(self, plan: VertexPlan) -> DryRunQuery | None:
@@ -162,7 +162,7 @@ class QueryDryRuns:
     def _try(
         self, trial: str, plan: VertexPlan, current: BuiltQuery, previous: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
-        """Do the dry run, and return the digests of the query's functions. Raise the reason if the query is unfit."""
+        """Do the dry run, and return operator → digest of its function. Raise the reason if the query is unfit."""
         settings = with_digests(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in previous.logic if uid not in settings.logic])
         builder = make_builder(settings)

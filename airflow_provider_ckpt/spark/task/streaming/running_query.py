@@ -322,7 +322,7 @@ class RunningQuery:
         is_consumer = not set(batches.vertex.sources) - plan.without
         folders = [path for read in built.reads.values() for path in read.paths]
         if context.graph.inputs(uid):
-            folders.append(batches.folder.location)  # it lies under the same root as the result partitions
+            folders.append(batches.folder.location)  # under the same root as the result partitions
         with settings_at_start(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")

@@ -88,7 +88,10 @@ _POLL = 0.1
 
 
 class FileWatch:
-    """The comparisons of one attempt's files. The driver's loop calls ``is_due``, the runner's thread the rest."""
+    """The comparison of files with their status when they were read, for one attempt.
+
+    The driver's loop calls ``is_due``. The runner's own thread calls the other methods.
+    """
 
     def __init__(self, context: RunContext, batches: MicroBatches, is_stopped: Callable[[], bool]) -> None:
         self._context, self._batches, self._is_stopped = context, batches, is_stopped

@@ -136,11 +136,11 @@ class StreamingRunner:
     def query_id(self) -> str | None:
         return self._query.id
 
-    # ---- for trials of another version of the job; any thread
+    # ---- for dry runs of another version of the job; any thread
 
     @property
     def edges(self) -> Mapping[str, EdgeInput]:
-        """Channel → the input from another vertex that it carries."""
+        """Channel → its input from another vertex."""
         return self._inputs.edges
 
     @property
@@ -333,7 +333,7 @@ class StreamingRunner:
 
     @property
     def _runs_out(self) -> bool:
-        """True for a bounded source without a frozen end. Spark's ``availableNow`` sets its end at each start."""
+        """True if the vertex reads a bounded source without a frozen end. ``availableNow`` sets the end at a start."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     @property
@@ -396,7 +396,7 @@ class StreamingRunner:
         edges = [edge for edge in self._context.graph.inputs(self.vertex.uid) if edge.uid not in without]
         ends = set(self.vertex.bounded_sources) - without
         if ends or any(self._context.graph.vertex(edge.producer).bounded for edge in edges):
-            return frozenset()  # the bounded input holds event time
+            return frozenset()  # the bounded input holds back event time
         inputs = self._current_builder().inputs
         return frozenset(uid for uid, frame in inputs.items() if watermark_over(built.frame, leaf_ids(frame)))
 
@@ -494,7 +494,7 @@ class StreamingRunner:
         return self._builder
 
     def _rebuild(self, hold: bool = True) -> BuiltQuery:
-        """Build the query of the current plan again. ``hold``: True if history keeps back event time."""
+        """Build the query of the current plan again. ``hold``: True if bounded inputs hold back event time."""
         return self._current_builder().build(self._publication.plan.without, hold=hold)
 
     def _submit(self, work: Callable[[], None]) -> None:

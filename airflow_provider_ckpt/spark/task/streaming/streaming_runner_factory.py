@@ -155,7 +155,7 @@ class StreamingRunnerFactory:
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.delete_kept_before, attempt, of_attempt.check_fenced)
         add_channels = functools.partial(self._add_channels, subtask, batches.inputs)
-        # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
+        # dry runs of an attempt that died; an overtaken attempt must not delete those of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = QueryDryRuns(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
@@ -285,7 +285,7 @@ class StreamingRunnerFactory:
             producer, location = locations[uid]
             schema = self._schemas[producer]
             reader = context.spark.readStream.name(uid).schema(plain(schema))
-            # recursive, because the files lie below the feed's folder and their paths must give no partition columns
+            # recursive, because the files are below the feed's folder and their paths must give no partition columns
             options: dict[str, Any] = {**READ, "recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
             if not self._whole and producer not in self._changing:
                 limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
