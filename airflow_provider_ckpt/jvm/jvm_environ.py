@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 LAUNCHER = "SPARK_LAUNCHER_OPTS"
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-"""An option for the JVM that builds spark-submit's command line. Its optimizing compiler took half a second."""
+"""An option for the JVM that builds spark-submit's command line. Its optimizing compiler would take half a second."""
 _USER_OPTIONS = re.compile(r"-Xshare|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT)")
 """Options of a user who controls class sharing. No archive is then used, because some do not work with one."""
 _READ_BY_JVMS = (SUBMIT, "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")

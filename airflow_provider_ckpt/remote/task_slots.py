@@ -32,7 +32,7 @@ _STATES = (SubtaskRunning, SubtaskPaused, SubtaskAtEndOfData, SubtaskDone, Subta
 
 @dataclass
 class RunningAttempt:
-    """One attempt that this worker runs.
+    """One attempt that this worker runs, with its state and its pending commands.
 
     ``state`` is its last reported state; None before the first report and after an unanswered command.
     """

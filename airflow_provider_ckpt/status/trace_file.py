@@ -1,4 +1,4 @@
-"""The file of this process with full stack traces. A terminal and a task's log show only their first lines."""
+"""The file of this process with full stack traces. A terminal and a task's log show one line of each trace."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | No
 
 
 def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) -> list[Numbered]:
-    """Return the records that a truncation at ``head`` leaves: later ones, the numbers ``kept``, and Opens (R3)."""
+    """Return the records that remain after a truncation: numbers from ``head`` on or in ``kept``, and Opens (R3)."""
     return [entry for entry in records if entry[0] >= head or entry[0] in kept or isinstance(entry[1], Open)]
 
 

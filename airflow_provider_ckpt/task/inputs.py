@@ -95,7 +95,7 @@ class Inputs:
         self.gate = gate
         self._new_seen = seen
         self._channels: dict[str, list[str]] = {}
-        """Source of the query -> the channels that it reads."""
+        """Source of the query → the channels that it reads."""
         for key, edge in self.edges.items():
             self._channels.setdefault(edge.source or key, []).append(key)
         self._seen = {uid: seen(uid) for uid in self.names}

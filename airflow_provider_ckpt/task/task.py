@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class Task(Protocol):
-    """One attempt of one subtask. The task answers commands with reports.
+    """One attempt of one subtask, controlled by commands. The task answers with reports.
 
     The JobMaster calls one method at a time, from its own thread, and waits for it. ``trigger`` and ``pull_inputs`` are
     also called from other threads, in parallel with those of other tasks. All methods except :meth:`stop` and

@@ -29,7 +29,7 @@ class SinkGroup(ABC):
 
     @abstractmethod
     def bind(self) -> list[BoundSink]:
-        """Return both sinks, always in the same order."""
+        """Return new instances of both sinks, always in the same order."""
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:

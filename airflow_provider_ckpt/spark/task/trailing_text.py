@@ -53,7 +53,7 @@ class TrailingText:
     options: Mapping[str, str]
 
     def suspects(self) -> DataFrame:
-        """Return the rows that are not exactly one value by strict rules. They include all of :meth:`rows`."""
+        """Return the rows that are not exactly one value by strict JSON rules. They include all of :meth:`rows`."""
         is_suspect = ~_ends_at_first_brace(F.col(_TEXT)) & self.text.rlike(_MAY_HAVE_MORE) & ~_is_single(self.text)
         return self.frame.where(F.coalesce(is_suspect, F.lit(False)))
 
@@ -112,7 +112,7 @@ def _ends_at_first_brace(text: Column) -> Column:
 
 
 def _is_single(text: Column) -> Column:
-    """Return a column: true if the text is blank or one value by strict rules."""
+    """Return a column: true if the text is blank or one value by strict JSON rules."""
     wrapped = F.concat(F.lit(_BEFORE), text, F.lit(_AFTER))
     return F.coalesce(F.json_array_length(wrapped) == _ITEMS, F.lit(False))
 

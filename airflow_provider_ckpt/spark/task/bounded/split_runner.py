@@ -29,7 +29,7 @@ _POLL = 0.02
 
 
 class SplitRunner(BoundedRunner):
-    """One attempt of one subtask. ``splits`` maps id → split, for all splits of the source."""
+    """One attempt of one subtask of a source with splits. ``splits``: id → split, for all splits of the source."""
 
     _reading: SplitReading
 

@@ -210,7 +210,7 @@ class MicroBatches:
         return times
 
     def _follows(self, batch_id: int) -> int:
-        """Return the batch before this one. Read the folder only if a batch is missing, to save requests."""
+        """Return the number of the query's batch before ``batch_id``. Read the folder only if a number is missing."""
         previous = batch_id - 1
         return previous if previous <= self.publication.last_batch() else self.folder.previous_batch(batch_id)
 

@@ -30,7 +30,7 @@ class QueryBoundary:
             self._run_planned()
 
     def end(self, mode: EndMode, built: BuiltQuery) -> None:
-        """Fire the windows and end the query without further reading (R12). ``built`` is the query that has run."""
+        """Stop the query without further reading, and fire its windows (R12). ``built`` is the query that has run."""
         if mode == "finish" or self._folder.is_final():
             self._query.stop_after_batch()
             self._finish_planned()

@@ -86,7 +86,7 @@ class WallClock:
 
 
 class StreamingRunner:
-    """One attempt of one subtask.
+    """The runner of one attempt of one subtask in STREAMING mode. It carries out the TaskMachine's actions.
 
     Args:
         make_builder: returns the builder of the query with the given settings.

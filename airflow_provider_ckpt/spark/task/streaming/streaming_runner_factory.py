@@ -63,7 +63,7 @@ from airflow_provider_ckpt.task.read_files import key_of
 
 
 class StreamingRunnerFactory:
-    """The factory of one run.
+    """The factory of all StreamingRunners of one run.
 
     Args:
         logs: subtask → the log of its current attempt, if that attempt writes in this process.
@@ -175,7 +175,7 @@ class StreamingRunnerFactory:
         return {uid: timeout for uid, timeout in timeouts.items() if timeout is not None}
 
     def _strict_inputs(self, vertex: JobVertex) -> dict[str, str]:
-        """Return input -> one of its sources with ``late_rows="fail"``."""
+        """Return input → one of its sources with ``late_rows="fail"``. Inputs without such a source are omitted."""
         operators, graph = self._context.operators, self._context.graph
         sources = {uid: {uid} for uid in vertex.sources}
         sources |= {edge.uid: {*graph.upstream_sources(edge.producer)} for edge in graph.inputs(vertex.uid)}
