@@ -33,14 +33,14 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Other:
-    """Another worker from the point of view of this one."""
+    """Another worker of the deployment, with its last outbox and its liveness."""
 
     liveness: HeartbeatMonitor
     outbox: Outbox | None
     """The last outbox that was read; None if it cannot be read, for example because a later version wrote it."""
 
     def may_run(self, *subtasks: SubtaskId) -> bool:
-        """Return True if this worker may run one of the subtasks, or if its outbox cannot be read."""
+        """Return True if the other worker may run one of the subtasks, or if its outbox cannot be read."""
         return self.outbox is None or not self.outbox.subtasks.isdisjoint(subtasks)
 
 

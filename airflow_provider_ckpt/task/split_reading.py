@@ -117,7 +117,7 @@ class SplitReading(BoundedReading):
     def return_surplus(self, together: int) -> None:
         """Return assigned splits beyond ``AHEAD * together`` to the coordinator, for other subtasks.
 
-        ``together`` is the number of splits that the task now reads together. It has become lower.
+        ``together`` is the new, lower number of splits that the task reads together.
         """
         with self.publication.lock:
             surplus = self._assigned.keep_first(AHEAD * together)

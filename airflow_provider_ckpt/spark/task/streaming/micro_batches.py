@@ -217,7 +217,8 @@ class MicroBatches:
     def _watermark(self, batch_id: int) -> int | None:
         """Return the watermark of a batch in epoch milliseconds; None if there is none.
 
-        For a query with state it is the watermark with which the batch was planned, because that one closes windows.
+        For a query with state it is the watermark with which the batch was planned. The batch closes windows by this
+        watermark.
         """
         if self._stateful:
             return self.folder.planned_watermark(batch_id) or None

@@ -166,7 +166,7 @@ class RunningQuery:
         self._end.must_run()
 
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Publish the previous batch and stage this one, in Spark's thread. Do neither in an overtaken driver (R8)."""
+        """Publish the previous batch and stage this batch, in Spark's thread. An overtaken driver does neither (R8)."""
         try:
             self._batches.check_fenced()
             self._batches.finish_committed()
