@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 MOST = 16
-"""Most pieces of work at a time. Several syncs of one disk together cost little more than one."""
+"""Largest number of threads for pieces of work. Several syncs of one disk together cost little more than one sync."""
 
 
 def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
@@ -48,7 +48,7 @@ def answer_within(seconds: float, ask: Callable[[], Result]) -> Result | None:
 
 
 class DaemonThreads:
-    """The daemon threads of one owner. A thread that hangs delays neither the owner nor the end of the process."""
+    """The daemon threads of one owner. A thread that hangs does not delay the owner or the end of the process."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
@@ -68,16 +68,16 @@ class DaemonThreads:
 
 
 class TaskThreads:
-    """A pool of threads for one caller at a time. A thread starts when it is first needed. ``name`` is its prefix."""
+    """A pool of threads for one caller at a time. Threads start at first use, and their names begin with ``name``."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._pool: ThreadPoolExecutor | None = None
 
     def run(self, pieces: Sequence[Callable[[], None]]) -> None:
-        """Do all pieces of work and return when all are done.
+        """Run all pieces in parallel, and return when all have ended.
 
-        Raises the error of the first failed piece in the given order, after all others are done.
+        Raises the error of the first failed piece in the given order, after all others have ended.
         """
         if len(pieces) < 2:
             for piece in pieces:
@@ -91,7 +91,7 @@ class TaskThreads:
             future.result()
 
     def close(self) -> None:
-        """End the threads. The caller must have no piece of work in progress."""
+        """End the threads. No piece of work may be in progress."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

@@ -53,7 +53,7 @@ class TerminalError(CkptError):
 
 
 class OvertakenError(TerminalError):
-    """Loss of the job to a later driver. This driver must stop at once, and neither write nor release (exit code 4)."""
+    """A later driver owns the job. This driver must stop at once, and must not write or release (exit code 4)."""
 
 
 class InvalidInputError(TerminalError):
@@ -80,10 +80,7 @@ class RequestFailure(str, Enum):
 
 
 class RequestFailedError(CkptError):
-    """A request to a job, or a wait for it, that failed for ``reason``. The class or ``raise`` gives the reason.
-
-    Each such error is an InvalidInputError or a TransientError, too.
-    """
+    """A request to a job, or a wait, that failed for ``reason``. It is an InvalidInputError or TransientError, too."""
 
     reason: RequestFailure
 
@@ -94,11 +91,11 @@ class RequestFailedError(CkptError):
 
 
 class RequestRefusedError(RequestFailedError, InvalidInputError):
-    """A request that was not sent, because the job cannot take it."""
+    """A request that was not sent, because the job cannot carry it out."""
 
 
 class RequestUnansweredError(RequestFailedError, TransientError):
-    """A request that was sent, and was not answered or carried out."""
+    """A request that was sent, but was not answered or not carried out."""
 
 
 class DeletionRefusal(str, Enum):
@@ -111,9 +108,9 @@ class DeletionRefusal(str, Enum):
 
 
 class DeletionRefusedError(CkptError):
-    """A deletion that was refused for ``reason``. After STAGED_OUTPUT_LEFT it is incomplete and must be repeated.
+    """A refused or incomplete deletion of a job, with the ``reason``. After STAGED_OUTPUT_LEFT the user must repeat it.
 
-    Each such error is an InvalidInputError or a TransientError, too. ``raise`` gives the reason as data.
+    Each such error is an InvalidInputError or a TransientError, too.
     """
 
     @property
@@ -122,15 +119,17 @@ class DeletionRefusedError(CkptError):
 
 
 def is_classified(error: BaseException) -> bool:
-    """Return True if an error from a user's function is this package's own, which itself shows whether to retry.
+    """Return True if an error of a user's function is a CkptError, whose class shows whether a retry helps.
 
-    An OvertakenError does not count, because it is about another job than that of the driver that called the function.
+    An OvertakenError does not count, because it is about another job.
     """
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)
 
 
 def kind_and_text(error: BaseException, text: str | None = None) -> str:
-    """Return the class and the text of an error: ``ValueError: no such thing``. An empty text is left out. ``text``
-    stands for the error's own text."""
+    """Return the class and the text of an error: ``ValueError: no such thing``. An empty text is omitted.
+
+    ``text`` replaces the error's own text.
+    """
     message = str(error) if text is None else text
     return f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__

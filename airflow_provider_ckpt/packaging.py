@@ -18,8 +18,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def package_zip(folder: Path | None = None) -> Path:
     """Return the path of ``airflow_provider_ckpt-<content hash>.zip``, which the first call builds.
 
-    By default ``folder`` is a folder in the system's temporary folder to which only this user can write, because the
-    next submission runs the code of the zip.
+    ``folder`` defaults to a temporary folder to which only this user can write, because the next submission runs the
+    code.
     """
     return write_zip(folder or _private_folder(), "airflow_provider_ckpt", _members())
 

@@ -1,6 +1,7 @@
 """Conversion of text from users, data and other programs to a form that is safe to print.
 
-A terminal obeys escape sequences. A log takes a line break for a new record. Half a surrogate pair cannot be encoded.
+A terminal obeys escape sequences. A log treats a line break as the start of a record. Half a surrogate pair cannot be
+encoded.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters escaped as in a Python literal. Line breaks and tabs stay."""
+    """Return ``text`` with control characters escaped as in a Python literal. Line breaks and tabs are not escaped."""
     return _NOT_LINES.sub(_escaped, text)
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` with control characters escaped, line breaks and tabs too."""
+    """Return ``text`` with control characters, line breaks and tabs escaped."""
     return _ALL.sub(_escaped, text)
 
 

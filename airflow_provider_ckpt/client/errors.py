@@ -6,13 +6,13 @@ from airflow_provider_ckpt.errors import InvalidInputError, RequestFailedError, 
 
 
 class NoSuchJobError(InvalidInputError):
-    """A job without any journal entry. ``data``: job_id, root, known (jobs under the root)."""
+    """A job without any journal entry. ``data``: job_id, root, known (the jobs under the root)."""
 
     template = "there is no job {job_id!r} under {root}: nothing was ever journaled for it. Jobs there: {known}"
 
 
 class JobWaitTimeoutError(RequestFailedError, TransientError):
-    """A condition that did not become true in time. ``data``: job_id, status, seconds."""
+    """A condition that was not met in time. ``data``: job_id, status, seconds."""
 
     reason = RequestFailure.TIMED_OUT
     template = (

@@ -1,4 +1,4 @@
-"""Garbage under a root: everything that no job needs any longer, listed and on request deleted."""
+"""Garbage under a root: everything that no job needs, listed and on request deleted."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class GarbageReport:
     deleted: bool
     """True if deletion was requested; otherwise nothing was deleted."""
     jobs: tuple[JobGarbage, ...]
-    """All examined jobs by id, also jobs without garbage."""
+    """All examined jobs, ordered by id, including jobs without garbage."""
     temporary: tuple[Garbage, ...] = ()
     """Temporary files directly in the root, which belong to no job."""
     strange: tuple[StrangeFolder, ...] = ()
-    """Folders that are not jobs, judged by their names. They are never deleted."""
+    """Folders whose names are not those of jobs. They are never deleted."""
 
     @property
     def files(self) -> int:
@@ -51,7 +51,7 @@ class GarbageReport:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Job id → the problem while its garbage was read, listed or deleted."""
+        """Job id → the error that occurred while its garbage was read, listed or deleted."""
         return {job.job_id: job.problem for job in self.jobs if job.problem is not None}
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class GarbageReport:
 def collect_garbage(
     root: Location | str | os.PathLike[str] | Storage, job_id: str | None = None, *, delete: bool = False
 ) -> GarbageReport:
-    """Find the garbage of all jobs under a root, or of one job, and delete it on request.
+    """Find the garbage of all jobs under a root, or of one job. Delete it if ``delete`` is True.
 
     Needs no Spark and claims no job. A job that a driver runs, or may run, is skipped. An unreadable object becomes the
     ``problem`` of its job, and nothing of that job is deleted. Staged output is found for file sinks that the root's

@@ -1,4 +1,4 @@
-"""The answer to a request."""
+"""The answer of a job to a request."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 @dataclass(frozen=True)
 class JobAnswer:
-    """The outcome of a request, with the job's state when the wait for it ended."""
+    """The outcome of a request, and the job's state when the wait for the outcome ended."""
 
     request: JobRequest
     state: JobState
 
     @property
     def outcome(self) -> RequestOutcome | None:
-        """The driver's outcome in the journal; None if it has recorded none."""
+        """The outcome in the journal; None if the driver has recorded none."""
         return self.state.outcomes.get(self.request.name)
 
     @property
     def is_served(self) -> bool:
-        """True if the savepoint of a stop is released, a drain has finished the job, or a change is decided."""
+        """True if a stop's savepoint is released, a drain has finished the job, or a change is decided."""
         if self.outcome is not None:
             return self.outcome.is_carried_out
         return self.state.status in self.request.done_in or is_decided(self.state, self.request)
 
 
 def advice(kind: str, state: JobState) -> str:
-    """Return the next step for a user whose request no driver can take."""
+    """Return the next step for a user whose request no driver can carry out. ``kind`` is the verb of the request."""
     if state.has_finished or state.deletion is not None:
         return "It has ended for good, and nothing runs again"
     if state.status is JobStatus.FAILED:

@@ -1,6 +1,6 @@
-"""A job from outside: its state, and requests that end it or change it.
+"""Access to a job from outside its driver: its state, and requests that end or change it.
 
-The client needs access to the root but none to the cluster, and imports neither Spark nor Airflow.
+The client needs access to the root but not to the cluster, and imports neither Spark nor Airflow.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
-    """Return the state of every job under the root, by id. An unreadable journal is described in ``damage``.
+    """Return the state of every job under the root, ordered by id. An unreadable journal is described in ``damage``.
 
-    ``deleted`` includes DELETED jobs, of which little is left.
+    ``deleted``: True to include DELETED jobs, of which little data remains.
 
     Raises NoRootError, ForeignRootError, NewerFormatError and the storage's errors.
     """
@@ -51,25 +51,24 @@ def list_jobs(root: Root, *, deleted: bool = False) -> list[JobState]:
 
 
 class JobClient(JobView):
-    """One job under a checkpoint root.
+    """One job under a checkpoint root. Raises InvalidJobIdError.
 
     Args:
         root: URI of the checkpoint root, or a :class:`Location` with storage options. With an open storage
             :meth:`release` and :meth:`delete` have no options for the sinks.
-        job_id: The job. Raises InvalidJobIdError.
     """
 
-    # ---- asking the driver
+    # ---- requests to the driver
 
     def send(self, request: JobRequest, *, epoch: int | None = None) -> JobRequest:
-        """Write a request for the driver, and return it with its name and epoch. Return at once.
+        """Write a request for the driver. Return the request with its name and epoch, without a wait for an answer.
 
-        The other methods check the job's state first, where a request needs it.
+        The other methods check the job's state before they send a request that needs a certain state.
 
         Args:
-            epoch: The epoch of the driver, if the caller knows it. The journal is then not read.
+            epoch: The epoch of the driver; None to read it from the journal.
 
-        Raises as :meth:`stop`.
+        Raises the errors of :meth:`stop`.
         """
         driver_epoch = self._running_epoch(request.verb) if epoch is None else epoch
         return write_request(self._storage(), self.job_id, replace(request, epoch=driver_epoch))
@@ -77,10 +76,10 @@ class JobClient(JobView):
     def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
         """Request a stop: a savepoint, its release, and the driver's exit. Return at once. The next run resumes there.
 
-        A failed stop leaves the job running unless ``leaves`` is set.
+        After a failed stop the job continues, unless ``leaves`` is True.
 
         Args:
-            epoch: The epoch of the driver, if the caller knows it. The journal is then not read.
+            epoch: The epoch of the driver; None to read it from the journal.
             leaves: True if the driver's process is about to end.
 
         Raises NoSuchJobError, NoRootError, and RequestFailedError (NOT_RUNNING).
@@ -92,9 +91,9 @@ class JobClient(JobView):
 
         Args:
             at_once: True to end live sources at their current positions, without reading their waiting input.
-            discard_timers: True to drain even if state may wait for timers of processing time, which a drain discards.
+            discard_timers: True to drain even if that discards state that waits for timers of processing time.
 
-        Raises as :meth:`stop`, and RequestFailedError (TIMERS_WAIT) for such state without ``discard_timers``.
+        Raises the errors of :meth:`stop`, and RequestFailedError (TIMERS_WAIT) if ``discard_timers`` is needed.
         """
         if not discard_timers and (waiting := self.state().with_timers()):
             raise RequestRefusedError(
@@ -109,12 +108,11 @@ class JobClient(JobView):
         return self.send(DrainRequest(at_once))
 
     def rescale(self, uid: str, parallelism: int) -> JobRequest:
-        """Request that ``parallelism`` subtasks read source ``uid``, which has splits. Return at once.
+        """Request that ``parallelism`` subtasks read source ``uid``, which must have splits. Return at once.
 
-        Only the consumers of the source pause, for a moment. Later runs keep the number until the job declares another
-        one.
+        Only the consumers of the source pause, for a moment. Later runs use the number until the job declares another.
 
-        Raises as :meth:`stop`, and RequestFailedError (NOT_RESCALABLE).
+        Raises the errors of :meth:`stop`, and RequestFailedError (NOT_RESCALABLE).
         """
         state = self.state()
         sources = [vertex.uid for vertex in state.graph().vertices if vertex.splits]
@@ -134,9 +132,9 @@ class JobClient(JobView):
     def reconfigure(self, changes: Reconfiguration) -> JobRequest:
         """Request other settings for queries while they run: limits, state partitions, scheduler share, functions.
 
-        Only the named queries pause, for a moment. Later runs keep the settings until the next change. Return at once.
+        Return at once. Only the named queries pause, for a moment. Later runs use the settings until the next change.
 
-        Raises as :meth:`stop`, and RequestFailedError (NOT_RECONFIGURABLE).
+        Raises the errors of :meth:`stop`, and RequestFailedError (NOT_RECONFIGURABLE).
         """
         self._previewed(self.state(), changes)
         return self.send(ReconfigureRequest(changes.changes))
@@ -144,14 +142,15 @@ class JobClient(JobView):
     def upgrade(self, job: str | None = None, *, allow_non_restored_state: bool = False) -> JobRequest:
         """Request that the driver continues with another version of the job. Return at once.
 
-        The version may differ as between two runs. The driver loads and tries it while the job runs. The whole job then
-        pauses for a moment, at a savepoint.
+        The version may differ from the job as between two runs. The driver loads and tries the version while the job
+        runs. The whole job then pauses for a moment, at a savepoint.
 
         Args:
-            job: The reference of the version: a file or module where the driver runs. None reads the current one again.
-            allow_non_restored_state: True to allow that the version lacks operators of the job.
+            job: The reference of the version: a file or module where the driver runs. None reads the current file
+                again.
+            allow_non_restored_state: True to allow a version that lacks operators of the job.
 
-        Raises as :meth:`stop`, and RequestFailedError (NOT_UPGRADABLE).
+        Raises the errors of :meth:`stop`, and RequestFailedError (NOT_UPGRADABLE).
         """
         self._refuse_upgrade(self.state())
         if job is not None:
@@ -176,7 +175,8 @@ class JobClient(JobView):
     def preview(self, changes: Reconfiguration) -> ReconfigurationPreview:
         """Return what :meth:`reconfigure` would pause and change, from the journal alone.
 
-        Raises as :meth:`state`, and RequestFailedError: NOT_RECONFIGURABLE, NOT_RUNNING (a FINISHED or deleted job).
+        Raises the errors of :meth:`state`, and RequestFailedError: NOT_RECONFIGURABLE, NOT_RUNNING (a FINISHED or
+        deleted job).
         """
         state = self.state()
         if state.has_finished or state.deletion is not None:
@@ -196,40 +196,41 @@ class JobClient(JobView):
         return preview(state, changes.changes)
 
     def runs_with(self, changes: Reconfiguration) -> bool:
-        """Return True if all changes are decided: the job or its next run has them. Raises as :meth:`state`."""
+        """Return True if all changes are decided, for the job or its next run. Raises the errors of :meth:`state`."""
         return is_changed(self.state(), changes.changes)
 
     def changes_in_progress(self) -> list[JobRequest]:
-        """Return the requests to the current driver for changes without an outcome. Raises as :meth:`state`."""
+        """Return the current driver's requests for changes that have no outcome. Raises the errors of :meth:`state`."""
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
         requests = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
         return [request for request in requests if request.is_change]
 
     def is_asked_to_leave(self, epoch: int) -> bool:
-        """Return True if the driver of ``epoch`` was asked to stop because its process must end.
+        """Return True if the driver of ``epoch`` was requested to stop because its process must end.
 
-        The request is ``stop(leaves=True)``. The result stays True until the next driver comes, even after the answer.
+        The request is ``stop(leaves=True)``. The result stays True until the next driver claims the job, even after the
+        answer.
         """
         state = self.look()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
         return any(map(asks_to_exit, pending_requests(self._storage(), self.job_id, epoch, (), since)))
 
     def withdraw_leaves(self, epoch: int) -> int:
-        """Withdraw the requests that :meth:`is_asked_to_leave` finds, up to ``epoch``, and return their number.
+        """Delete the requests that :meth:`is_asked_to_leave` finds, for drivers up to ``epoch``. Return their number.
 
         The job then continues. A request that the driver has accepted is carried out unless the driver dies first.
         """
         return withdraw_leaves(self._storage(), self.job_id, epoch)
 
     def answer(self, request: JobRequest, timeout: float | None = None) -> JobAnswer:
-        """Wait for the outcome of a request, at most ``timeout`` seconds. None waits without limit.
+        """Wait for the outcome of a request, at most ``timeout`` seconds; None for no limit.
 
-        The wait ends when the job has ended, when the driver has refused the request, or when it has failed and the job
-        continues. For a change it also ends when the change is applied.
+        The wait ends when the job has ended, when the driver has refused the request, or when the request has failed
+        and the job continues. For a change it also ends when the change is applied.
 
         Raises RequestFailedError: NOT_ENDED, NOT_RESCALED, NOT_RECONFIGURED or NOT_UPGRADED after the timeout, and
-        OVERTAKEN if another driver took the job.
+        OVERTAKEN if another driver has taken over the job.
         """
         last_seen = JobState(self.job_id)
 
@@ -260,12 +261,13 @@ class JobClient(JobView):
     def assign_for_next_run(self, changes: Reconfiguration, *, driver_is_gone: bool = False) -> JobState:
         """Change functions or settings for the next run, while no driver runs the job. Return the new state.
 
-        This helps if a function fails with its rows and ends the job before its driver can be asked. No change is
-        tried: the next run reads the file and refuses unfit functions. Changes can also be taken back
-        (:meth:`Reconfiguration.take_back`), and state can be repartitioned. See :meth:`release` for ``driver_is_gone``.
+        This helps if a function fails with its rows and ends the job before its driver can answer a request. No change
+        is tried: the next run reads the file and refuses unfit functions. Unlike requests, this method can also take
+        changes back (:meth:`Reconfiguration.take_back`), and repartition state. See :meth:`release` for
+        ``driver_is_gone``.
 
-        Raises as :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN for any
-        other change.
+        Raises the errors of :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN
+        for any other change.
         """
         from airflow_provider_ckpt.jobmaster.next_run_logic import NextRunLogic
 
@@ -274,16 +276,16 @@ class JobClient(JobView):
         return NextRunLogic(self._storage(), self.job_id, changed, back, driver_is_gone=driver_is_gone).assign()
 
     def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
-        """Release completed checkpoints of a job that no driver runs, and return the releases; empty if there are none.
+        """Release completed checkpoints of a job that no driver runs. Return the releases; empty if all were released.
 
         Needs no Spark. The next run resumes the job as before.
 
         Args:
             job: The definition with which the job ran. Only its sinks are used.
-            driver_is_gone: True to assert that the driver and all workers are gone, although this host cannot see it. A
+            driver_is_gone: True to assert that the driver and all workers are gone, if this host cannot check that. A
                 driver that is still alive is fenced and ends.
 
-        Raises as :meth:`state`, JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
+        Raises the errors of :meth:`state`, JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
         ReleaseHeldError, and a sink's errors. If one sink fails, the others have released, and another call retries it.
         """
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
@@ -304,21 +306,21 @@ class JobClient(JobView):
         """Delete the data of an ended job under the root, and its staged output; never its released output.
 
         Deletion is final: every later run with this id is refused. Needs no Spark. A FINISHED job needs no flag unless
-        it keeps results for others. Another call for a deleted job, or after an interruption, deletes the rest.
+        it has persisted results. Another call for a deleted job, or after an interruption, deletes the rest.
 
         Args:
-            job: The job's definition. Only its sinks are used. File sinks with the root's storage options need none,
-                because the journal records them.
-            unfinished: Also delete a STOPPED or FAILED job. The state that its next run would resume is lost.
-            abandoned: Also delete a job that is RESTARTING or has lost its driver, if no run will resume it. A job with
-                a living driver is refused.
-            discard_unreleased: Also delete a job with completed but unreleased output, which is lost (:meth:`release`
-                would release it).
-            keep_staged: Keep the staged output in the targets of its sinks.
-            persisted: Also delete a FINISHED job that keeps results for others (``persist=True``), with these results.
+            job: The job's definition. Only its sinks are used. For file sinks with the root's storage options it is not
+                needed, because the journal records them.
+            unfinished: True to delete also a STOPPED or FAILED job. The state that its next run would resume is lost.
+            abandoned: True to delete also a job that is RESTARTING or has lost its driver, if no run will resume it. A
+                job whose driver is alive is refused.
+            discard_unreleased: True to delete also a job with completed but unreleased output. The output is lost
+                (:meth:`release` would release it).
+            keep_staged: True to retain the staged output in the targets of its sinks.
+            persisted: True to delete also a FINISHED job with persisted results (``persist=True``), and the results.
 
-        Raises as :meth:`state`, DeletionRefusedError, CorruptJournalError, and FencedError if another process took the
-        job over.
+        Raises the errors of :meth:`state`, DeletionRefusedError, CorruptJournalError, and FencedError if another
+        process has taken over the job.
         """
         from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
         from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
@@ -351,7 +353,7 @@ class JobClient(JobView):
 
 
 def _is_accepted(request: JobRequest, state: JobState) -> bool:
-    """Return True if the request is for the current epoch, or for an earlier one of the same deployment or driver."""
+    """Return True if the request is for the current epoch, or for an earlier epoch of the same deployment or driver."""
     since = state.deployment or state.driver_since
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 

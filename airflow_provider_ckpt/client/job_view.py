@@ -1,4 +1,4 @@
-"""Read-only view of a job from outside: its state in the journal, and waits for later states and results."""
+"""A read-only view of a job from outside its driver: its state in the journal, and waits for states and results."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]:
-    """Return the subtasks with a result partition that the names (of subtasks or vertices) select.
+    """Return the subtasks with a result partition that ``names`` (of subtasks or vertices) select.
 
-    Before the job is planned each name is taken as a subtask, because nothing can be checked.
+    Before the job is planned, each name counts as a subtask, because no name can be checked.
 
-    Raises InvalidInputError for a name that the job does not have, or whose subtasks are neither read nor kept.
+    Raises InvalidInputError for a name that the job does not have, or whose subtasks have no result partition.
     """
     if state.plan is None:
         return {SubtaskId(name) for name in names}
@@ -55,7 +55,7 @@ def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]
 
 
 def copied_state(state: JobState) -> JobState:
-    """Return a copy, because the journal updates the state that it returned when it reads new entries."""
+    """Return a copy of ``state``, because the journal updates its own state object when it reads new entries."""
     return JobState(**{field.name: _copy(getattr(state, field.name)) for field in fields(state)})
 
 
@@ -69,16 +69,16 @@ Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, a location with the options of its file system, or an open storage."""
 
 _WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""Statuses in which all result partitions are deleted unless they are kept."""
+"""Statuses in which all result partitions are deleted, except persisted ones."""
 
 POLL_SECONDS = 0.5
 """Seconds between two polls of the journal during a wait."""
 
 
 class JobView:
-    """Queries about one job under a checkpoint root, which change nothing; :class:`JobClient` adds requests.
+    """Queries about one job under a checkpoint root, which change nothing. :class:`JobClient` adds requests.
 
-    The first query opens the root. All methods block and need one thread at a time.
+    The first query opens the root. All methods block, and only one thread at a time may call them.
 
     Every method raises the storage's errors (temporary ones are TransientError) and ForeignRootError. For data of a
     later release it raises NewerFormatError or UnknownEventError.
@@ -113,9 +113,9 @@ class JobView:
         return copied_state(journal.reread() if has_ended(journal.state) else journal.refresh())
 
     def state(self) -> JobState:
-        """Return the current state of a job that was run. ``damage`` describes a damaged journal.
+        """Return the current state of a job. ``damage`` describes a damaged journal.
 
-        Raises NoSuchJobError, which names the jobs under the root, and NoRootError.
+        Raises NoSuchJobError if the job was never run, and NoRootError.
         """
         state = self.look()
         if not is_journaled(state):
@@ -125,7 +125,7 @@ class JobView:
         return state
 
     def checkpoints(self) -> list[CheckpointView]:
-        """Return the checkpoints that the journal remembers (the last 100), oldest first. Raises as :meth:`state`."""
+        """Return the last 100 checkpoints in the journal, oldest first. Raises the errors of :meth:`state`."""
         return self.state().checkpoint_views()
 
     def wait(
@@ -138,9 +138,9 @@ class JobView:
         """Poll the job until a condition holds, and return that state. The job need not exist at first.
 
         Args:
-            until: The condition; by default the job has ended.
-            timeout: Seconds to wait; None waits without limit. A killed driver leaves the status RUNNING, and the job
-                may be run again.
+            until: Returns True when the wait is over; by default when the job has ended.
+            timeout: Seconds to wait; None for no limit. The status of a job with a killed driver stays RUNNING, and the
+                job may be run again.
             poll: Seconds between two polls.
 
         Raises RequestFailedError (TIMED_OUT).
@@ -162,14 +162,14 @@ class JobView:
     ) -> tuple[PartitionWithMetrics, ...]:
         """Return the existing result partitions with their rows and bytes, like Flink's method (FLIP-383).
 
-        Wait until each expected partition exists and its producer is at its end, for at most ``timeout`` seconds. Once
-        the job is FINISHED only kept partitions exist. Each poll (every ``poll`` seconds) reads the logs of the
+        Wait until each expected partition exists and its producer is at its end, for at most ``timeout`` seconds. When
+        the job is FINISHED only persisted partitions exist. Each poll (every ``poll`` seconds) reads the logs of the
         subtasks and lists their partitions.
 
         Args:
-            expected: Subtasks (``history/0``), or vertices with all of their subtasks; None waits for nothing.
+            expected: Subtasks (``history/0``), or vertices with all of their subtasks; None to return without a wait.
 
-        Raises as :meth:`state`, InvalidInputError.
+        Raises the errors of :meth:`state`, InvalidInputError.
         """
         from airflow_provider_ckpt.jobmaster.retention.partition_metrics import partitions_with_metrics
 
@@ -184,9 +184,9 @@ class JobView:
             self._sleep(poll)
 
     def persisted_result(self, operator: str) -> PersistedResult:
-        """Return the result files of an operator with ``persist=True``, once the job is FINISHED.
+        """Return the result files of an operator with ``persist=True``. The job must be FINISHED.
 
-        Raises as :meth:`state`, ResultNotPersistedError before the job is FINISHED, NoSuchResultError, and
+        Raises the errors of :meth:`state`, ResultNotPersistedError before the job is FINISHED, NoSuchResultError, and
         PartitionFilesDamagedError for a file that is missing or has another size.
         """
         from airflow_provider_ckpt.jobmaster.recovery.persisted_results import read_persisted_result

@@ -20,10 +20,10 @@ class AffectedVertex:
     """A query that a reconfiguration would pause.
 
     Args:
-        before: Current settings that would change, by name. A missing name has the declared value.
-        after: New settings by name; None means the declared value. ``logic`` of a requested operator may be the same as
-            before, because its file is read again.
-        state: (current, new) number of state partitions if the state would be repartitioned.
+        before: Current settings that would change: name → value. A missing name has the declared value.
+        after: New settings: name → value; None for the declared value. ``logic`` may be the same as before, because its
+            file is read again.
+        state: (current, new) number of state partitions; None if the state would not be repartitioned.
     """
 
     vertex: str
@@ -38,7 +38,8 @@ class RescaledSource:
 
     Args:
         before: The current number of subtasks; None if unknown.
-        consumers: The queries that would pause to read additional subtasks, if there are any.
+        after: The new number of subtasks.
+        consumers: The queries that would pause to read additional subtasks; empty if the number does not increase.
     """
 
     source: str

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.storage.location import Location
 
 
 def sinks_of_job(job: Job | None, root: Location) -> Callable[[JobState], dict[str, BoundSink]]:
-    """Return a function that gives the sinks of a state.
+    """Return a function that returns uid → sink for a job's state.
 
     The sinks of ``job`` take precedence over the sinks that the journal records completely. A state without a plan has
     no sinks, because the job has staged nothing or is deleted.

@@ -12,18 +12,18 @@ from airflow_provider_ckpt.storage.redaction import note_given
 
 _PREFIX = "AIRFLOW_CONN_"
 _IN_MEMORY: dict[str, str] = {}
-"""Connections passed in memory, in the form of environment variables."""
+"""Connections passed in memory: name of the environment variable → its value."""
 _IN_BLOCKS: dict[object, Mapping[str, str]] = {}
 """Connections of the active :func:`handed` blocks of all threads. Later blocks win."""
 
 
 def variable_of(conn_id: str) -> str:
-    """Return the environment variable from which Airflow, too, reads the connection first."""
+    """Return the name of the environment variable that Airflow, too, reads first for this connection."""
     return f"{_PREFIX}{conn_id.upper()}"
 
 
 def hand_over(environ: Mapping[str, str]) -> None:
-    """Pass connections to this process itself, for a JobMaster that runs in an Airflow task."""
+    """Pass connections (variable → value) to this process in memory, for a JobMaster that runs in an Airflow task."""
     _IN_MEMORY.update(environ)
 
 
@@ -54,7 +54,7 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
 
 
 def secrets_of_connections() -> set[str]:
-    """Return the secrets of all connections of this process, in the forms in which they may be printed."""
+    """Return the secrets of all connections of this process, in the forms in which a text may contain them."""
     texts = {
         (name, text)
         for place in (os.environ, _IN_MEMORY, *list(_IN_BLOCKS.values()))

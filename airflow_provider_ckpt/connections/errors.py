@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 
 
 class ConnectionMissingError(InvalidInputError):
-    """A connection that this process needs and did not get. ``data``: conn_id, variable."""
+    """A connection that this process needs, but was not passed. ``data``: conn_id, variable."""
 
     template = (
         "connection {conn_id!r} is not known to this process: its environment variable {variable} is not set. In "

@@ -111,7 +111,7 @@ class KafkaBrokers:
 def kafka_options(conn_id: str) -> dict[str, str]:
     """Return the servers, the protocol and the secrets of a connection as options of a Spark reader (format ``kafka``).
 
-    Call it in the function of a source; the process needs the connection in its environment (``conn_ids=``)::
+    Call it in the function of a source. The environment of the process must have the connection (``conn_ids=``)::
 
         read.format("kafka").options(**kafka_options("shop_kafka")).option("subscribe", "orders").load()
 
@@ -127,7 +127,7 @@ def read_brokers(conn_id: str) -> KafkaBrokers:
 
 def _settings_of(connection: Connection) -> dict[str, str]:
     settings = {name: _as_text(value) for name, value in connection.extra.items() if name in _USED}
-    if "sasl.mechanisms" in connection.extra:  # librdkafka's older name of bootstrap.servers
+    if "sasl.mechanisms" in connection.extra:  # librdkafka's other name of sasl.mechanism
         settings.setdefault("sasl.mechanism", _as_text(connection.extra["sasl.mechanisms"]))
     if connection.host:
         port = f":{connection.port}" if connection.port else ""

@@ -10,7 +10,7 @@ _WARNED: set[str] = set()
 
 
 def is_on_this_machine(host: object) -> bool:
-    """Return True for no host, a loopback address, and a folder of sockets."""
+    """Return True if ``host`` is empty, a loopback address, or a folder of sockets."""
     text = str(host or "").strip("[]").lower()
     return text in _LOCAL or text.startswith(("/", "127."))
 

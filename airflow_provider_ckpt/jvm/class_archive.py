@@ -1,8 +1,8 @@
-"""The class-data archive with which the JVMs of one Java and one Spark start sooner.
+"""A class-data archive, which makes the JVMs of one Java and one Spark start sooner.
 
-A JVM starts without an archive that does not suit its Java and class path. This module adds two checks. A JVM dies of
-an archive that was cut short (SIGBUS, Java 17), so a file's name ends with its size. A JVM runs the code of every user
-that can write to the archive, so only the driver's user and root may write there.
+A JVM ignores an archive that does not suit its Java and class path. This module adds two checks. A truncated archive
+crashes a JVM (SIGBUS, Java 17), so a file's name ends with its size. A JVM runs code from the archive, so only the
+driver's user and root may have write access to it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SUBMIT = "SPARK_SUBMIT_OPTS"
 TRAINING = [sys.executable, "-m", "airflow_provider_ckpt.spark.archive_training"]
 """A program that starts Spark and runs a few micro-batches."""
 LONGEST = 600.0
-"""Seconds that the training, or the trial of an archive, may take."""
+"""Longest duration of the training, and of the test of an archive, in seconds."""
 ROOT = 0
 _NEEDS_NO_QUOTES = re.compile(r"""[^"'\\:,%*]+""")
 """Paths that need no quoting in spark-submit and in the JVM's options."""
@@ -37,9 +37,9 @@ _NEEDS_NO_QUOTES = re.compile(r"""[^"'\\:,%*]+""")
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """The archive that ``folder`` may contain for one Java and one Spark. ``stem``: its name without size and suffix.
+    """The class-data archive of one Java and one Spark, which may not exist yet.
 
-    ``folder`` is a path without links.
+    ``folder`` is a path without links. ``stem`` is the file's name without size and suffix.
     """
 
     folder: Path
@@ -48,7 +48,7 @@ class ClassArchive:
     stem: str
 
     def files(self) -> list[Path]:
-        """Return the files whose size agrees with their name, usually one. Their owner is not checked."""
+        """Return the files whose size agrees with their name, usually one file. Their owners are not checked."""
         paths = self.folder.glob(f"{self.stem}.*.jsa")
         return [path for path in paths if path.name == f"{self.stem}.{path.lstat().st_size}.jsa"]
 
@@ -63,8 +63,8 @@ class ClassArchive:
 def class_archive(environ: Mapping[str, str], submit: str | None = None) -> ClassArchive | None:
     """Return the class-data archive for drivers with the environment ``environ``. Its file may not exist yet.
 
-    Return None if archives are switched off, or if there is no Spark, or no Java that has archives. ``submit`` is the
-    spark-submit that starts the drivers; None for the spark-submit of PySpark.
+    Return None if archives are switched off, if there is no Spark, or if Java has no archives. ``submit`` is the
+    spark-submit that starts the drivers; None for PySpark's own.
     """
     folder, release, spark = archive_folder(environ), _java_release(environ), find_spark(environ, submit)
     java = re.search(r'^JAVA_VERSION="(\d[^"]*)"', release, re.MULTILINE)
@@ -78,10 +78,7 @@ def class_archive(environ: Mapping[str, str], submit: str | None = None) -> Clas
 
 
 def archive_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of archives.
-
-    Return None if archives are switched off, if the user has no cache folder, or if its path would need quoting.
-    """
+    """Return the folder of archives; None if they are off, without a cache folder, or if its path needs quoting."""
     setting, cache = environ.get(VARIABLE, ""), environ.get("XDG_CACHE_HOME", "")
     if setting == OFF:
         return None
@@ -94,7 +91,7 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def _java_release(environ: Mapping[str, str]) -> str:
-    """Return the file ``release`` of the Java of Spark's scripts; "" without such a file, and for OpenJ9."""
+    """Return the file ``release`` of the Java that Spark's scripts use; "" for OpenJ9, or without such a file."""
     home = environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java", path=environ.get("PATH"))
     try:
@@ -109,7 +106,8 @@ def check_owner(path: Path, folder: Path) -> None:
     """Refuse a file that a user other than this one and root could have written or replaced.
 
     Each folder above ``folder`` is checked too, because a user who can rename it can replace the file. Such a folder
-    may be sticky, or writable by the group of root or of this process (as in the images of Airflow).
+    may be sticky. Its group, if it is root's or this process's group, may have write access (as in the images of
+    Airflow).
 
     Raises ForeignArchiveError, and OSError for a missing path.
     """
@@ -126,9 +124,7 @@ def check_owner(path: Path, folder: Path) -> None:
 
 
 def make(archive: ClassArchive) -> Path:
-    """Make the archive and return its path.
-
-    Two processes may do this at once, because each publishes a whole file and deletes only older archives.
+    """Make the archive and return its path. Several processes may do this in parallel.
 
     Raises NoClassArchiveError, ForeignArchiveError, ArchiveNotMadeError, and OSError of the folder.
     """
@@ -143,7 +139,7 @@ def make(archive: ClassArchive) -> Path:
     before = archive.files()
     with tempfile.TemporaryDirectory(prefix="making-", dir=archive.folder) as work:
         made = Path(work, "classes.jsa")
-        # The archive holds no compiled code. So the quick compiler is enough for this short-lived JVM.
+        # The archive has no compiled code. So the quick compiler is enough for this short-lived JVM.
         printed = _run(archive, TRAINING, f'-XX:TieredStopAtLevel=1 "-XX:ArchiveClassesAtExit={made}"')
         if not made.exists():
             raise ArchiveNotMadeError(problem=f"the JVM wrote no archive: {printed}")
@@ -159,7 +155,7 @@ def make(archive: ClassArchive) -> Path:
 
 
 def _run(archive: ClassArchive, command: list[str], options: str) -> str:
-    """Run a program, wait for the end of its JVM, and return the end of their output.
+    """Run a program, wait for the end of its JVM, and return the end of its output.
 
     Raises ArchiveNotMadeError if the program fails.
     """

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError, TransientError
 
 
 class ForeignArchiveError(InvalidInputError):
-    """A class archive, or its folder, that another user can write. ``data``: path, problem."""
+    """A class archive or its folder to which another user can write. ``data``: path, problem."""
 
     template = (
         "{path} {problem}, and a class archive is code that each driver runs. Give it to the user that runs drivers, "
@@ -21,7 +21,7 @@ class NoClassArchiveError(InvalidInputError):
 
 
 class ArchiveNotMadeError(TransientError):
-    """A class archive that could not be made this time. ``data``: problem."""
+    """A failed attempt to make a class archive. ``data``: problem."""
 
     template = (
         "the class archive was not made: {problem}. Drivers start with the previous archive, or with none; try again "

@@ -16,16 +16,16 @@ log = logging.getLogger(__name__)
 
 LAUNCHER = "SPARK_LAUNCHER_OPTS"
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-"""An option for the JVM that builds spark-submit's command line. Its optimizing compiler took half a second."""
+"""An option for the JVM that builds spark-submit's command line. Its optimizing compiler would take half a second."""
 _USER_OPTIONS = re.compile(r"-Xshare|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT)")
-"""Options of a user who controls class sharing. They are kept, and some do not work together with ours."""
+"""Options of a user who controls class sharing. No archive is then used, because some do not work with one."""
 _READ_BY_JVMS = (SUBMIT, "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _VERIFY = "-XX:+VerifySharedSpaces"
 """An option that makes the JVM check the archive's checksums. A damaged archive crashes a JVM without it (SIGSEGV)."""
 
 
 def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: str | None = None) -> dict[str, str]:
-    """Return the variables to add to ``environ``.
+    """Return the variables to add to ``environ``: name → value.
 
     Args:
         given: Other texts with JVM options of the user, such as Spark's settings.
@@ -41,9 +41,10 @@ def jvm_environ(environ: Mapping[str, str], given: Iterable[str] = (), submit: s
 
 
 def _archive_options(environ: Mapping[str, str], submit: str | None) -> list[str]:
-    """Return the options for the archive; none without an archive.
+    """Return the JVM options that use the archive; none without an archive.
 
-    The options switch off the archive's log, which a JVM would print to standard output if it does not use the archive.
+    The options switch off the archive's log. A JVM that does not use the archive would print this log to standard
+    output.
     """
     try:
         archive = class_archive(environ, submit)

@@ -1,8 +1,8 @@
-"""A watch that kills a JVM which outlives the process that started it.
+"""A shell that kills a JVM if the JVM outlives the process that started it.
 
-A JVM ends when its standard input ends with that process. But its exit waits for the threads of RocksDB, and a
-compacting thread with a message for Java's logger waits for the JVM. A killed driver with much state then left
-gigabytes of memory in use for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
+A JVM ends when that process ends, because its standard input is then closed. But its exit waits for the threads of
+RocksDB, and a compacting thread that logs through Java waits for the JVM. After the kill of a driver with much state,
+the JVM then used gigabytes of memory for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.storage.processes import process_started
 log = logging.getLogger(__name__)
 
 GRACE = 300
-"""Seconds that a JVM has to end by itself. It stops its executors, and may have to copy its event log."""
+"""Seconds for a JVM to end by itself. It must stop its executors, and may have to copy its event log."""
 
 _SCRIPT = """
 is_there() { [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20)" = "$2" ]; }
@@ -27,9 +27,9 @@ while is_there "$1" "$2"; do
   sleep 1 || exit
 done
 """
-"""A shell script that sleeps in ``read`` until the pipe is closed at the end of the processes that hold it.
+"""A shell script that waits in ``read`` until every process that has the pipe open has ended.
 
-A process that was forked from the starting process holds the pipe, too, as it holds the JVM's standard input.
+A process that was forked from the starting process has the pipe open, too, and also the JVM's standard input.
 """
 
 _watching: dict[tuple[int, str], subprocess.Popen[bytes]] = {}
@@ -37,11 +37,11 @@ _watching: dict[tuple[int, str], subprocess.Popen[bytes]] = {}
 
 
 def watch_jvm(pid: int) -> None:
-    """Have the JVM killed if it still runs :data:`GRACE` seconds after this process has ended for any reason.
+    """Start a shell that kills the JVM if it still runs :data:`GRACE` seconds after this process has ended.
 
-    The caller must own the JVM, and may call this repeatedly. Without /proc nothing happens. The watcher is a shell in
-    a session of its own, so it survives the kill of this process's group. Errors are not raised, because a job also
-    runs without the watch.
+    The caller must own the JVM, and may call this repeatedly. Without /proc nothing happens. The shell has its own
+    session, so it survives the kill of this process's group. Errors are not raised, because a job runs without the
+    shell, too.
     """
     try:
         started = process_started(pid)

@@ -1,4 +1,4 @@
-"""The Spark from which drivers on this machine start."""
+"""The Spark installation from which drivers on this machine start."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class SparkHome:
-    """A Spark installation. ``conf``, the folder of its settings, need not exist."""
+    """A Spark installation. ``conf`` is the folder of its settings, which need not exist."""
 
     folder: Path
     conf: Path
 
     def class_path(self) -> Iterator[str]:
-        """Yield what a JVM compares before it uses an archive: folders, and files with their sizes and times, in class
-        path order.
+        """Yield what a JVM compares before it uses an archive: folders, and names, sizes and times of files, in order.
 
-        Times are in seconds, because an image of Docker keeps no fractions.
+        Times are in seconds, because an image of Docker stores no fractions.
         """
         for folder in (self.conf, self.folder / "jars"):
             yield str(folder)
@@ -31,12 +30,12 @@ class SparkHome:
                         yield f"{entry.name} {entry.stat().st_size} {int(entry.stat().st_mtime)}"
 
     def has_settings(self) -> bool:
-        """Return True if the folder of settings, which is on the class path, has any file."""
+        """Return True if the folder of settings has any file. The folder is on the class path."""
         return self.conf.is_dir() and any(self.conf.iterdir())
 
 
 def find_spark(environ: Mapping[str, str], submit: str | None = None) -> SparkHome | None:
-    """Find Spark: SPARK_HOME, then the folder of ``submit``, then this Python's pyspark, which is not imported.
+    """Find Spark: SPARK_HOME, then the folder of ``submit``, then this Python's pyspark, without an import.
 
     Return None if none of them has jars. A wrong choice costs only time, because a JVM of another Spark does not use
     the archive. ``submit`` is a spark-submit; None for PySpark's own.

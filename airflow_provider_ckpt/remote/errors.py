@@ -13,13 +13,13 @@ class NotPlannedError(InvalidInputError):
 
 
 class DeploymentOverError(OvertakenError):
-    """The end of a worker's deployment, because another process runs the job or the job is over."""
+    """A worker's deployment is over, because another process runs the job or the job is over."""
 
     template = "deployment {deployment} of job {job_id!r} is over: {why}"
 
 
 class SubtaskTakenError(OvertakenError):
-    """The loss of a worker's subtask to another worker of the same deployment. Other subtasks are unaffected."""
+    """Another worker of the same deployment runs a subtask of this worker. Other subtasks are unaffected."""
 
     template = (
         "another worker runs a subtask of this one, which leaves (deployment {deployment} of job {job_id!r}): {why}. "

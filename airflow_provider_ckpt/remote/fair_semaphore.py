@@ -1,4 +1,4 @@
-"""A limit on how many JobMasters of one process work at once, so that the process has time for its other work."""
+"""A limit on how many JobMasters of one process work in parallel, so that the process has time for its other work."""
 
 from __future__ import annotations
 
@@ -8,26 +8,23 @@ from collections import deque
 from collections.abc import Callable
 
 MAX_TURN = 1.0
-"""Seconds after which a turn no longer counts, so that a storage that hangs delays only its own job."""
+"""Seconds after which a piece of work no longer counts. So a storage that hangs delays only its own job."""
 
 
 class FairSemaphore:
-    """A context that is entered for each piece of work, from any thread, but never within itself.
+    """A context that a thread enters for each piece of work. It must not be entered within itself.
 
-    At most ``count`` pieces of work run at once, first come, first served. Work that has taken ``max_turn`` seconds no
-    longer counts. A wait is not limited, because hundreds of JobMasters may begin at once.
-
-    Args:
-        clock: Returns seconds that never decrease.
+    At most ``count`` pieces of work run in parallel, first come, first served. Work that takes longer than ``max_turn``
+    seconds no longer counts. A wait is not limited, because hundreds of JobMasters may begin at the same time.
     """
 
     def __init__(self, count: int, max_turn: float = MAX_TURN, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._max_turn, self._clock = count, max_turn, clock
         self._lock = threading.Lock()
         self._working: dict[int, float] = {}
-        """Thread → the time of the clock at which its turn no longer counts."""
+        """Thread → the time of the clock at which its work no longer counts."""
         self._waiting: deque[threading.Event] = deque()
-        """An event for each waiting thread. Only the first is woken, because hundreds would all wake in vain."""
+        """An event for each waiting thread. Only the first thread is woken, because the others could not begin."""
 
     def __enter__(self) -> None:
         event = threading.Event()
@@ -59,7 +56,7 @@ class FairSemaphore:
             return True
 
     def _wait_seconds(self, event: threading.Event) -> float | None:
-        """Return the seconds until a turn no longer counts; None if other threads are first."""
+        """Return the seconds until a running piece of work no longer counts; None if other threads are first."""
         with self._lock:
             turn_ends = self._turn_ends()
             if self._waiting[0] is not event:

@@ -1,13 +1,13 @@
-"""A judgement of whether another process is alive, without comparing two clocks (W3, W26)."""
+"""A check whether another process is alive, without comparing two clocks (W3, W26)."""
 
 from __future__ import annotations
 
 
 class HeartbeatMonitor:
-    """The liveness of one process, judged by its beat.
+    """The silence of one process: the time for which its beat has not changed.
 
-    Only the time between close polls counts. So the other process is not considered lost if this one was suspended or
-    the storage was unreachable.
+    Only the time between close polls counts. So a suspension of this process, or an unreachable storage, does not make
+    the other process count as lost.
     """
 
     def __init__(self, limit: float, longest_gap: float, first_limit: float | None = None) -> None:
@@ -15,7 +15,7 @@ class HeartbeatMonitor:
 
         Args:
             limit: Seconds without a new beat after which the process counts as lost.
-            longest_gap: The most seconds that count between two polls.
+            longest_gap: Longest time between two polls that counts in full, in seconds.
             first_limit: The limit until the beat first changes; None for ``limit``.
         """
         self.limit, self._longest_gap = limit if first_limit is None else first_limit, longest_gap

@@ -1,4 +1,4 @@
-"""A watch over the JobMaster that took over from this process, which can replace it if it dies."""
+"""A check by a JobMaster that was overtaken: is the JobMaster that took over still alive, or can it be replaced?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class Owner(Enum):
-    """The owner of a job, as seen by a JobMaster that was overtaken."""
+    """The owner of a job, from the point of view of a JobMaster that was overtaken."""
 
     TWIN = "a twin that gives signs of life"
     NOBODY = "a twin without signs of life"
@@ -24,11 +24,11 @@ class Owner(Enum):
 
 
 class LeaderMonitor:
-    """The watch over the current JobMaster of a job.
+    """The liveness of the current JobMaster of a job.
 
     Args:
-        is_twin: Returns True if a claim of that name belongs to a JobMaster that this one may follow.
-        lost_after: Seconds without a sign of life after which the JobMaster counts as lost.
+        is_twin: Returns True if a claim of that name belongs to a JobMaster that the caller may replace.
+        lost_after: Seconds without a new beat after which the JobMaster counts as lost.
         interval: Approximate seconds between two polls.
         clock: Returns seconds that never decrease.
     """
@@ -64,10 +64,9 @@ class LeaderMonitor:
 
 
 def read_master(storage: Storage, state: JobState) -> Outbox | None:
-    """Return the outbox of the job's current JobMaster. Costs one request.
+    """Return the outbox of the job's current JobMaster, with one request; None if there is no JobMaster or outbox.
 
-    Return None if its deployment has no JobMaster, or the JobMaster has not written an outbox. Raises the storage's
-    errors.
+    Raises the storage's errors.
     """
     if state.epoch == state.deployment:
         return None  # this epoch belongs to the planner that prepared the job, not to a JobMaster

@@ -1,15 +1,15 @@
 """The mailbox of one process of a deployment: its own outbox, and the messages in other outboxes (W3, W15, W25).
 
-A JobMaster and its workers communicate only through the storage. The journal and the subtask logs hold everything that
-must not be lost. An outbox is a small object that its process replaces. It holds:
+A JobMaster and its workers communicate only through the storage. The journal and the subtask logs have everything that
+must not be lost. An outbox is a small object that its process replaces. Its content:
 
 * the commands and reports that their receivers have not read, in order,
 * the positions up to which the process has read other outboxes, and
 * a beat that shows that the process is alive.
 
-A message stays until it was read, so no message is lost while both processes live. After the death of one of them no
+A message stays until it was read, so no message is lost while both processes live. After the death of one process no
 message is needed. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker reads in the log
-how far the previous attempt came.
+what the previous attempt has published.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ class Outbox:
     """The content of one process's outbox.
 
     Args:
-        beat: A number that grows with each write.
+        beat: A number that increases with each write.
         read: Sender → number of its last message that this process has read.
-        left: Why the process has stopped writing; None while it writes.
+        left: Reason why the process no longer writes; None while it writes.
     """
 
     process: Worker
     beat: int = 0
     messages: Mapping[str, tuple[tuple[int, Message], ...]] = field(default_factory=dict)
-    """Receiver -> (number, message), ascending; numbers begin with 1 for each receiver."""
+    """Receiver → (number, message), ascending. Numbers begin with 1 for each receiver."""
     read: Mapping[str, int] = field(default_factory=dict)
     left: str | None = None
     subtasks: frozenset[SubtaskId] = frozenset()
-    """The subtasks that a worker runs; they never change. Empty for a JobMaster."""
+    """The subtasks of a worker, which never change. Empty for a JobMaster."""
 
     def after(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
         """Return the messages for ``receiver`` with numbers above ``number``."""
@@ -82,7 +82,7 @@ def write_outbox(storage: Storage, path: str, outbox: Outbox) -> None:
 
 
 def read_outbox(storage: Storage, path: str) -> Outbox | None:
-    """Read an outbox; return None if it does not exist.
+    """Return an outbox; None if it does not exist.
 
     Raises MalformedDocumentError, NewerFormatError, and the storage's errors.
     """
@@ -117,7 +117,7 @@ def master_name(epoch: int) -> str:
 
 
 def worker_name(nonce: str) -> str:
-    """Return the name of a worker's outbox before any JobMaster has the job (see :meth:`Mailbox.follow_master`)."""
+    """Return the name of a worker's outbox before the job has a JobMaster (see :meth:`Mailbox.follow_master`)."""
     return f"worker-{nonce}"
 
 
@@ -125,13 +125,13 @@ class Mailbox:
     """The mailbox of the process ``name``. Not thread-safe.
 
     The next :meth:`deliver` writes a posted message. The message stays in the outbox until the receiver's outbox
-    acknowledges it. A receiver reads each message once, because its next delivery acknowledges every message that
-    :meth:`receive` has returned.
+    acknowledges it. A receiver reads each message only one time, because its next delivery acknowledges all messages
+    from :meth:`receive`.
 
     Args:
         deployment: The epoch in which the job was prepared for workers.
         clock: Returns seconds that never decrease.
-        subtasks: The subtasks of the process if it is a worker.
+        subtasks: The subtasks of a worker; empty for a JobMaster.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Mailbox:
         """Continue under a new name, because the JobMaster of ``epoch`` has taken over the job.
 
         A previous JobMaster may still delete the outbox under the old name, and its successors do not need that outbox.
-        Messages and read positions of previous JobMasters are discarded, because a worker may outlive many of them.
+        Messages and read positions of previous JobMasters are discarded, because a worker may outlive many JobMasters.
         """
         for by_peer in (self._queues, self._posted, self._read):
             by_peer.clear()
@@ -181,18 +181,18 @@ class Mailbox:
         self._is_changed = True
 
     def delete_outbox(self, sender: str) -> None:
-        """Delete the outbox of a sender that has probably stopped, after all its messages were read.
+        """Delete the outbox of a sender that has probably ended, after all its messages were read.
 
-        Otherwise every later poll would read the outboxes of all dead workers. A living sender writes its outbox again
-        with its next beat. The calling JobMaster must have checked that it still owns the job after it read the outbox.
-        Messages to a later JobMaster are under a later name (:meth:`follow_master`).
+        Otherwise every later poll would read the outboxes of all dead workers. A sender that is alive writes its outbox
+        again with its next beat. The calling JobMaster must have checked that it still owns the job after it read the
+        outbox. Messages to a later JobMaster are under a later name (:meth:`follow_master`).
         """
         self.forget(sender)
         self._read.pop(sender, None)
         self._storage.delete(f"{self._folder}/{sender}.json")
 
     def leave(self, why: str) -> None:
-        """Announce that the next outbox is the last one. ``why`` is for the logs of others."""
+        """Announce that the next outbox is the last one. ``why`` is the reason, for the logs of other processes."""
         self._left = why
         self._is_changed = True
 
@@ -212,7 +212,7 @@ class Mailbox:
         return outbox, [message for _, message in new]
 
     def senders(self, kind: str) -> list[str]:
-        """List the deployment's processes whose names begin with ``kind`` (for example ``worker-``). Costs one LIST."""
+        """List the deployment's processes whose names begin with ``kind`` (such as ``worker-``). Costs one LIST."""
         names = [name.removesuffix(".json") for name in self._storage.list(self._folder) if name.endswith(".json")]
         return sorted(name for name in names if name.startswith(kind))
 
@@ -223,7 +223,7 @@ class Mailbox:
         """
         if self._is_changed or self._clock() >= self._due:
             self._write()
-        while self._former:  # after the new one is written: a reader that misses the old one finds it
+        while self._former:  # after the new outbox is written, so that a reader always finds one
             self._storage.delete(f"{self._folder}/{self._former[-1]}.json")
             self._former.pop()
 

@@ -1,7 +1,7 @@
 """A JobMaster in a process of its own, without Spark, that takes over after the previous JobMaster has died (W4, W9).
 
-It claims the next epoch of the deployment that the job was prepared for. Its workers continue meanwhile, and report
-their states to it as soon as they read its claim.
+It claims the next epoch of the deployment that the job was prepared for. Its workers continue meanwhile. When they read
+its claim, they report their states to it.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class RemoteJob:
     """The arguments of a JobMaster.
 
     Args:
-        job: The job's sinks. None takes the sinks from the journal, which is possible for some kinds of sinks (see
+        job: The job's sinks; None to read the sinks from the journal. Only some kinds of sinks can be read there (see
             :func:`~..sinks.file.journaled_sinks.recorded_job`).
-        turns: Entered while the JobMaster works, if many of them share a process that has other work. Nothing may kill
-            that process.
+        turns: A context in which the JobMaster works, if many JobMasters share a process that has other work. A
+            successor must not kill that process. None for a process of its own.
     """
 
     job: HasSinks | None
@@ -89,7 +89,7 @@ OnMaster = Callable[["Master"], None]
 
 
 def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
-    """Run the job to its end. Report failures through ``on_status``. ``on_master`` first receives the JobMaster."""
+    """Run the job to its end. Report failures through ``on_status``. First call ``on_master`` with the JobMaster."""
     status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
     if remote.turns is None:  # no other JobMaster shares this process
         wait_for_credentials(remote.options.storage_timeout)
@@ -111,7 +111,7 @@ def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lam
 
 
 class Master:
-    """A JobMaster that takes over a prepared job and runs it once. ``journal`` is not claimed yet."""
+    """A JobMaster that takes over a prepared job and runs it once. ``journal`` must not be claimed."""
 
     def __init__(self, remote: RemoteJob, storage: Storage, journal: Journal, status: StatusReporter) -> None:
         self._remote, self._journal, self._status = remote, journal, status
@@ -124,11 +124,11 @@ class Master:
         self._abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
-        """End the run as RESTARTING, because a subtask gets no worker. Release checkpoints first; any thread."""
+        """End the run as RESTARTING because a subtask has no worker, after a release. Any thread may call this."""
         self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:
-        """Have :meth:`run` raise AbandonedError as soon as possible; any thread.
+        """Make :meth:`run` raise AbandonedError as soon as possible. Any thread may call this.
 
         The effect is that of a kill: the workers continue, and the next JobMaster takes over.
         """
@@ -138,11 +138,11 @@ class Master:
 
     @property
     def has_unassigned(self) -> bool:
-        """True if some subtask has no worker, as far as is known; any thread."""
+        """True if a subtask has no known worker. Any thread may read this."""
         return self._unassigned is None or self._unassigned.has_any
 
     def run(self) -> Outcome:
-        """Run the job to its end, with the workers that come.
+        """Run the job to its end, with all workers that start.
 
         Raises the errors of its steps, FencedError, and AbandonedError.
         """
@@ -283,7 +283,7 @@ class Master:
 
 
 def note_finished(journal: OwnedJournal, logs: Mapping[SubtaskId, TailingLogReader]) -> None:
-    """Journal the subtasks whose logs are closed and that the journal does not list as finished.
+    """Journal the subtasks whose logs are closed but that the journal does not list as finished.
 
     The end of the log decides (R11). The previous JobMaster may have died before it journaled the end.
     """

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class MasterHost:
-    """The thread of one JobMaster. Call :meth:`start` once.
+    """The thread of one JobMaster. Call :meth:`start` only one time.
 
     The process may exit before the JobMaster has ended. This is as safe as a kill, because the next JobMaster claims
     the job. A process that continues must call :meth:`abandon`.
 
     Args:
-        run: Runs the JobMaster, and passes it to its argument before it begins. It logs in the context of the caller
-            that created this host.
+        run: Runs the JobMaster to its end. Before that it passes the JobMaster to its argument. It logs in the context
+            of the thread that created this host.
         on_end: Called in the JobMaster's thread with the exit code of the run.
     """
 
@@ -43,7 +43,7 @@ class MasterHost:
         return not self._thread.is_alive()
 
     def end_early(self, cause: str) -> None:
-        """End the run early (see :meth:`Master.end_early`). The first cause is kept."""
+        """End the run early (see :meth:`Master.end_early`). Later causes are ignored."""
         with self._lock:
             if self._end_cause is None and self._master is not None:
                 self._master.end_early(cause)
@@ -55,7 +55,7 @@ class MasterHost:
 
     @property
     def has_unassigned(self) -> bool:
-        """True if some subtask has no known worker."""
+        """True if a subtask has no known worker."""
         return self._master is None or self._master.has_unassigned
 
     def abandon(self) -> None:

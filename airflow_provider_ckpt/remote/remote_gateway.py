@@ -28,9 +28,9 @@ from airflow_provider_ckpt.remote.unassigned_subtasks import UnassignedSubtasks
 log = logging.getLogger(__name__)
 
 LIST_EVERY = 1.0
-"""Seconds between two listings for new workers while some subtask has no worker."""
+"""Seconds between two listings for new workers while a subtask has no worker."""
 LIST_SELDOM = 10
-"""Polls between two listings while every subtask has a worker, if that is longer than LIST_EVERY.
+"""Number of polls between two listings while every subtask has a worker. The pause is at least LIST_EVERY seconds.
 
 A LIST costs as much as a dozen reads.
 """
@@ -38,7 +38,7 @@ _SLOWER = 1.3
 
 
 class _Host:
-    """A worker as the JobMaster knows it. ``attempts`` has the current attempt of each subtask that it has begun."""
+    """A worker from the JobMaster's point of view. ``attempts``: subtask → its current attempt in the worker."""
 
     def __init__(self, name: str, lost_after: float, longest_gap: float, first_limit: float | None) -> None:
         self.name = name
@@ -46,29 +46,29 @@ class _Host:
         self.attempts: dict[SubtaskId, AttemptId] = {}
         self.is_lost = False
         self.outbox: Outbox | None = None
-        """The outbox that the last poll has read."""
+        """The outbox that the last poll has read; None before the first."""
 
 
 class RemoteGateway:
-    """The JobMaster's gateway over the storage.
+    """The JobMaster's gateway to workers, through the storage.
 
-    Workers use the epoch of their deployment in attempts and barriers. The gateway replaces it by the JobMaster's
-    epoch, and back, in every message.
+    Workers use the epoch of their deployment in attempts and barriers. In every message the gateway converts between
+    that epoch and the JobMaster's epoch.
 
     Args:
         epoch: The epoch of the JobMaster.
         deployment: The epoch of the workers.
         post: Puts a report into the JobMaster's inbox.
         poll_interval: Seconds between two polls of the workers.
-        lost_after: Seconds without a sign of life after which a worker counts as lost. The gateway does not restart
+        lost_after: Seconds without a new beat after which a worker counts as lost. The gateway does not restart
             workers.
-        unassigned: Gets each subtask that gains or loses its worker, and reports those without one.
-        check_fenced: Checks that this JobMaster still owns the journal. Called before an outbox is deleted, because a
-            later JobMaster may have to read it.
-        previous_lost_after: The limit that replaces ``lost_after`` for workers found at the start, until their first
-            sign of life.
-        max_poll_interval: The longest interval, which polls reach while no message arrives. It is ignored if it is
-            below ``poll_interval``.
+        unassigned: The record of subtasks without a worker. The gateway updates it.
+        check_fenced: Raises FencedError if this JobMaster no longer owns the journal. Called before an outbox is
+            deleted, because a later JobMaster may have to read it.
+        previous_lost_after: The limit that replaces ``lost_after`` for workers found at the start, until their beat
+            first changes; None for ``lost_after``.
+        max_poll_interval: Longest interval in seconds. The interval increases up to it while no message arrives. A
+            value below ``poll_interval`` is ignored.
         turns: A context that is entered for each poll.
         clock: Returns seconds that never decrease.
     """
@@ -109,7 +109,7 @@ class RemoteGateway:
         self._thread.start()
 
     def send(self, *commands: Command) -> None:
-        """Send each command to the worker that has begun its attempt. Discard it if no worker runs the attempt."""
+        """Send each command to the worker that runs its attempt. Discard a command if no worker runs the attempt."""
         with self._lock:
             for command in commands:
                 host = self._host_of.get((command.subtask, command.attempt))
@@ -124,7 +124,7 @@ class RemoteGateway:
         """Do nothing, because workers read the logs of their inputs themselves."""
 
     def poll_changes(self) -> None:
-        """Report subtasks without a worker, and raise the permanent error of the polling thread if it has failed."""
+        """Report subtasks without a worker. Raise the error of the polling thread if that thread has failed."""
         if self._failure is not None:
             raise self._failure
         self._unassigned.check(self._clock())
@@ -163,7 +163,7 @@ class RemoteGateway:
             self._failure = error
 
     def poll(self) -> bool:
-        """Poll all workers and deliver their messages. Return True if any worker has sent a message.
+        """Poll all workers and deliver their messages. Return True if a worker has sent a message.
 
         After a transient error of the storage the next poll tries again.
         """
@@ -240,9 +240,9 @@ class RemoteGateway:
             self._delete_outbox(host)  # other workers now run its subtasks
 
     def _delete_outbox(self, host: _Host) -> None:
-        """Delete the outbox of a worker after the last read of it, if this JobMaster still owns the job.
+        """Delete the outbox of a worker. Its messages must have been read.
 
-        Raises FencedError.
+        Raises FencedError if this JobMaster no longer owns the job.
         """
         self._check_fenced()
         with self._lock:
@@ -253,7 +253,7 @@ class RemoteGateway:
     def _report_lost(self, host: _Host, cause: str) -> None:
         """Report the failure of every attempt of a worker.
 
-        A worker that is still alive receives a restart command, or finds that another worker has its subtask.
+        If the worker is still alive, it receives a restart command, or finds that another worker owns its subtask.
         """
         for subtask, attempt in list(host.attempts.items()):
             self._unassigned.unassign(subtask, attempt, self._clock())

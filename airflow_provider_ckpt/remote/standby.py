@@ -1,8 +1,8 @@
-"""A standby worker: its Spark runs and its job is planned, and it waits until another worker is lost.
+"""A standby worker: its Spark runs, its job is planned, and it waits until another worker is lost.
 
-The slow part of a worker's restart is its process: the JVM, Spark, the plan. A standby worker has all of it ready
-(Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm, because a living
-worker finds that a later attempt has its log, and leaves (W14).
+The slow part of a worker's restart is its process: the JVM, Spark, the plan. A standby worker has finished this part
+(Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm. The other worker
+finds that a later attempt has opened its log, and exits (W14).
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Other:
-    """Another worker as this one knows it."""
+    """Another worker of the deployment, with its last outbox and its liveness."""
 
     liveness: HeartbeatMonitor
     outbox: Outbox | None
-    """The last outbox that was read; None if it is unreadable, for example because a later version wrote it."""
+    """The last outbox that was read; None if it cannot be read, for example because a later version wrote it."""
 
     def may_run(self, *subtasks: SubtaskId) -> bool:
-        """Return True if this worker may run any of the subtasks. If its outbox is unreadable, it may run all."""
+        """Return True if the other worker may run one of the subtasks, or if its outbox cannot be read."""
         return self.outbox is None or not self.outbox.subtasks.isdisjoint(subtasks)
 
 
 class Standby:
-    """The wait for a subtask that no worker runs. Call :meth:`wait` once.
+    """The wait for a subtask that no worker runs. Call :meth:`wait` only one time.
 
     Args:
         subtasks: The subtasks that this worker can run.
-        only_begun: True to ignore a subtask that no worker has begun in this deployment, because its worker still
-            comes.
+        only_begun: True to ignore a subtask that no worker has begun in this deployment, because its worker may still
+            start.
         is_healthy: Returns True if this process could run the subtasks.
-        is_process_alive: Returns whether a process is alive, or None if this host cannot see it.
+        is_process_alive: Returns True if a process is alive; None if this host cannot find out.
         clock: Returns seconds that never decrease.
     """
 
@@ -92,11 +92,11 @@ class Standby:
         self._is_asked_to_leave = False
 
     def leave(self) -> None:
-        """Have :meth:`wait` return soon; any thread."""
+        """Make :meth:`wait` return soon. Any thread may call this."""
         self._is_asked_to_leave = True
 
     def wait(self) -> tuple[SubtaskId, ...] | WorkerEnd:
-        """Wait for subtasks that no worker runs and return them, or return why the wait is over.
+        """Wait for subtasks that no worker runs and return them. If the wait is over, return the reason instead.
 
         After a transient error of the storage the next poll tries again.
         """
@@ -121,10 +121,10 @@ class Standby:
         self._find_others()  # a replacement may be at work already: it writes its outbox before it begins
         if not self._still_unassigned(free):
             return None
-        return self._end() or self._still_unassigned(free) or None  # its worker may have left because all is over
+        return self._end() or self._still_unassigned(free) or None  # its worker may have exited because all is over
 
     def _still_unassigned(self, free: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that were free before the last listing and still are. The others have new workers."""
+        """Return the subtasks in ``free`` that still have no worker."""
         return tuple(subtask for subtask in self._unassigned if subtask in free)
 
     def _end(self) -> WorkerEnd | None:
@@ -166,9 +166,10 @@ class Standby:
             other.liveness.observe(beat, self._clock())
 
     def _read(self, name: str) -> tuple[object, Outbox | None] | None:
-        """Return the beat and outbox of a worker, or None if it has no outbox.
+        """Return (beat, outbox) of a worker; None if it has no outbox.
 
-        The beat of an unreadable outbox is its bytes, because any change of them is a sign of life.
+        For an unreadable outbox the result is (its bytes, None), because any change of the bytes shows that the worker
+        is alive.
         """
         path = f"{self._folder}/{name}"
         try:
@@ -194,13 +195,12 @@ class Standby:
         ]
         if self._only_begun:
             free = [subtask for subtask in free if self._was_begun(subtask)]
-        # with the finished subtasks whose workers host the free ones: their worker also runs subtasks added to them
-        # later
+        # also the finished subtasks whose workers host the free ones, because later additions run in that worker
         hosts = {self._hosts[subtask] for subtask in free if subtask in self._hosts}
         return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
-        """Return True if a worker has opened the subtask's log. The planner opened it first, as attempt number 0."""
+        """Return True if a worker has opened the subtask's log. The planner has opened it as attempt number 0."""
         if subtask not in self._begun:
             log = SubtaskLog(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number))
             log.load()
@@ -221,5 +221,7 @@ class Standby:
 
 
 class Stoppable(Protocol):
+    """A wait or run that another thread can end early."""
+
     def leave(self) -> None:
-        """Request an early end at which no work is lost; any thread."""
+        """Request an early end at which no work is lost. Any thread may call this."""

@@ -1,4 +1,4 @@
-"""The attempts that a worker runs, from their start through their adoption by each JobMaster."""
+"""The attempts that a worker runs, from their start, under one JobMaster after another."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATES = (SubtaskRunning, SubtaskPaused, SubtaskAtEndOfData, SubtaskDone, Subta
 
 @dataclass
 class RunningAttempt:
-    """One attempt that this worker runs.
+    """One attempt that this worker runs, with its state and its pending commands.
 
     ``state`` is its last reported state; None before the first report and after an unanswered command.
     """
@@ -40,14 +40,14 @@ class RunningAttempt:
     subtask: SubtaskId
     attempt: AttemptId
     is_opened: bool = False
-    """True once the attempt has opened its log. A restart command resets it until the next attempt opens or fails."""
+    """True if the attempt has opened its log. A restart command resets it until the next attempt opens or fails."""
     is_deployed: bool = False
     state: Report | None = None
     announced: dict[str, SourceAtEnd] = field(default_factory=dict)
     paused_by: int = 0
     """Epoch of the JobMaster that sent the last pause command; 0 if the attempt need not pause."""
     resume_plan: VertexPlan | None = None
-    """The plan to resume with as soon as the attempt has paused, because the JobMaster that paused it is gone."""
+    """The plan to resume with after the pause, if the JobMaster that paused the attempt is gone; otherwise None."""
 
     @property
     def is_over(self) -> bool:
@@ -85,36 +85,36 @@ class TaskSlots:
 
     @property
     def subtasks(self) -> list[SubtaskId]:
-        """The subtasks that have reported at least once."""
+        """The subtasks that have reported at least one time."""
         return list(self._running)
 
     @property
     def failure(self) -> SubtaskFailed | None:
-        """The failure of the first subtask that failed and was not restarted."""
+        """The failure of the first subtask that failed and was not restarted; None without such a failure."""
         return next((slot.state for slot in self._running.values() if isinstance(slot.state, SubtaskFailed)), None)
 
     @property
     def is_done(self) -> bool:
         """True if every subtask has finished.
 
-        Only the journal shows whether a JobMaster knows it. A successor of the current JobMaster may have read the logs
-        too early, so this worker must still report the ends.
+        The JobMaster may not have journaled all ends. A successor of the current JobMaster may have read the logs too
+        early, so this worker must still report the ends.
         """
         done = [slot for slot in self._running.values() if slot.is_done]
         return len(done) == len(self._part.attempts)
 
     def add_part(self, part: WorkerPart, gateway: TaskGateway) -> None:
-        """Begin the subtasks that a rescale has added. ``part`` also has all previous subtasks."""
+        """Begin the subtasks that a rescale has added. ``part`` also contains all previous subtasks."""
         self._not_begun += sorted(part.attempts.keys() - self._part.attempts.keys())
         self._part = part
         if self._running:  # else the first subtask is still opening its log, and the others begin after it
             self._begin_first(len(self._not_begun), gateway)
 
     def begin(self, gateway: TaskGateway) -> None:
-        """Begin the first unfinished subtask; the others follow when its attempt reports.
+        """Begin the first unfinished subtask. The other subtasks begin when its attempt reports.
 
-        Two workers may be given the same subtasks. Only the worker that opens the first log begins the others.
-        Otherwise each would open some of the logs, and each would leave because the other has the rest.
+        Two workers may be assigned the same subtasks. Only the worker that opens the first log begins the others.
+        Otherwise each worker would open some of the logs, and both would exit because the other one has the rest.
         """
         self._not_begun = sorted(self._part.attempts, key=lambda attempt: (attempt in self._part.finished, attempt))
         self._begin_first(1, gateway)
@@ -126,9 +126,9 @@ class TaskSlots:
             gateway.send(RestartSubtask(self._part.deployment, subtask, self._part.attempts[subtask], 0.0, plan))
 
     def note(self, report: Report, gateway: TaskGateway, *, is_ending: bool) -> None:
-        """Record a task's report and pass it to the JobMaster.
+        """Record a task's report and send it to the JobMaster.
 
-        ``is_ending`` is True if this worker is ending. It then begins no further subtask, because its replacement will.
+        ``is_ending``: True if this worker is ending. It then begins no further subtask, because its replacement will.
         """
         running = self._running.get(report.subtask)
         if running is None or running.attempt < report.attempt:
@@ -141,7 +141,7 @@ class TaskSlots:
         if not is_ending:
             self._begin_first(len(self._not_begun), gateway)
         if isinstance(report, SubtaskPaused) and running.resume_plan is not None:
-            self._resume(running, running.resume_plan, gateway)  # the JobMaster that asked for this pause is gone
+            self._resume(running, running.resume_plan, gateway)  # the JobMaster that commanded this pause is gone
             return
         running.note(report)
         self._report(report)
@@ -164,7 +164,7 @@ class TaskSlots:
                 self._report(running.state)
 
     def carry_out(self, command: Command, gateway: TaskGateway) -> None:
-        """Carry out a command of the current JobMaster. Ignore it if its attempt no longer runs here."""
+        """Carry out a command of the current JobMaster. Ignore the command if its attempt no longer runs here."""
         running = self._running.get(command.subtask)
         if running is None or running.attempt != command.attempt:
             return
@@ -190,7 +190,7 @@ class TaskSlots:
         gateway.send(command)
 
     def _adopt(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:
-        """Report the state of an attempt of a previous JobMaster. A paused attempt resumes with the current plan."""
+        """Report the state of an attempt that a previous JobMaster deployed. A paused attempt resumes with ``plan``."""
         for announced in running.announced.values():
             if announced.uid not in plan.dropped:
                 self._report(announced)
@@ -199,7 +199,7 @@ class TaskSlots:
         elif running.paused_by not in (0, self._epoch) and running.state is None:
             running.resume_plan = plan
         elif self._misses_subtasks(running, plan) and not running.is_over:
-            self._restart(running, plan, gateway)  # the last JobMaster died before it sent all
+            self._restart(running, plan, gateway)  # the previous JobMaster died before it sent all restarts
         elif running.state is not None:
             self._report(running.state)
 
@@ -221,7 +221,7 @@ class TaskSlots:
         return self._needs_repartition(running, plan) or self._misses_subtasks(running, plan)
 
     def _misses_subtasks(self, running: RunningAttempt, plan: VertexPlan) -> bool:
-        """Return True if the attempt reads a source of which it does not know all subtasks."""
+        """Return True if the attempt reads a source that has more subtasks in ``plan`` than when the attempt began."""
         parallelism = self._begun_plans[running.subtask].parallelism
         sources = self._part.feeds.get(running.subtask.vertex, ())
         return any(plan.parallelism.get(uid, 0) > parallelism.get(uid, 0) for uid in sources)

@@ -11,11 +11,12 @@ from airflow_provider_ckpt.job.options.units import Duration, parse_duration
 LOCAL_POLL = 0.1
 REMOTE_POLL = 1.0
 LOST_AFTER = 30.0
-"""Seconds without a sign of life after which a worker counts as lost. Flink's ``heartbeat.timeout`` is 50 s."""
+"""Seconds without a new beat after which a worker counts as lost. Flink's ``heartbeat.timeout`` is 50 s."""
 SILENCE = 300.0
-"""Seconds without a JobMaster after which a worker leaves; as Flink's ``taskmanager.registration.timeout``, 5 min."""
+"""Seconds without a JobMaster after which a worker exits. Flink's ``taskmanager.registration.timeout`` is 5 min, too.
+"""
 BEAT = 2.0
-"""Seconds after which a process without messages writes its outbox as a sign of life."""
+"""Seconds after which a process without messages writes its outbox, to show that it is alive."""
 LONGEST_POLL = 60.0
 
 
@@ -24,10 +25,10 @@ class Timing:
     """The intervals and timeouts of one process, in seconds.
 
     Args:
-        poll: From one poll of the others to the next. Each poll is a request to the storage.
-        lost_after: Without a sign of life for so long, a worker counts as lost.
-        silence: Without a JobMaster for so long, a worker leaves.
-        rest: The poll interval that a JobMaster slows down to while no message arrives. 0 keeps ``poll``.
+        poll: Interval between two polls of the other processes. Each poll is a request to the storage.
+        lost_after: Time without a new beat after which a worker counts as lost.
+        silence: Time without a JobMaster after which a worker exits.
+        rest: Longest poll interval of a JobMaster while no message arrives; 0 for ``poll``.
     """
 
     poll: float
@@ -37,7 +38,7 @@ class Timing:
 
     @classmethod
     def of(cls, root: str) -> Timing:
-        """Return the default timing for a root. A local root is polled more often because its polls are cheap."""
+        """Return the default timing for a root. A local root is polled more often, because its polls are cheap."""
         is_local = root.startswith("file:") or "://" not in root
         return cls(LOCAL_POLL if is_local else REMOTE_POLL)
 
@@ -45,8 +46,8 @@ class Timing:
         """Return a copy with the chosen values.
 
         Args:
-            chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None keeps the default.
-            option_name: Returns the name under which the user gave a value.
+            chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None for the default.
+            option_name: Returns the user's name of an option, for error messages.
 
         Raises InvalidInputError for an invalid duration, and for a timeout shorter than two beats and polls.
         """

@@ -1,4 +1,4 @@
-"""Subtasks without a worker, and when to report them to the user, who may have forgotten to start a worker."""
+"""Subtasks without a worker, and the times to report them to the user, who may have forgotten to start a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AGAIN_AFTER = 120.0
 
 
 class UnassignedSubtasks:
-    """The unfinished subtasks and their workers. At first no subtask has one.
+    """The unfinished subtasks and their workers. At first no subtask has a worker.
 
     Args:
         report: Called by :meth:`check`, in its thread, with the subtasks that have had no worker for a while. Any
@@ -45,7 +45,7 @@ class UnassignedSubtasks:
             return bool(self._since)
 
     def unassign(self, subtask: SubtaskId, attempt: AttemptId, now: float) -> None:
-        """Record that the worker of ``attempt`` no longer runs it. A later attempt may already have begun elsewhere."""
+        """Record that ``attempt`` no longer has a worker. Ignored if a later attempt has begun in another worker."""
         with self._lock:
             if self._attempts.get(subtask) == attempt:
                 self._since.setdefault(subtask, now)
@@ -62,11 +62,11 @@ class UnassignedSubtasks:
 
 
 def vacancy_message(subtasks: Iterable[SubtaskId], timeout: float, *, is_batch: bool, worker: str) -> str:
-    """Describe subtasks without a worker.
+    """Return a message about subtasks without a worker.
 
     Args:
         timeout: The checkpoint timeout in seconds.
-        is_batch: True in batch mode, where a subtask that ends makes room for another one.
+        is_batch: True in batch mode, where a subtask may wait until another one ends.
         worker: The command that runs the subtasks.
     """
     limit = f"{timeout:g} s{' in which no other subtask runs' if is_batch else ''}"

@@ -35,9 +35,10 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 log = logging.getLogger(__name__)
 
 MAX_UNREAD = 100
-"""Unread messages above which measurements are dropped, because each write of the outbox writes all messages."""
+"""Number of unread messages from which measurements are dropped, because each write of the outbox writes all messages.
+"""
 HOUSEKEEPING = 1.0
-"""Seconds between checks of the journal, of the logs' owners, and of the tasks' health."""
+"""Seconds between checks of the journal, of the logs' owners, and of the tasks' errors."""
 
 
 class WorkerEnd(Enum):
@@ -50,21 +51,21 @@ class WorkerEnd(Enum):
 
 
 _AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER, WorkerEnd.FAILED)
-"""Ends after which another attempt continues, so running micro-batches are completed first."""
+"""Ends before which running micro-batches are completed, because another attempt continues."""
 
 
 class Worker:
-    """The loop of one worker. Call :meth:`run` once. Other threads may only call :meth:`post` and :meth:`leave`.
+    """The loop of one worker. Call :meth:`run` only one time. Only :meth:`post` and :meth:`leave` are thread-safe.
 
     A new JobMaster reads the journal and the logs. The worker reports everything else to it again: which attempts run,
-    as if they had just begun, and their states. Subtasks that read splits begin a new attempt instead, because the new
-    JobMaster may assign their splits to others, and no earlier attempt may still publish them (W13).
+    as if they had just begun, and their states. Subtasks that read splits begin a new attempt instead. The new
+    JobMaster may assign their splits to others, and then no earlier attempt may publish them (W13).
 
     Args:
         check_owned: Raises LogFencedError if a later attempt has opened the log of a subtask that runs here.
         extend_part: See :meth:`WorkerPart.with_added_subtasks`.
         poll_interval: Seconds between two polls of the JobMaster's outbox.
-        silence: Seconds without a sign of any JobMaster after which the worker leaves (W7).
+        silence: Seconds without a JobMaster's claim or beat after which the worker exits (W7).
         clock: Returns seconds that never decrease.
     """
 
@@ -93,39 +94,39 @@ class Worker:
         self._next_check = 0.0
         self._make_nonce = make_nonce
         self._nonces: set[str] = set()
-        """The nonces of the attempts that began here."""
+        """The nonces of all attempts that began in this worker."""
         self._is_asked_to_leave = False
         self._end: WorkerEnd | None = None
         self._status: JobStatus | None = None
 
     def post(self, report: TaskReport) -> None:
-        """Queue a task's report; any thread."""
+        """Queue a task's report. Any thread may call this."""
         self._reports.put(report)
 
     def new_nonce(self) -> str:
-        """Return the nonce of an attempt that is about to begin here; any thread."""
+        """Return the nonce for an attempt that is about to begin here. Any thread may call this."""
         nonce = self._make_nonce()
         self._nonces.add(nonce)
         return nonce
 
     def leave(self) -> None:
-        """Have :meth:`run` return soon; any thread."""
+        """Make :meth:`run` return soon. Any thread may call this."""
         self._is_asked_to_leave = True
 
     @property
     def job_status(self) -> JobStatus | None:
-        """The status with which the run ended, after JOB_OVER."""
+        """The status with which the run ended, after JOB_OVER; otherwise None."""
         return self._status
 
     @property
     def failure(self) -> SubtaskFailed | None:
-        """The failure of the first subtask that failed and was not restarted."""
+        """The failure of the first subtask that failed and was not restarted; None without such a failure."""
         return self._slots.failure
 
     def run(self, gateway: TaskGateway) -> WorkerEnd:
-        """Run the subtasks until they have finished or the job is over, and return why it ended.
+        """Run the subtasks until they have finished or the job is over. Return the reason for the end.
 
-        Raises OvertakenError if another deployment has the job, or another process a subtask.
+        Raises OvertakenError if another deployment runs the job, or another process a subtask.
         """
         why = "it has failed"
         try:
@@ -164,7 +165,7 @@ class Worker:
             log.warning("this poll failed, the next one tries again: %s", error)
 
     def _take_reports(self, gateway: TaskGateway) -> None:
-        """Wait at most one poll interval for a report, then take all reports."""
+        """Wait at most one poll interval for a report, then handle all queued reports."""
         try:
             self._take(self._reports.get(timeout=self._interval), gateway)
             while True:
@@ -185,7 +186,7 @@ class Worker:
                 self._note(report, gateway)
 
     def _take_failed(self, report: SubtaskFailed, gateway: TaskGateway) -> None:
-        """Report a failure to the JobMaster, or leave because of it. Only this worker's log has the stack trace."""
+        """Report a failure to the JobMaster, or end this worker. Only this worker's log has the stack trace."""
         if report.driver_is_lost:  # unlike a driver, the JobMaster continues without this Spark
             self._end = self._end or WorkerEnd.SPARK_LOST
         elif self._part.restarts or report.terminal:
@@ -195,7 +196,7 @@ class Worker:
             self._note(replace(report, worker_is_lost=True), gateway)  # another worker must run the next attempt
 
     def _refuse_fenced(self, cause: str, by: AttemptId | None) -> None:
-        """Raise if another process has the subtask or the job. Do nothing if the next attempt began in this worker."""
+        """Raise an error if another process runs the subtask or job. Ignore an attempt that began in this worker."""
         if by is None or by.nonce not in self._nonces:
             deployment = self._part.deployment
             is_here = by is not None and by.epoch == deployment
@@ -234,9 +235,9 @@ class Worker:
             self._refuse_fenced(str(error), error.data["attempt"])
 
     def _follow(self, state: JobState, gateway: TaskGateway) -> None:
-        """Compare the journal with this worker's state, and follow its JobMaster.
+        """Compare the journal with this worker's state, and report to a new JobMaster.
 
-        Raises DeploymentOverError if another deployment has the job.
+        Raises DeploymentOverError if another deployment runs the job.
         """
         deployment = self._part.deployment
         if state.deployment == deployment and len(state.with_colocated(self._part.attempts)) > len(self._part.attempts):
@@ -260,7 +261,7 @@ class Worker:
         raise DeploymentOverError(job_id=self._job_id, deployment=deployment, why=why)
 
     def _check_master(self, state: JobState) -> None:
-        """End the worker if no JobMaster has given a sign of life. A claim is a sign of life, too."""
+        """End the worker if no JobMaster is alive. A claim counts like a new beat."""
         self._liveness.observe((state.epoch, self._beat), self._clock())
         if self._liveness.is_lost:
             self._end = WorkerEnd.DONE if self._slots.is_done else WorkerEnd.NO_MASTER
@@ -286,7 +287,7 @@ class Worker:
         self._send_last_reports(why)
 
     def _send_last_reports(self, why: str) -> None:
-        """Announce that this worker leaves. Send the last reports without failures, which the stop may cause."""
+        """Send the last reports and announce the end of this worker. Omit failures, which the stop may cause."""
         rest: Iterable[TaskReport] = iter(self._reports.get_nowait, None) if not self._reports.empty() else ()
         try:
             for report in rest:

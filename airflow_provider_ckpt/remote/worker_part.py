@@ -17,9 +17,9 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 def check_owned(logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """Check that no later attempt has opened the log of an attempt that began here. Other threads add to ``logs``.
+    """Raise LogFencedError if a later attempt has opened the log of an attempt that began here.
 
-    Raises LogFencedError.
+    ``logs`` maps subtask → log. Other threads may add to it.
     """
     for log in list(logs.values()):
         log.check_fenced()
@@ -35,7 +35,7 @@ class WorkerPart:
         plans: Subtask → the plan of its first attempt in this worker.
         restarts: True if the JobMaster restarts failed subtasks in this worker, False if the worker's supervisor starts
             another process.
-        feeds: Vertex → the sources with splits whose results it reads. Such a source itself has none.
+        feeds: Vertex → the sources with splits whose result partitions it reads.
     """
 
     deployment: int
@@ -46,15 +46,15 @@ class WorkerPart:
     restarts: bool = False
     feeds: Mapping[str, frozenset[str]] = field(default_factory=dict)
     finished: frozenset[SubtaskId] = frozenset()
-    """Subtasks that are finished by the journal. Their logs are never opened again."""
+    """Subtasks that have finished according to the journal. Their logs are not opened again."""
 
     @classmethod
     def of(
         cls, storage: Storage, state: JobState, subtasks: Iterable[SubtaskId], *, restarts: bool = False
     ) -> WorkerPart:
-        """Read the part of the given subtasks from a job that is prepared for workers.
+        """Return the part with the given subtasks of a job that is prepared for workers.
 
-        Raises DeploymentOverError if the job was prepared again since, because the attempts would belong to that
+        Raises DeploymentOverError if the job was prepared again, because the attempts would belong to the new
         deployment (W20).
         """
         graph = state.graph()
@@ -69,7 +69,7 @@ class WorkerPart:
         return cls(state.deployment, attempts, plans, frozenset(widths), restarts, feeds, finished)
 
     def with_added_subtasks(self, storage: Storage, state: JobState) -> WorkerPart:
-        """Return the part with the subtasks that a rescale has added to it. Raises as :meth:`of`."""
+        """Return the part including the subtasks that a rescale has added. Raises the errors of :meth:`of`."""
         added = [subtask for subtask in state.with_colocated(self.attempts) if subtask not in self.attempts]
         added_part = WorkerPart.of(storage, state, added)
         return replace(

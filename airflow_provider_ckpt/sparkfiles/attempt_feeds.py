@@ -1,4 +1,4 @@
-"""Folders and entry numbers of an edge's feeds, one feed for each attempt. Names are those of Spark's file sink."""
+"""Folders and entry numbers of an edge's feeds: one feed for each attempt, with the file names of Spark's file sink."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 _NAME = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 COMPACT_EVERY = 10
-"""Spark's default interval between compact entries. Readers need it to find them."""
+"""Spark's default interval between compact entries, in entries. Readers need it to find compact entries."""
 
 
 class AttemptFeeds:
@@ -35,10 +35,10 @@ class AttemptFeeds:
         return self._path
 
     def delete_before(self, first_needed: str) -> None:
-        """Delete the feeds older than ``first_needed``.
+        """Delete the feeds older than the feed ``first_needed``.
 
-        This attempt must have taken up ``first_needed`` and begun its own feed. Later attempts take up the newest feed
-        that has begun, and a previous attempt that still lives has a newer feed than the deleted ones.
+        This attempt must have read ``first_needed`` and begun its own feed. Later attempts read the newest feed that
+        has begun. A previous attempt that still runs has a newer feed than the deleted ones.
         """
         feeds = _list_feeds(self._storage, self._path)
         first_order = next((order for order, feed in feeds if feed == first_needed), (0, 0))
@@ -48,11 +48,11 @@ class AttemptFeeds:
                     self._storage.delete_tree(feed)
 
     def complete_entries(self, feed: str) -> list[int]:
-        """Return the numbers of the entries from the newest compact entry on.
+        """Return the numbers of a feed's entries from the newest compact entry on.
 
         Raises SparkFolderLostError if an entry is missing, because its files would never be read.
         """
-        for _ in range(2):  # the previous driver may still write, so that a listing misses an entry before a later one
+        for _ in range(2):  # the previous driver may still write, so a listing may miss an entry before a later one
             numbers = self.numbers(feed)
             first = max(filter(is_compact, numbers), default=0)
             present = [number for number in numbers if number >= first]
@@ -68,7 +68,7 @@ class AttemptFeeds:
 
 
 def delete_feeds_before(storage: Storage, path: str, epoch: int) -> None:
-    """Delete the feeds of drivers before ``epoch``, when its own have begun and the fence was checked."""
+    """Delete the feeds of drivers before ``epoch``. Call it when later feeds have begun and the fence was checked."""
     for order, feed in _list_feeds(storage, path):
         if order < (epoch, 0):
             storage.delete_tree(feed)

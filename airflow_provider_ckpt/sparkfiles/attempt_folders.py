@@ -1,7 +1,7 @@
-"""The Spark checkpoint folders of a subtask's attempts, one for each attempt (R8). A new attempt continues from a copy:
+"""The Spark checkpoint folders of a subtask's attempts, one for each attempt (R8). A new attempt starts from a copy:
 
 1. The new attempt opens the log, which fences earlier attempts.
-2. It copies the folder of the newest attempt with a marker.
+2. It copies the folder of the newest attempt that has a marker.
 3. It writes its own marker. An attempt without a marker has published nothing and is skipped.
 """
 
@@ -25,7 +25,7 @@ VERSION = 1
 
 
 class AttemptFolders:
-    """The Spark folders of one subtask. ``path`` is the folder that holds one folder for each attempt."""
+    """The Spark folders of one subtask. ``path`` contains one folder for each attempt."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self._storage = storage
@@ -35,11 +35,9 @@ class AttemptFolders:
         return SparkFolder(self._storage, f"{self._path}/{attempt}")
 
     def previous(self, records: list[Numbered], attempt: AttemptId | None = None, since: int = 0) -> AttemptId | None:
-        """Return the newest attempt with a complete folder.
+        """Return the newest attempt with a complete folder; None if there is none.
 
-        Args:
-            attempt: Only attempts before this one count; None for all.
-            since: Only attempts of this epoch or later count.
+        Only attempts before ``attempt`` (None for all) and of epoch ``since`` or later count.
         """
         return next(
             (
@@ -54,7 +52,7 @@ class AttemptFolders:
         """Refuse a folder from which an attempt cannot continue after the published batch ``last``.
 
         Args:
-            previous: Attempt whose folder is to be copied.
+            previous: Attempt whose folder is to be copied; None without such an attempt.
             last: Last published batch that counts.
             restores: True if the attempt goes back to ``last``.
 
@@ -80,12 +78,12 @@ class AttemptFolders:
         past: Mapping[str, PastFiles] | None = None,
         abandoned: Collection[str] = (),
     ) -> SparkFolder:
-        """Make the attempt's folder, as a copy of ``previous`` if there is one. It is complete when this returns.
+        """Make the attempt's folder, a copy of that of ``previous`` unless this is None. Then write the marker.
 
         Args:
-            rewind_to: Batch to go back to (a restore).
+            rewind_to: Batch to go back to in a restore; None without a restore.
             edges: See :meth:`SparkFolder.rewind`.
-            past: For each edge, the files that its log no longer has to name.
+            past: Edge → files that Spark's log of the edge need no longer name.
             abandoned: See :meth:`SparkFolder.delete_unreadable`.
         """
         folder = self.folder(attempt)
@@ -98,11 +96,11 @@ class AttemptFolders:
         folder.delete_unreadable(abandoned)
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
-        self._storage.create_if_absent(self._marker(attempt), marker)  # an existing one is its own: a reply was lost
+        self._storage.create_if_absent(self._marker(attempt), marker)  # an existing marker is its own: a lost reply
         return folder
 
     def delete_before(self, attempt: AttemptId, keep: AttemptId | None = None) -> None:
-        """Delete the folders of earlier attempts except ``keep``. Markers go first, because markers select folders.
+        """Delete the folders of earlier attempts except ``keep``. Delete markers first, because they select folders.
 
         The fence must be checked before. A later driver finds the marker of ``attempt``, and copies no deleted folder.
         """
@@ -114,7 +112,7 @@ class AttemptFolders:
                     self._storage.delete_tree(f"{self._path}/{other}")
 
     def delete_kept_before(self, attempt: AttemptId, check_fenced: Callable[[], None]) -> None:
-        """Delete the folder that :meth:`delete_before` kept. If the storage fails, the next attempt deletes it."""
+        """Delete all folders of earlier attempts. If the storage fails, the next attempt deletes them."""
         check_fenced()
         with best_effort(f"the Spark folders before attempt {attempt}"):
             self.delete_before(attempt)
@@ -124,7 +122,7 @@ class AttemptFolders:
 
 
 def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> None:
-    """Delete the trials of earlier attempts below ``path``. Trials of later attempts stay."""
+    """Delete the folders of dry runs by earlier attempts below ``path``."""
     for name in storage.list(path):
         other = AttemptId.find(name.rpartition("-")[0])
         if other is not None and other < attempt:
@@ -133,7 +131,7 @@ def delete_trials_before(storage: Storage, path: str, attempt: AttemptId) -> Non
 
 
 def last_publisher(records: list[Numbered]) -> AttemptId | None:
-    """Return the attempt that published the last batch."""
+    """Return the attempt that published the last batch; None without a batch."""
     opened = publisher = None
     for _, record in records:
         if isinstance(record, Open):

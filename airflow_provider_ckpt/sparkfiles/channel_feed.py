@@ -1,4 +1,4 @@
-"""One channel of an edge's feed, which holds the files of all producers of the edge.
+"""One channel of an edge's feed. The feed contains the files of all producers of the edge.
 
 The consumer's query reads the edge as one source, so its Spark folder stays valid when the number of producers changes.
 Files of one producer are read in the order of its log. Files of several producers have no common order.
@@ -13,23 +13,22 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 
 class ChannelFeed:
-    """The part of a feed that belongs to one producer. It takes normal paths, and ignores those of other channels.
+    """The part of a feed that belongs to one producer. Its methods ignore normal paths of other channels.
 
-    Args:
-        feed: Feed that all channels of the edge share. Its creator also resets it.
+    ``feed`` is the feed that all channels of the edge share. The creator of the feed also resets it.
     """
 
     def __init__(self, feed: EdgeFeed, partition: str) -> None:
         self._feed, self._partition = feed, partition
 
     def for_new_partition(self, partition: str) -> ChannelFeed:
-        """Return the channel of a new producer of the edge, from which nothing was fed."""
+        """Return the channel of a new producer of the edge, of which nothing was fed."""
         self._feed.add_partition(partition)
         return ChannelFeed(self._feed, partition)
 
     @property
     def _root(self) -> str:
-        """Start of the normal paths of this channel. It is empty if there is no other channel."""
+        """Start of the normal paths of this channel; empty if the edge has no other channel."""
         return self._feed.root(self._partition)
 
     @property
@@ -39,7 +38,7 @@ class ChannelFeed:
 
     @property
     def fed(self) -> int:
-        """The highest fed position of the producer's log; -1 for none."""
+        """The highest position of the producer's log that was fed; -1 for none."""
         return self._feed.fed(self._partition)
 
     def add(self, position: int, batch: Batch) -> None:
@@ -49,7 +48,7 @@ class ChannelFeed:
         self._feed.note_partly_read(self._partition, batch)
 
     def possible_paths(self, batches: Iterable[Batch]) -> frozenset[str]:
-        """Return the normal paths that the feed names, or would name after ``batches`` of the producer."""
+        """Return the normal paths of all unread files of the feed, and of the files of ``batches`` of the producer."""
         return self._feed.unread.union(*(self._feed.paths(self._partition, batch) for batch in batches))
 
     @property

@@ -1,9 +1,9 @@
 r"""Hadoop's checksum files next to the files that Spark writes on a local file system: ``.<name>.crc``.
 
-A checksum file has four bytes ``crc\0``, the size of a block, and the CRC-32 of each block. Spark compares them when
-it reads a file. Copies include the checksum, and files that this package writes for Spark get one. Otherwise a copy
-that is cut at the end of a line would seem whole. A file without a checksum counts as whole. An old checksum next to a
-new file of the same name counts as damage, so it is deleted first and written last.
+A checksum file has four bytes ``crc\0``, the size of a block, and the CRC-32 of each block. Spark compares the sums
+when it reads a file. Copies include the checksum, and files that this package writes for Spark get one. Otherwise a
+copy that is cut at the end of a line would seem complete. A file without a checksum counts as complete. An old checksum
+next to a new file of the same name counts as damage, so it is deleted first and written last.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _BLOCK = 512
 
 
 def is_as_written(storage: Storage, path: str, data: bytes) -> bool:
-    """Return whether ``data`` of the file at ``path`` match its checksum; True if it has none.
+    """Return True if ``data`` of the file at ``path`` match its checksum, or if it has none.
 
-    This costs one read on a local disk, and nothing on object stores, which have no checksum files.
+    This costs one read on a local disk. Object stores have no checksum files, so nothing is read there.
     """
     if not _has_checksums(storage):
         return True
@@ -47,7 +47,7 @@ def create(storage: Storage, path: str, data: bytes) -> None:
 
 
 def replace(storage: Storage, path: str, data: bytes) -> None:
-    """Replace a file and its checksum, in a folder that no process reads yet."""
+    """Replace a file and its checksum, in a folder that no process reads."""
     if _has_checksums(storage):
         storage.delete(_checksum_path(path))
     storage.replace(path, data)
@@ -62,11 +62,10 @@ def delete(storage: Storage, path: str) -> None:
 
 
 def copy_all(storage: Storage, copies: Pairs, is_small: Callable[[str], bool]) -> set[str]:
-    """Copy files with their checksums into a folder that no process reads yet. Return the sources that do not exist.
+    """Copy files with their checksums into a folder that no process reads. Return the sources that do not exist.
 
-    Args:
-        is_small: Function that selects small sources. Such a source gets a missing checksum, because its writer may
-            have died.
+    ``is_small`` returns True for a small source. If the checksum of such a source is missing, the copy gets one,
+    because the writer of the source may have died.
     """
     if not _has_checksums(storage):
         return storage.copy_all(copies)

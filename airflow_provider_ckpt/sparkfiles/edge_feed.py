@@ -4,8 +4,9 @@ Spark's file source reads exactly the files that a ``_spark_metadata`` log names
 batch of the producer visible to the consumer, and no code of this package runs in the executors. Batches after a
 barrier are not named before the snapshot (R19).
 
-Each attempt of the consumer has a feed of its own, in a folder named after the attempt. It takes up what the previous
-attempt had fed and the query has not read. So an overtaken attempt cannot change the feed of its successor (R4, R8).
+Each attempt of the consumer has its own feed, in a folder named after the attempt. The feed starts with the files that
+the previous attempt had fed and the query has not read. So an overtaken attempt cannot change the feed of its successor
+(R4, R8).
 
 The data of a partition with several consumers are below one folder for each edge (``partition/<edge>/<edge>/data``).
 :meth:`~..model.graph.JobGraph.edge_folder` names the folder of a feed. It need not be above the files, because Spark
@@ -36,12 +37,9 @@ _STEP_MS = 1_000
 class EdgeFeed:
     """The feed of one edge for one attempt of the consumer. Each :class:`ChannelFeed` feeds and reads one partition.
 
-    It must be made before the consumer's Spark folder is copied, so that later files of an earlier attempt are fed
-    again.
-
-    Args:
-        partitions: Folders to which PartitionFile paths are relative. Each belongs to one producer, and its files are
-            fed in its own order.
+    Create the feed before the consumer's Spark folder is copied, so that later files of an earlier attempt are fed
+    again. ``partitions`` are the folders to which PartitionFile paths are relative. Each partition belongs to one
+    producer, and its files are fed in its own order.
     """
 
     def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
@@ -52,21 +50,21 @@ class EdgeFeed:
         self._roots = {_root_of(storage, partition): partition for partition in partitions}
         self._next = 0
         self._predecessor: tuple[str, int] = ("", -1)
-        """The feed from which this feed was taken up, and the number of the last entry that was read there."""
+        """The feed from which this feed started, and the number of the last entry that was read there."""
         self._lines: dict[str, str] = {}
         self._positions: dict[str, dict[str, int]] = {partition: {} for partition in partitions}
-        """Partition → normal path → log position, of the files that are not read."""
+        """Partition → normal path → log position, for the unread files."""
         self._fed = dict.fromkeys(partitions, -1)
         self._read_before: set[str] = set()
-        """Normal paths that the query has already read, and that will be fed again."""
+        """Normal paths of files that the query has already read, and that will be fed again."""
         self._partly_read: frozenset[str] = frozenset()
-        """Normal paths of the last batch that the query has read in part."""
+        """Normal paths of the files of a batch that the query has read in part."""
         self._unfed: frozenset[str] = frozenset()
-        """Partitions without fed files. Files of them that the query has read may be fed again."""
+        """Partitions of which no file was fed. Their files may be fed again although the query has read them."""
         self._take_up()
 
     def add_partition(self, partition: str) -> None:
-        """Add the partition of a new producer of the edge, from which nothing was fed."""
+        """Add the partition of a new producer of the edge, of which nothing was fed."""
         if partition in self._partitions:
             return
         self._partitions = (*self._partitions, partition)
@@ -75,7 +73,7 @@ class EdgeFeed:
         self._unfed |= {partition}
 
     def fed(self, partition: str) -> int:
-        """Return the highest fed position of the producer's log; -1 for none."""
+        """Return the highest position of the producer's log that was fed; -1 for none."""
         return self._fed[partition]
 
     def root(self, partition: str) -> str:
@@ -91,7 +89,7 @@ class EdgeFeed:
         return self._storage.spark_uri(self._path)
 
     def add(self, partition: str, position: int, batch: Batch) -> None:
-        """Make the batch at ``position`` of the producer's log visible. Do nothing if it is visible already."""
+        """Make the batch at ``position`` of the producer's log visible to the query. Repeated calls change nothing."""
         if position <= self._fed[partition]:
             return
         lines = [self._line(partition, position, index, file.path, file.size) for index, file in enumerate(batch.files)]
@@ -104,8 +102,9 @@ class EdgeFeed:
             self._delete_before(self._next - 1 - COMPACT_EVERY)
 
     def note_partly_read(self, partition: str, batch: Batch) -> None:
-        """Remember the last batch that the query has read in part and that is fed again. Files that were read do not
-        count as unread, even if the previous feed has lost their entry.
+        """Remember the last batch that the query has read in part, and that will be fed again.
+
+        Its files that were read do not count as unread, even if the previous feed has lost their entry.
         """
         self._partly_read |= self.paths(partition, batch)
 
@@ -115,17 +114,17 @@ class EdgeFeed:
 
     @property
     def unread(self) -> frozenset[str]:
-        """Normal paths of unread files. Until a batch is fed or read, these are all files that the feed names."""
+        """Normal paths of the unread files. Until a batch is fed or read, these are all files that the feed names."""
         return frozenset(self._lines)
 
     def _delete_before(self, number: int) -> None:
-        """Delete entries that two compact entries cover, because Spark may still read from the older of the two."""
+        """Delete entries that two compact entries cover, because Spark may still read the older compact entry."""
         for entry in self._feeds.numbers(self._path):
             if entry < number:
                 self._storage.delete(entry_path(self._path, entry))
 
     def consume(self, paths: Collection[str]) -> int | None:
-        """Forget the normal paths that a published batch has read. Return their highest log position."""
+        """Forget the normal paths that a published batch has read. Return their highest log position, or None."""
         positions = self._positions_fed_late([path for path in paths if path not in self._lines])
         positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:
@@ -133,7 +132,7 @@ class EdgeFeed:
         return max(positions, default=None)
 
     def refuse_damaged(self, paths: Collection[str]) -> None:
-        """Refuse damaged files, by their normal paths, before a batch reads them.
+        """Refuse damaged files before a batch reads them. ``paths`` are their normal paths.
 
         Raises PartitionFilesDamagedError.
         """
@@ -147,9 +146,9 @@ class EdgeFeed:
         return bool(self._positions[partition])
 
     def reset(self) -> None:
-        """Remove all files from the feed before the query starts. They may be fed again.
+        """Remove all files from the feed before the query starts. The files may be fed again.
 
-        A restore has made a part of them void, or no earlier query of the subtask has read any.
+        Call it when a restore has made files void, or when no earlier query of the subtask has read any.
         """
         self._clear()
         self._read_before, self._unfed = set(), frozenset(self._partitions)
@@ -160,7 +159,7 @@ class EdgeFeed:
         self._feeds.delete_before(self._predecessor[0])
 
     def _take_up(self) -> None:
-        """Load the newest feed of earlier attempts, from its newest compact entry on. Then write the first entry."""
+        """Read the newest feed of earlier attempts, from its newest compact entry on. Then write the first entry."""
         while not self._read_feed(self._feeds.newest()):
             self._clear()
         self._unfed = frozenset(partition for partition, fed in self._fed.items() if fed < 0)
@@ -171,7 +170,7 @@ class EdgeFeed:
         self._positions = {partition: {} for partition in self._partitions}
 
     def _read_feed(self, feed: str) -> bool:
-        """Read the entries of ``feed``. Return False if a living earlier attempt deleted some of them meanwhile."""
+        """Read the entries of ``feed``. Return False if an earlier attempt deleted some of them meanwhile."""
         numbers = self._feeds.complete_entries(feed)
         self._predecessor = (feed, -1)
         try:
@@ -184,15 +183,15 @@ class EdgeFeed:
         return True
 
     def _write_first_entry(self) -> None:
-        """Write all unread files as the first entry. Without a log, Spark would list the folder."""
+        """Write all unread files as the first entry. Without an entry, Spark would list the folder."""
         self._storage.delete_tree(f"{self._path}/_spark_metadata")
         self._next = 0
         self._write(self._lines.values())
 
     def _positions_fed_late(self, paths: Collection[str]) -> list[int]:
-        """Return the positions of files that the query has read and this feed has not named.
+        """Return the log positions of files that the query has read, but that this feed has not named.
 
-        The previous attempt fed them after this feed was taken up. Files that were already compacted away have no
+        The previous attempt fed these files after this feed was created. Files whose entry was compacted have no
         position.
         """
         if not paths:
@@ -203,7 +202,7 @@ class EdgeFeed:
             try:
                 late_positions |= {path: position for path, position, _ in self._parse(feed, number)}
             except ObjectNotFoundError:
-                continue  # the entry was compacted away, and the position is found when the file is fed again
+                continue  # the entry was compacted; the position is found when the file is fed again
             self._predecessor = (feed, number)
         fed_again = (
             path
@@ -214,9 +213,9 @@ class EdgeFeed:
         return [late_positions[path] for path in paths if path in late_positions]
 
     def _is_fed_again(self, path: str, late_position: int) -> bool:
-        """Return whether a file that the query has read will be fed again.
+        """Return True if a file that the query has read will be fed again.
 
-        ``late_position`` is where the previous attempt fed it after this feed was taken up; -1 if it did not.
+        ``late_position`` is its position if the previous attempt fed it after this feed was created; otherwise -1.
         """
         partition = self._partition_of(path)
         return partition in self._unfed or late_position > self._fed[partition]
@@ -227,7 +226,7 @@ class EdgeFeed:
         )
 
     def _parse(self, feed: str, number: int) -> list[tuple[str, int, str]]:
-        """Return (normal path, position, line) of the files that an entry names.
+        """Return (normal path, position, line) for each file that an entry names.
 
         Raises SparkFolderLostError.
         """

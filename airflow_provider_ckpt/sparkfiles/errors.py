@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import TerminalError
 
 
 class SparkFolderLostError(TerminalError):
-    """Spark's files of a query are not whole. A resumed query would lose rows or never end. ``data``: uri, problem."""
+    """Damaged Spark files of a query. A resumed query would lose rows or never end. ``data``: uri, problem."""
 
     template = (
         "{uri} {problem}: Spark's files of the query are damaged, and a resumed query would lose rows. Nothing was "
@@ -16,10 +16,7 @@ class SparkFolderLostError(TerminalError):
 
 
 class SparkStateLostError(SparkFolderLostError):
-    """The state of a stateful operator is not whole, but an older checkpoint may have whole state.
-
-    ``data``: uri, problem.
-    """
+    """Damaged state of a query. An older checkpoint may have undamaged state. ``data``: uri, problem."""
 
     template = (
         "{uri} {problem}: the state of the query is damaged, and it cannot resume without. Nothing was released "

@@ -1,9 +1,9 @@
-"""The entry of a feed: a file of the log of Spark's file sink, extended to detect a cut file.
+"""The entry of a feed: a file in the format of Spark's file sink log, extended to detect a truncated file.
 
-Spark's form is a version, and then a line for each file. Spark takes an entry that was cut at the end of a line as
-whole, and never reads the missing files. So the line after the version holds the number of lines that follow. It has
-the form of a folder, which Spark's reader leaves out (``MetadataLogFileIndex``). The version ``v01`` marks such
-entries, and Spark reads it as the number 1.
+Spark's format is a version, and then a line for each file. Spark accepts an entry that was truncated at the end of a
+line, and never reads the missing files. So the line after the version has the number of lines that follow. It has the
+form of a folder, which Spark's reader skips (``MetadataLogFileIndex``). The version ``v01`` marks such entries, and
+Spark reads it as the number 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TOO_LARGE = 1 << 63
 
 
 def encode(lines: Iterable[str], folder: str) -> bytes:
-    """Return an entry. ``folder`` is any escaped URI, which no reader uses."""
+    """Return an entry. ``folder`` is any escaped URI: no reader uses it."""
     lines = list(lines)
     return "\n".join([COUNTED, line(folder, len(lines), 0, is_folder=True), *lines]).encode()
 
@@ -25,7 +25,7 @@ def encode(lines: Iterable[str], folder: str) -> bytes:
 def decode(data: bytes) -> list[str]:
     """Return the lines of files.
 
-    Raises ValueError, KeyError or TypeError for data that is no whole entry.
+    Raises ValueError, KeyError or TypeError for data that is no complete entry.
     """
     version, *lines = data.decode().splitlines() or [""]
     if version != COUNTED or not lines:
@@ -37,13 +37,13 @@ def decode(data: bytes) -> list[str]:
 
 
 def line(uri: str, size: int, modified: int, *, is_folder: bool = False) -> str:
-    """Return the line of a file, in Spark's form.
+    """Return the line of a file, in Spark's format.
 
     Args:
         uri: Escaped URI.
         size: Size in bytes.
         modified: Milliseconds since 1970.
-        is_folder: True for the line that holds the count.
+        is_folder: True for the line with the number of lines.
     """
     return json.dumps(
         {

@@ -1,8 +1,8 @@
-"""A check that the Spark folder from which an attempt continues is whole, before anything is published or deleted.
+"""A check that the Spark folder to copy for a new attempt is complete, before anything is published or deleted.
 
 Spark treats a missing file as one that never existed. Without its folder, a query begins at batch 0 again. After a lost
-entry of a source's log, a new file gets a number that the offsets already count as read. Both lose rows without notice.
-Other losses fail only in the copy, after the previous folder was deleted.
+entry of a source's log, a new file gets a number that the offsets already count as read. Spark reports neither, and
+rows are lost. Other losses fail only in the copy, after the previous folder was deleted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class FolderCheck:
     """The check of the previous attempt's folder.
 
     Args:
-        last: Last published batch that counts.
-        restores: True if the attempt goes back to ``last``. Later plans and commits are not checked then.
+        last: Last published batch that counts; None if there is none.
+        restores: True if the attempt goes back to ``last``. Then later plans and commits are not checked.
     """
 
     def __init__(self, folder: SparkFolder, last: Batch | None, *, restores: bool) -> None:
@@ -34,7 +34,7 @@ class FolderCheck:
         self._last, self._restores = last, restores
 
     def run(self) -> None:
-        """Refuse a folder that is not whole.
+        """Refuse an incomplete folder.
 
         Raises SparkFolderLostError.
         """
@@ -99,9 +99,9 @@ class FolderCheck:
             self._refuse(f"offsets/{last.batch_id}", "names other offsets than those that were published")
 
     def _check_source_log(self, uid: str, offset: int) -> None:
-        """Check a file source's log. Spark reads the newest compacted entry and all entries after it.
+        """Check a file source's log: its newest compacted entry and all later entries, which Spark reads.
 
-        Spark deletes the entries that a compacted one covers, and writes an entry before the plan that names it.
+        Spark deletes the entries that a compacted entry covers, and writes an entry before the plan that names it.
         """
         entries: dict[int, str] = {}
         for name in self._storage.list(f"{self._folder.path}/sources/{uid}"):
@@ -118,7 +118,7 @@ class FolderCheck:
                 self._refuse(name, "is not what Spark wrote")
 
     def _lines(self, name: str) -> list[str]:
-        """Return the lines of a file whose first line is a version; none if it has no such line."""
+        """Return the lines of a file whose first line is a version; [] for any other file."""
         try:
             lines = self._read(name).decode().splitlines()
         except UnicodeDecodeError:
@@ -147,13 +147,13 @@ def _is_object(line: str) -> bool:
 
 
 def _is_offset(line: str) -> bool:
-    """Return whether ``line`` is ``<source>:<offset>``, with "-" for no offset. Sources choose the form of offsets."""
+    """Return True if ``line`` is ``<source>:<offset>``, with "-" for no offset. Sources define the form of offsets."""
     _, colon, offset = line.partition(":")
     return bool(colon and offset) and (not offset.startswith("{") or _is_object(offset))
 
 
 def _file_offset(offset: str) -> int | None:
-    """Return the number in a file source's offset; None for another kind of source, or if the source took nothing."""
+    """Return the number in a file source's offset; None for another kind of source, or if the source read nothing."""
     body = offset_object(offset) or {}
     number = body.get("logOffset") if body.keys() == {"logOffset"} else None
     return number if isinstance(number, int) and number >= 0 else None

@@ -1,14 +1,14 @@
 """Deletion of files in an attempt's Spark folder that no restore needs (R6, R7).
 
-Spark keeps the plans and commits of its last hundred batches, and all entries of a file source's log from the last ten
-minutes. On a local disk, with checksums, that is six files for each batch. Spark knows no checkpoints, so it must keep
-that many. This package knows the checkpoints, and deletes earlier files.
+Spark retains the plans and commits of its last hundred batches, and all entries of a file source's log from the last
+ten minutes. On a local disk, with checksums, that is six files for each batch. Spark has no checkpoints, so it must
+retain that many. This package has checkpoints, and deletes earlier files.
 
 1. Only files that no retained checkpoint needs are deleted. A later driver goes back to the batch of a checkpoint, so
    an overtaken driver can delete nothing that is needed.
-2. Spark misses none of these files. It reads the newest two plans, the newest commit, and the newest compacted entry of
-   a source's log with all later ones. It computes its compaction interval from the newest two compacted entries, so two
-   are left below the checkpoint.
+2. Spark reads none of the deleted files. It reads the newest two plans, the newest commit, and the newest compacted
+   entry of a source's log with all later ones. It computes its compaction interval from the newest two compacted
+   entries, so two stay before the checkpoint.
 3. The newest commit always stays, with the batches before it that this package reads.
 4. Files of the state are left to Spark, because they refer to each other.
 """
@@ -22,21 +22,21 @@ from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 _MARGIN = 2
-"""Batches that stay before the oldest needed one, to show whether its number of state partitions has changed."""
+"""Batches before the oldest needed batch that stay. They show whether its number of state partitions has changed."""
 _COMPACT = ".compact"
 
 
 class FolderPurge:
-    """The purge of one attempt's folder, whose query may be running.
+    """The purge of one attempt's folder. Its query may be running.
 
-    It raises the storage's errors. The next purge deletes the files that are left.
+    Methods raise the storage's errors. The next purge deletes the remaining files.
     """
 
     def __init__(self, folder: SparkFolder) -> None:
         self._storage, self._path = folder.storage, folder.path
 
     def run(self, batch_id: int, offsets: Mapping[str, str]) -> None:
-        """Delete the files before the oldest retained checkpoint, given its batch and its offsets by source."""
+        """Delete the files before the oldest retained checkpoint. ``batch_id`` and ``offsets`` are its position."""
         newest = max(self._numbers("commits"), default=-1)
         for log in ("offsets", "commits"):
             self._purge(log, min(batch_id, newest) - _MARGIN)
@@ -53,7 +53,7 @@ class FolderPurge:
         return sorted(int(name) for name in self._storage.list(f"{self._path}/{log}") if name.isdecimal())
 
     def _purge_source(self, log: str, offset: int) -> None:
-        """Delete old entries of a log that is needed unchanged up to entry ``offset``; none if it is -1."""
+        """Delete old entries of a source's log. Restores need entries from ``offset`` on; -1 deletes nothing."""
         entries = {name: _number(name) for name in self._storage.list(f"{self._path}/{log}")}
         compacted = sorted(n for name, n in entries.items() if name.endswith(_COMPACT) and 0 <= n <= offset)
         if len(compacted) < 2:
@@ -64,6 +64,6 @@ class FolderPurge:
 
 
 def _number(name: str) -> int:
-    """Return the number of an entry's name; -1 if it is no entry."""
+    """Return the number of an entry; -1 if ``name`` is not the name of an entry."""
     digits = name.removesuffix(_COMPACT)
     return int(digits) if digits.isdecimal() else -1

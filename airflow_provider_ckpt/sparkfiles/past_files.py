@@ -1,13 +1,13 @@
-"""Removal of old files from a query's own log of an edge: files that it has read and no feed names again (R7).
+"""Removal of old files from a query's own log of an edge. The query has read them, and no feed names them again (R7).
 
-Spark's file source keeps the name of every file that it ever took. It compacts that log every ten batches
+Spark's file source records the name of every file that it ever read. It compacts that log every ten batches
 (``sources/<edge>/<n>.compact``), and each attempt continues with a copy. The files of an edge belong to this package,
 and are deleted when all consumers have read them.
 
 If a feed names a file that the log no longer names, Spark reads the file again and duplicates its rows. So a file is
-past only if neither the attempt's feed nor a live entry of the producer's log names it. An absent file may still not
-be past, because a user may put it back. The producer's log keeps all entries that a retained checkpoint needs (R7). So
-a restore feeds no other files (R4).
+past only if neither the attempt's feed nor a live entry of the producer's log names it. A deleted file may still not be
+past, because a user may put it back. The producer's log keeps all entries that a retained checkpoint needs (R7). So a
+restore feeds no other files (R4).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PastFiles:
     """The past files of one edge.
 
     Args:
-        offset: Entry of the source's log up to which published batches have read it. Later entries may run again.
+        offset: Last entry of the source's log that published batches have read. Batches of later entries may run again.
         roots: Starts of the normal paths of its producers' files.
         named: Normal paths that the feed names, or may still name.
     """
@@ -39,9 +39,9 @@ class PastFiles:
     named: frozenset[str]
 
     def forget(self, storage: Storage, path: str) -> None:
-        """Leave the past files out of the compacted entries of the log at ``path``.
+        """Remove the past files from the compacted entries of the log at ``path``.
 
-        The folder must belong to this attempt, and must not be complete. Its query must not have started. All entries
+        The folder must belong to this attempt and have no marker, and its query must not have started. All entries
         stay, because Spark computes its compaction interval from their numbers. Entries that are not compacted stay
         unchanged, because they are few.
 

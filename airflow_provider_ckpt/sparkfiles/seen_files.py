@@ -1,7 +1,7 @@
-"""The files that a file source has taken, read from the log that Spark keeps of it (``<checkpoint>/sources/<name>``).
+"""The files that a file source has read, from the log that Spark keeps of them (``<checkpoint>/sources/<name>``).
 
-Spark writes an entry when it plans a batch. Only files of a committed batch count as read, so :meth:`SeenFiles.advance`
-takes the offset of such a batch (R2).
+Spark writes an entry when it plans a batch. Only files of a committed batch count as read, so callers pass the offset
+of a committed batch to :meth:`SeenFiles.advance` (R2).
 """
 
 from __future__ import annotations
@@ -22,43 +22,43 @@ from airflow_provider_ckpt.storage.storage import Storage
 _COMPACT_EVERY = 10
 """Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 GROWN = 4 << 20
-"""Bytes from which a compacted entry counts as large. It has about twenty thousand files then."""
+"""Size in bytes from which a compacted entry counts as large. Such an entry has about twenty thousand files."""
 _GROWN_TIMES = 4
 _TAIL = 1 << 16
-"""Bytes that are read first from the end of a compacted entry. They name about three hundred files."""
+"""Bytes at the end of a compacted entry that are read first. They name about three hundred files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
 """Characters that make Hadoop treat a path as a pattern (``SparkHadoopUtil.isGlobPath``)."""
 _LOCAL = re.compile(r"file:(?!//[^/])")
 """Local URIs except ``file://host/x``, which may contain a user and a password."""
 _COLON = re.compile(r"file:/(.*/)?[^/]*:[^/]*")
-"""Names that Hadoop's local file system cannot read, because it takes the part before the colon for a scheme."""
+"""Paths that Hadoop's local file system cannot read, because it takes the text before the colon for a scheme."""
 
 
 def glob_name(paths: Iterable[str]) -> str | None:
-    """Return the first of the normal paths that Spark would treat as a pattern."""
+    """Return the first of the normal paths that Spark would treat as a pattern; None without such a path."""
     return min((path for path in paths if _GLOB.search(path)), default=None)
 
 
 def escaped_glob(path: str) -> str:
-    """Return the pattern that matches this path alone."""
+    """Return the pattern that matches only ``path``."""
     return _GLOB.sub(r"\\\g<0>", path)
 
 
 def colon_name(uris: Iterable[str]) -> str | None:
-    """Return the normal path of the first URI that cannot be read because of a colon in the file's own name."""
+    """Return the normal path of the first URI that Spark cannot read because its name has a colon; None without one."""
     return min((normal_path(uri) for uri in uris if _COLON.fullmatch(uri)), default=None)
 
 
 def normal_path(path: str) -> str:
-    """Return a file's path in normal form: no scheme, no leading slash, nothing escaped."""
+    """Return the normal path of a path or URI: without scheme, leading slash and escapes."""
     if _SCHEME.match(path):
         return unquote(without_scheme(path)).lstrip("/")
     return path.lstrip("/")
 
 
 def shown_path(uri: str) -> str:
-    """Return a file's path as a person writes it: a local path without scheme. ``uri`` must not be escaped."""
+    """Return a file's path as users write it: a local path without scheme. ``uri`` must not be escaped."""
     return f"/{uri[5:].lstrip('/')}" if _LOCAL.match(uri) else redact_uri(uri)
 
 
@@ -77,21 +77,21 @@ class SeenFiles:
         self._planned: tuple[int, list[str]] | None = None
         """Result of :meth:`planned`: (offset, URIs)."""
         self._sizes: list[int] = []
-        """Bytes of the first and of the last compacted entry that was read."""
+        """Sizes in bytes of the first and of the last compacted entry that was read."""
         self._is_reported = True
 
     def has_grown(self) -> bool:
-        """Return whether the log is large and several times as long as it was at first.
+        """Return True if the log is large and has become several times as long as it was at first.
 
-        It is True once for each compacted entry that was read, because the receiver may have missed an earlier report.
+        The next call returns True only after another compacted entry was read.
         """
         is_reported, self._is_reported = self._is_reported, True
         return not is_reported and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
 
     def planned(self, offset: int) -> list[str]:
-        """Return the URIs that batches up to ``offset`` take, as Spark writes them, as often as the log names them.
+        """Return the URIs of the files that batches up to ``offset`` read, in Spark's form, with repetitions.
 
-        The next :meth:`advance` to ``offset`` reads nothing again.
+        The next :meth:`advance` to ``offset`` needs no further read.
         """
         if offset <= self._read_up_to:
             return []
@@ -100,11 +100,11 @@ class SeenFiles:
         return self._planned[1]
 
     def skip_to(self, offset: int) -> None:
-        """Skip the files taken up to ``offset`` without reading anything."""
+        """Skip the files of batches up to ``offset`` without reading the log."""
         self._read_up_to = max(self._read_up_to, offset)
 
     def advance(self, offset: int) -> set[str]:
-        """Return the normal paths that the source took since the last call, up to ``offset``."""
+        """Return the normal paths of files in batches after the previous call, up to ``offset``."""
         paths = set(map(normal_path, self.planned(offset)))
         self.skip_to(offset)
         self._planned = None
@@ -163,9 +163,9 @@ class SeenFiles:
 
 
 def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
-    """Return normal path → modification time of the files that a source's log names, up to the offset ``up_to``.
+    """Return normal path → modification time, for the files that a source's log names up to the offset ``up_to``.
 
-    The time is from the plan of the batch. Entries of another kind of source are left out.
+    The time in milliseconds is from the plan of the batch. Entries of another kind of source are omitted.
     """
     times: dict[str, int] = {}
     for name in storage.list(path):
@@ -180,7 +180,7 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
-    """Return (batch of the source, URI) of the files that a file source's log names after ``offset``."""
+    """Return (batch of the source, URI) for each file that a file source's log names after ``offset``."""
     files: list[tuple[int, str]] = []
     for name in storage.list(path):
         number = name.partition(".")[0]
@@ -198,7 +198,7 @@ def _files_named(entry: bytes) -> list[tuple[int, str]]:
 
 
 def rewind_log(storage: Storage, path: str, offset: int) -> None:
-    """Take a source's log back to ``offset``, because its later files are void (R4).
+    """Restore a source's log to ``offset``, because its later files are void (R4).
 
     The folder must belong to this attempt, and its query must not have started.
     """
@@ -217,7 +217,7 @@ def _is_numbered(name: str) -> bool:
 
 
 def _by_batch(storage: Storage, path: str) -> list[tuple[int, str]]:
-    """Return (batch of the source, line) of an entry.
+    """Return (batch of the source, line) for each file of an entry.
 
     Raises SparkFolderLostError.
     """
@@ -239,7 +239,7 @@ def _write_log(storage: Storage, path: str, by_batch: list[tuple[int, str]], off
 
 
 def _uris_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
-    """Return the URIs of the batches after ``after`` and up to ``up_to``, in order, and whether the search is complete.
+    """Return the URIs of batches after ``after`` up to ``up_to``, in order, and True if the search is complete.
 
     ``end`` is the end of an entry. Spark writes a compacted entry in the order of the batches, so the search is
     complete after a batch at or before ``after``.
@@ -256,7 +256,7 @@ def _uris_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
 
 
 def _lines_backwards(entry: bytes) -> Iterator[bytes]:
-    """Yield the nonempty lines of an entry from the last to the second. The first line is the version, or is cut."""
+    """Yield the nonempty lines from the last to the second. The first line is the version, or is incomplete."""
     end = len(entry)
     while (start := entry.rfind(b"\n", 0, end)) >= 0:
         if start + 1 < end:
@@ -265,8 +265,7 @@ def _lines_backwards(entry: bytes) -> Iterator[bytes]:
 
 
 def log_offset(offset: str | None) -> int:
-    """Return the source's own batch number in a file source's offset JSON; -1 if it has taken nothing or has another
-    kind.
+    """Return the batch number in a file source's offset JSON; -1 for a source of another kind, or if it read nothing.
 
     Raises DamagedOffsetError.
     """
@@ -276,5 +275,5 @@ def log_offset(offset: str | None) -> int:
 
 
 def is_file_offset(offset: str | None) -> bool:
-    """Return whether an offset is that of a file source. A missing offset may be one."""
+    """Return True if ``offset`` may be a file source's: None, or an offset with a batch number."""
     return offset is None or log_offset(offset) >= 0

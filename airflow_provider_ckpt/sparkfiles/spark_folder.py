@@ -1,4 +1,4 @@
-"""The Spark checkpoint folder of one attempt. It is a copy of its own, so that no other driver can change it (R8)."""
+"""The Spark checkpoint folder of one attempt. Each attempt has its own copy, so no other driver can change it (R8)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ class SparkFolder:
         return self.storage.spark_uri(self.path)
 
     def copy_from(self, other: SparkFolder) -> int:
-        """Copy another attempt's folder with all checksums. Return the number of copied files without Hadoop's
-        checksums.
+        """Copy another attempt's folder with all checksums. Return the number of copied files, without checksum files.
 
-        The other driver may still write. So temporary files are skipped, and a commit is copied before the files to
-        which it points. That driver never writes other content under an existing name.
+        The other attempt's driver may still write. So temporary files are skipped, and a commit is copied before the
+        files to which it points. That driver never writes other content under an existing name.
         """
         copied: set[str] = set()
         for part in _COPY_ORDER:
@@ -76,7 +75,7 @@ class SparkFolder:
         return True
 
     def _with_moved_paths(self, line: str) -> str:
-        """Return a line of metadata with the schema files of a state at their paths in this folder."""
+        """Return a line of the state's metadata with the paths of its schema files changed to this folder."""
         body = parsed(line) if line.startswith("{") else None
         if not isinstance(body, dict):
             return line
@@ -104,38 +103,38 @@ class SparkFolder:
         return self.storage.exists(f"{self.path}/commits/{batch_id}")
 
     def is_at_boundary(self) -> bool:
-        """Return whether every planned batch is committed (R2)."""
+        """Return True if every planned batch is committed (R2)."""
         return self.newest_offsets() == self.newest_commit()
 
     def offsets(self, batch_id: int) -> dict[str, str]:
-        """Return the planned offset JSON of each source for the batch (offset log format 2)."""
+        """Return source → planned offset JSON of the batch (offset log format 2), without sources that have none."""
         pairs = (line.split(":", 1) for line in self._lines(f"offsets/{batch_id}")[2:] if ":" in line)
         return {name: offset for name, offset in pairs if offset != "-"}
 
     def planned_watermark(self, batch_id: int) -> int:
-        """Return the watermark with which the batch closes its windows; 0 while the query has seen no event time."""
+        """Return the watermark (epoch milliseconds) at which the batch closes windows; 0 before any event time."""
         name = f"offsets/{batch_id}"
         with self._reading(name):
             return int(self._metadata(name, self._lines(name))["batchWatermarkMs"])
 
     def watermark_after(self, batch_id: int) -> int | None:
-        """Return the watermark that the next batch will use; None while the query has seen no event time."""
+        """Return the watermark (epoch milliseconds) of the next batch; None before the first event time."""
         name = f"commits/{batch_id}"
         with self._reading(name):
             return int(self._metadata(name, self._lines(name)).get("nextBatchWatermarkMs", 0)) or None
 
     def state_partitions(self, batch_id: int | None = None) -> int | None:
-        """Return the number of partitions of the query's state after a committed batch, by default the newest one.
+        """Return the number of partitions of the query's state after a committed batch; None if no state records it.
 
-        Return None if no state records it. Spark's metadata of the operators only has the number at the start of the
-        query.
+        ``batch_id`` defaults to the newest commit. Spark's metadata of the operators has only the number at the start
+        of the query.
         """
         return max(self.state_partition_counts(batch_id), default=None)
 
     def state_partition_counts(self, batch_id: int | None = None) -> set[int]:
-        """Return the numbers of state partitions of the query's operators after a committed batch.
+        """Return the numbers of state partitions of the operators after a committed batch; None means the newest batch.
 
-        Spark keeps the state of some operators in one partition whatever the setting (a count without keys).
+        The state of some operators always has one partition (a count without keys).
         """
         batch = self.newest_commit() if batch_id is None else batch_id
         if batch is None or not self.is_committed(batch):
@@ -146,12 +145,12 @@ class SparkFolder:
             return {len(parts) for parts in ids.values()}
 
     def is_repartition(self, batch_id: int) -> bool:
-        """Return whether the committed batch only repartitions the state, and is no batch of the query (R21)."""
+        """Return True if the committed batch only repartitions the state, and is no batch of the query (R21)."""
         parts, parts_before = self.state_partitions(batch_id), self.state_partitions(batch_id - 1)
         return parts is not None and parts_before is not None and parts != parts_before
 
     def previous_batch(self, batch_id: int) -> int:
-        """Return the query's own batch before a committed one; -1 if it is the first."""
+        """Return the last batch of the query before a committed batch, without repartitions; -1 if it is the first."""
         previous = batch_id - 1
         while previous >= 0 and self.is_repartition(previous):
             previous -= 1
@@ -160,7 +159,7 @@ class SparkFolder:
     def write_shuffle_partitions(self, number: int) -> None:
         """Write the number of state partitions into the newest committed plan. The folder must belong to this attempt.
 
-        A query that has not restarted since its first batch does not record it (4.2.0), and then Spark's
+        A query that has not restarted since its first batch does not record the number (4.2.0), and then Spark's
         ``repartition`` fails.
         """
         newest = self.newest_commit()
@@ -175,22 +174,22 @@ class SparkFolder:
         checksum.replace(self.storage, f"{self.path}/offsets/{newest}", body.encode())
 
     def set_query_id(self, query_id: str) -> None:
-        """Give the folder's query an id of its own. The folder must belong to this attempt.
+        """Give the folder's query another id, because Spark ends a query when another query with its id starts.
 
-        Spark ends a query when another one with its id starts.
+        The folder must belong to this attempt.
         """
         checksum.replace(self.storage, f"{self.path}/metadata", json.dumps({"id": query_id}).encode())
 
     def plan_empty_batch(self) -> None:
-        """Plan a batch without input after the newest committed one. The attempt's own folder must be at a boundary."""
+        """Plan a batch without input after the newest commit. The attempt's own folder must be at a boundary."""
         if (newest := self.newest_commit()) is not None:
             body = self.storage.read(f"{self.path}/offsets/{newest}")
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
 
     def plan_final_batch(self, batch_id: int, now_ms: int) -> int:
-        """Plan a batch without data at the maximal watermark, so that Spark fires every window (R12). Return its id.
+        """Plan a batch without data after ``batch_id`` at the maximal watermark, which fires every window (R12).
 
-        The folder must be at a boundary and belong to this attempt.
+        Return the planned batch's id. The folder must be at a boundary and belong to this attempt.
         """
         name = f"offsets/{batch_id}"
         lines = self._lines(name)
@@ -202,20 +201,19 @@ class SparkFolder:
         return batch_id + 1
 
     def is_final(self) -> bool:
-        """Return whether the newest planned batch has the maximal watermark. The query can only end then (R12)."""
+        """Return True if the newest planned batch has the maximal watermark. The query can then only end (R12)."""
         newest = self.newest_offsets()
         return newest is not None and self.planned_watermark(newest) == MAX_WATERMARK
 
     def has_batch(self, batch_id: int) -> bool:
-        """Return whether a query can continue after the batch. Spark purges old batches (``minBatchesToRetain``)."""
+        """Return True if a query can continue after the batch. Spark deletes old batches (``minBatchesToRetain``)."""
         return all(self.storage.exists(f"{self.path}/{log}/{batch_id}") for log in ("offsets", "commits"))
 
     def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:
-        """Go back to just after ``batch_id``: delete later plans and commits. The folder must belong to this attempt.
+        """Restore the folder to ``batch_id``: delete later plans and commits. The folder must belong to this attempt.
 
-        Args:
-            edges: Sources that read result partitions. Files that they took later are void, and would otherwise be read
-                together with the producer's replacement (R4).
+        ``edges`` are the sources that read result partitions. Later files in their logs are deleted as void, because
+        Spark would read them together with the producer's replacements (R4).
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
@@ -228,14 +226,12 @@ class SparkFolder:
     def delete_unreadable(self, abandoned: Collection[str] = ()) -> bool:
         """Delete plans and log entries after the newest commit if they name a file that cannot be read.
 
-        Return whether there was such a file. The folder must belong to this attempt.
+        Return True if there was such a file. The folder must belong to this attempt.
 
-        Spark's reader treats some names as a pattern, and cannot read some names with a colon. Otherwise every start
-        would read a planned name again, even if the file was renamed. Entries of the sources' logs count without an
-        ``offsets`` entry, because Spark writes them first.
-
-        Args:
-            abandoned: Normal paths of files that a user has given up.
+        Spark's reader treats some names as a pattern, and cannot read some names with a colon. Without this deletion
+        every start would read the planned name again, even if the file was renamed. Entries of the sources' logs count
+        without an ``offsets`` entry, because Spark writes them first. ``abandoned`` are normal paths of files that the
+        user no longer wants to read.
         """
         commit, newest = self.newest_commit(), self.newest_offsets()
         committed = {} if commit is None else self.offsets(commit)
@@ -244,7 +240,7 @@ class SparkFolder:
         unreadable = {uid: numbers for uid in files if (numbers := self._unreadable(uid, committed, abandoned))}
         remaining = planned
         if any(min(numbers) <= log_offset(planned.get(uid)) for uid, numbers in unreadable.items()):
-            self.delete_planned()  # first, because the next plan takes up entries that no plan names
+            self.delete_planned()  # first, because the next plan includes entries that no plan names
             remaining = committed
         for uid in unreadable:
             rewind_log(self.storage, f"{self.path}/sources/{uid}", log_offset(remaining.get(uid)))
@@ -261,7 +257,7 @@ class SparkFolder:
     def delete_planned(self) -> None:
         """Delete the plans after the newest commit: usually one batch.
 
-        In a copy made while the query ran, the commit between two plans may be missing, and then there are more.
+        A copy made while the query ran may have more, because a commit between two plans may be missing.
         """
         commit = self.newest_commit()
         for number in sorted(self._numbers("offsets"), reverse=True):
@@ -275,7 +271,7 @@ class SparkFolder:
         return [int(name) for name in self.storage.list(f"{self.path}/{log}") if name.isdecimal()]
 
     def _metadata(self, name: str, lines: list[str]) -> dict[str, Any]:
-        """Return the object in the second line of an entry.
+        """Return the JSON object in the second line of an entry.
 
         Raises SparkFolderLostError.
         """
@@ -291,13 +287,13 @@ class SparkFolder:
             return data.decode().splitlines()
 
     def _reading(self, name: str) -> AbstractContextManager[None]:
-        """Return a context that turns errors of unreadable content into a SparkFolderLostError with the file's name."""
+        """Return a context that turns errors of unreadable content into a SparkFolderLostError with the file's URI."""
         uri = self.storage.full_uri(f"{self.path}/{name}")
         return refused_as(lambda _: SparkFolderLostError(uri=uri, problem="is not what Spark wrote"))
 
 
 def _is_left_out(name: str) -> bool:
-    """Return whether a copy leaves out the file: a temporary file, or the checksum of a file that the copy rewrites."""
+    """Return True if a copy omits the file: a temporary file, or the checksum of a file that the copy rewrites."""
     leaf = name.rpartition("/")[2]
     is_of_rewritten_file = leaf.endswith(".crc") and _NAMES_SCHEMAS.match(name) is not None
     return leaf.startswith(".") or leaf.endswith(".tmp") or is_of_rewritten_file

@@ -26,7 +26,7 @@ def parsed(text: bytes | str) -> Any:
 def offset_object(offset: str | None) -> dict[str, Any] | None:
     """Return the JSON object of a source's offset; None for an offset of another form.
 
-    Raises DamagedOffsetError for a text that begins as an object and is none.
+    Raises DamagedOffsetError for damaged JSON.
     """
     if offset is None or not offset.startswith("{"):
         return None

@@ -1,8 +1,8 @@
-"""A check that the state after a committed batch is whole: the files below ``state/`` in a Spark folder.
+"""A check that the state after a committed batch is complete: the files below ``state/`` in a Spark folder.
 
 The commit of a batch names the version of each store, in each partition of each stateful operator (RocksDB, checkpoint
-format 2). ``<batch + 1>_<id>.zip`` is a snapshot, and ``.changelog`` holds the changes since the previous version. A
-snapshot names the files in ``SSTs/`` that hold the rows. Spark notices damage only when it runs a batch.
+format 2). ``<batch + 1>_<id>.zip`` is a snapshot, and ``.changelog`` has the changes since the previous version. A
+snapshot names the files in ``SSTs/`` with the rows. Spark detects damage only when it runs a batch.
 """
 
 from __future__ import annotations
@@ -28,21 +28,18 @@ _SCHEMA = re.compile(r"/state/([^/]+/_stateSchema/.+)$")
 
 
 class StateCheck:
-    """The check of one Spark folder's state. It costs one listing, and one small read for each state partition."""
+    """The check of one Spark folder's state. Its cost is one listing, and one small read for each state partition."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder, self._state = storage, folder, f"{folder}/state"
 
     def run(self, batch_id: int, commit: str) -> None:
-        """Refuse state that is not whole.
+        """Refuse incomplete state. ``commit`` is the second line of the batch's entry in ``commits``.
 
-        These are not checked: the content of ``SSTs/`` and of change logs, files before the newest change log, and the
-        files of a snapshot that another version of Spark names in another form.
+        The check omits the content of ``SSTs/`` and of change logs, and files before the newest change log. It omits
+        the files of a snapshot that another version of Spark lists in another format.
 
-        Args:
-            commit: Second line of the batch's entry in ``commits``.
-
-        Raises SparkStateLostError, and the storage's error if the storage cannot answer.
+        Raises SparkStateLostError, and the storage's errors.
         """
         with refused_as(lambda _: SparkStateLostError(uri=self._commit_uri(batch_id), problem=_CHANGED)):
             versions = list(_versions(batch_id, commit))
@@ -70,7 +67,7 @@ class StateCheck:
             self._refuse(name, "is not what Spark wrote, by its checksum")
 
     def _check_schemas(self, operator: str, sizes: dict[str, int]) -> None:
-        """Refuse an operator without schemas. Spark would write them again, and any query would then seem to fit."""
+        """Refuse an operator without schemas, because Spark would write them again and accept any query."""
         metadata = [name for name in sizes if name.startswith(f"{operator}{_METADATA}") and not name.endswith(".crc")]
         if not metadata:
             self._refuse(f"{operator}/_metadata", "is missing")
@@ -82,7 +79,7 @@ class StateCheck:
             self._refuse(f"{operator}/0/_metadata/schema", "is missing")
 
     def _named_schemas(self, name: str) -> set[str]:
-        """Return the schema files that an operator's metadata names (version 2); none if each store has its own."""
+        """Return the schema files that an operator's metadata names (version 2); empty if each store has its own."""
         try:
             _, body = self._storage.read(f"{self._state}/{name}").decode().splitlines()
             stores = parsed(body)["stateStoreInfo"]
@@ -130,13 +127,13 @@ def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_version_file(path: str, part: str, version: str) -> bool:
-    """Return whether ``path`` is the file of a store's version. Additional stores have folders of their own there."""
+    """Return True if ``path`` is the file of a store's version. Additional stores have folders of their own."""
     name = path.rpartition("/")[2]
     return path.startswith(f"{part}/") and name in (f"{version}.zip", f"{version}.changelog")
 
 
 def _snapshot_files(snapshot: bytes) -> dict[str, int]:
-    """Return the files of which a snapshot consists, with their sizes.
+    """Return file → size in bytes, for the files of which a snapshot consists.
 
     Raises the errors of :mod:`zipfile` if the snapshot is damaged.
     """

@@ -1,16 +1,15 @@
-"""Names of files that are still being written, by the conventions of the programs that write them."""
+"""Names of unfinished files, by the conventions of the programs that write them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 SUFFIXES = (".tmp", ".crdownload", ".part", ".filepart", ".partial")
-"""Suffixes used by scripts, Chrome, Firefox and curl, WinSCP, and rclone. Spark itself skips ``._COPYING_`` of ``hdfs
-dfs -put``."""
+"""Suffixes of scripts, Chrome, Firefox and curl, WinSCP, and rclone. Spark skips ``._COPYING_`` (``hdfs dfs -put``)."""
 
 
 def other_names(suffixes: Collection[str] = SUFFIXES) -> str:
-    """Return a Hadoop glob for all names that end in none of ``suffixes``. Hadoop's globs cannot negate words."""
+    """Return a Hadoop glob for all names that end in none of ``suffixes``. Hadoop's globs have no negation of words."""
     return _glob_without(frozenset(suffixes))
 
 
@@ -26,8 +25,8 @@ def has_temporary_name(name: str) -> bool:
 def _glob_without(suffixes: Collection[str]) -> str:
     """Return a glob for names without these endings, built recursively from the last character.
 
-    A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes,
-    and the rest of the name must not end in the rest of any of them.
+    A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes, and
+    the start of the name must not end in the start of any of them.
     """
     by_last_character: dict[str, set[str]] = {}
     for suffix in suffixes:

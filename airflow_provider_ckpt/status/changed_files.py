@@ -24,7 +24,7 @@ def _more(count: int) -> str:
 
 
 def partly_read_sources(state: JobState) -> list[str]:
-    """Return a phrase for each source with files that changed after they were read, since the job began."""
+    """Return a text for each source with files that changed after they were read, since the job began."""
     return [
         f"files of {uid} that changed after they were read: {counts['files']}, "
         f"{counted(counts['bytes'], 'byte')} {were(counts['bytes'])} not read"

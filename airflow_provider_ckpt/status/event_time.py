@@ -1,4 +1,4 @@
-"""Texts about event time: the progress of queries, the source that holds them, and rows that do not fit."""
+"""Texts about event time: the progress of queries, the source that delays windows, and unusable event times."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.model.words import counted
 
 CLOCKS_DIFFER = 60.0
-"""Seconds that a watermark may be ahead of the clock without a warning."""
+"""Seconds by which a watermark may be ahead of the clock without a warning."""
 IS_QUIET = 60.0
-"""Seconds without a row after which a source that holds windows is reported."""
+"""Seconds without a row after which a source that holds back windows is reported."""
 _REASONS = (
     ("without", "without an event time"),
     ("before_1970", "before 1970"),
@@ -23,11 +23,14 @@ _REASONS = (
 )
 
 Unfit = Mapping[tuple[str, str, str], int]
-"""(Reason, source, vertex) -> rows since the job began."""
+"""(reason, source, vertex) → rows with an unusable event time since the job began."""
 
 
 def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str, str, str], int]:
-    """Return the numbers of rows with an event time that their query cannot use. Zeros are left out."""
+    """Return the numbers of rows with an event time that their query cannot use. Zeros are omitted.
+
+    ``checkpoint`` is the checkpoint to count up to; None for the latest.
+    """
     return {
         (reason, source, vertex): rows
         for name, reason in _REASONS
@@ -38,7 +41,7 @@ def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str
 
 
 def new_unfit_rows(before: Unfit, now: Unfit) -> str:
-    """Return the addition to a release line about unfit rows that came since the previous line."""
+    """Return a text about rows with an unusable event time since the previous release line; "" if there are none."""
     more = {key: rows - before.get(key, 0) for key, rows in now.items()}
     texts = []
     for _, reason in _REASONS:
@@ -63,7 +66,8 @@ def _counts_of(reason: str, rows: Unfit) -> str:
 class HeldWindows:
     """A query whose windows wait for rows of one source.
 
-    ``last_row_at`` is the time of that source's last row in epoch seconds, or None if it had none.
+    ``watermark`` is the query's watermark in epoch milliseconds. ``last_row_at`` is the time of the source's last row
+    in epoch seconds; None without a row.
     """
 
     vertex: str
@@ -82,7 +86,7 @@ class HeldWindows:
 def held_windows(state: JobState, now: float) -> list[HeldWindows]:
     """Return the queries that could close windows if one of their live sources had newer rows.
 
-    A query that still reads a bounded source waits for its end, and is left out.
+    A query that still reads a bounded source waits for the end of that source, and is omitted.
     """
     held = []
     marks = state.watermarks()
@@ -100,10 +104,7 @@ def held_windows(state: JobState, now: float) -> list[HeldWindows]:
 
 
 def _live_inputs(state: JobState, vertex: str) -> list[str]:
-    """Return the sources and producers of the vertex.
-
-    The list is empty if one of them has an end that is not reached, or if the vertex has left the job.
-    """
+    """Return the sources and producers of the vertex; none if the vertex has left the job or an input will end."""
     graph, left_out = state.graph(), state.dropped.get(vertex, ())
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
     if graph_vertex is None:
@@ -116,7 +117,7 @@ def _live_inputs(state: JobState, vertex: str) -> list[str]:
 
 
 def _has_watermark(state: JobState, uid: str) -> bool:
-    """Return whether the plan declares event time for a source. For another query only its rows show it."""
+    """Return True if the plan declares event time for the source ``uid``. For a query as input the result is False."""
     source = None if state.plan is None else state.plan.definition.sources.get(uid)
     return source is not None and source.watermark is not None
 
@@ -126,7 +127,10 @@ def _mark(times: SourceTimes | None) -> int:
 
 
 def ahead_of_clock(state: JobState, now: float) -> dict[str, int]:
-    """Return the watermarks of queries with state that are ahead of the clock, by vertex, except after a drain."""
+    """Return vertex → watermark (epoch milliseconds) of queries with state that are ahead of the clock.
+
+    A query that was drained is omitted.
+    """
     marks = {uid: mark for uid, mark in state.watermarks().items() if mark < MAX_WATERMARK}
     return {uid: marks[uid] for uid in state.times() if marks.get(uid, 0) / 1000 > now + CLOCKS_DIFFER}
 
@@ -139,7 +143,7 @@ def shown_ahead(vertex: str, watermark: int) -> str:
 
 
 def shown_times(state: JobState) -> Iterator[str]:
-    """Yield, for each query with state and event time, its watermark and the event time of each source."""
+    """Yield a text for each query with state and event time: its watermark and the event time of each source."""
     marks = state.watermarks()
     for vertex, times in state.times().items():
         at = shown_time(marks[vertex]) if vertex in marks else "the start"
@@ -166,7 +170,7 @@ def _duration(seconds: float) -> str:
 
 
 def event_time_view(state: JobState) -> dict[str, Any]:
-    """Return the event time of the queries with state, as ``ckpt show --json`` prints it (docs/cli.md)."""
+    """Return the event time of the queries with state, in the form of ``ckpt show --json`` (docs/cli.md)."""
     marks = state.watermarks()
     return {
         vertex: {

@@ -11,10 +11,10 @@ from airflow_provider_ckpt.storage.errors import ForeignRootError, NoRootError
 
 
 class ExitCode(IntEnum):
-    """The exit code of a driver. ``ckpt`` itself ends with one of the first three (:attr:`coarse`), or with 130."""
+    """The exit code of a driver. ``ckpt`` itself exits with one of the first three (:attr:`coarse`), or with 130."""
 
     FINISHED = 0
-    """The job is finished or stopped. For another command: the answer was printed."""
+    """The job is finished or stopped. For a command that runs no job: the answer was printed."""
     FAILED = 1
     """A retry may help."""
     REFUSED = 2
@@ -28,14 +28,14 @@ class ExitCode(IntEnum):
 
     @classmethod
     def of_run(cls, status: JobStatus) -> ExitCode:
-        """Return the code of a run that ended with this status of the job."""
+        """Return the code of a run after which the job has this status."""
         if status.ended_well:
             return cls.FINISHED
         return cls.TERMINAL if status.is_terminal else cls.FAILED
 
     @classmethod
     def of_error(cls, error: Exception) -> ExitCode:
-        """Return the code of a run that an error ended. An error from outside this package may be temporary."""
+        """Return the code of a run that an error ended. An error from outside this package counts as temporary."""
         if isinstance(error, OvertakenError):
             return cls.FENCED
         if isinstance(error, _REFUSALS):
@@ -44,12 +44,12 @@ class ExitCode(IntEnum):
 
     @property
     def line_kind(self) -> LineKind:
-        """Return the kind of the last status line of a failed run."""
+        """The kind of the last status line of a failed run."""
         return _LINE_KINDS.get(self, LineKind.FAILED)
 
     @property
     def coarse(self) -> ExitCode:
-        """Return the code with which ``ckpt run`` ends. The finer codes are for the Airflow operator."""
+        """The code with which ``ckpt run`` exits. The finer codes are for the Airflow operator."""
         return self if self in (ExitCode.FINISHED, ExitCode.REFUSED) else ExitCode.FAILED
 
 
@@ -63,8 +63,8 @@ _FOR_GOOD = {
 
 
 def is_for_good(code: int | None, line_kind: str) -> bool:
-    """Return whether a retry of the driver would fail in the same way.
+    """Return True if a retry of the driver would fail in the same way.
 
-    The exit code and the last status line must agree. A JVM without memory also exits with 3, and is worth a retry.
+    The exit code and the last status line must agree. A JVM without memory also exits with 3, but a retry may help.
     """
     return any(code == exit_code and line_kind in kinds for exit_code, kinds in _FOR_GOOD.items())

@@ -1,4 +1,4 @@
-"""Windows that hold rows back, and the reasons why a run has released no row."""
+"""Open windows, which delay rows, and the reasons why a run has released no row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from airflow_provider_ckpt.status.event_time import HeldWindows, shown_time
 
 @dataclass(frozen=True)
 class OpenWindows:
-    """A query whose newest rows lie in windows that are not closed.
+    """A query whose newest rows belong to windows that are not closed.
 
     Attributes:
-        watermark: the query's watermark in epoch milliseconds.
+        watermark: the query's watermark in epoch milliseconds; None without one.
         newest: event time of the query's newest row in epoch milliseconds.
         unread: inputs whose end the windows wait for.
-        awaited: live inputs whose rows did not move event time, because another input held it. Their next row moves it.
+        awaited: live inputs whose next row moves event time. Earlier rows did not, because another input prevented it.
     """
 
     vertex: str
@@ -41,7 +41,7 @@ class OpenWindows:
 
 
 def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[OpenWindows]:
-    """Return the queries with open windows at the last completed checkpoint, without those in ``held``.
+    """Return the queries with open windows at the last completed checkpoint, except those in ``held``.
 
     The window of the newest row is open, because the watermark never passes that row while the query runs.
     """
@@ -69,7 +69,7 @@ def _running_vertices(state: JobState) -> set[str]:
 
 
 def _has_windows(state: JobState, vertex: str) -> bool:
-    """Return whether the query outputs each group once, when event time has passed it."""
+    """Return True if the query outputs each group only one time, when event time has passed the group."""
     query = None if state.plan is None else state.plan.definition.vertices.get(vertex)
     if query is None or query.output_mode != "append" or not query.event_time:
         return False
@@ -77,15 +77,15 @@ def _has_windows(state: JobState, vertex: str) -> bool:
 
 
 def _unread_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the bounded inputs that hold the watermark of the query at its start."""
+    """Return the bounded inputs that are unread and hold back the query's watermark."""
     ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ())}
     return tuple(producer for uid, producer in _holding_inputs(state, vertex).items() if uid not in ended)
 
 
 def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the live inputs of a query that was last read with an input that held its watermark.
+    """Return the live inputs of a query that has run no batch since the last bounded input was read.
 
-    Empty if the query has had a batch since, or if no input ever held the watermark.
+    Empty if the query has run such a batch, or if no bounded input held back its watermark.
     """
     dropped, holding = state.dropped.get(vertex, {}), _holding_inputs(state, vertex)
     done = state.checkpoints.get(state.last_completed)
@@ -101,7 +101,7 @@ def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
 
 
 def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
-    """Return the bounded inputs that hold the watermark of the query while they are read: uid -> producer."""
+    """Return uid → producer of the bounded inputs that hold back the query's watermark while they are read."""
     graph, recorded = state.graph(), state.definition
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
     if graph_vertex is None:
@@ -113,7 +113,7 @@ def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
 
 
 def batches(state: JobState) -> Mapping[str, int]:
-    """Return the last micro-batch of each subtask at the last completed checkpoint, to compare two checkpoints."""
+    """Return subtask → its last micro-batch at the last completed checkpoint, to compare two checkpoints."""
     done = state.checkpoints.get(state.last_completed)
     snapshots = {} if done is None else done.subtasks
     return {str(subtask): snapshot.batch_id for subtask, snapshot in snapshots.items() if snapshot.batch_id is not None}
@@ -122,8 +122,10 @@ def batches(state: JobState) -> Mapping[str, int]:
 def why_no_row(state: JobState, before: Mapping[str, int], completed: int) -> str:
     """Return why a run has released no row.
 
-    ``state`` is from the end of the run. ``before`` (:func:`batches`) and ``completed`` (a checkpoint) are from its
-    start.
+    Args:
+        state: the state at the end of the run.
+        before: the result of :func:`batches` at the start of the run.
+        completed: the last completed checkpoint at the start of the run.
     """
     if state.last_completed == completed:
         return "no checkpoint completed"

@@ -1,4 +1,4 @@
-"""Texts about a resumed job in batch mode: kept results, and subtasks that run again with the reasons."""
+"""Texts about a job in batch mode that was resumed: reused results, and the subtasks that run again, with reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINES = 50
 
 
 def recovery_summary(event: JobReconciled) -> str:
-    """Return the recovery in one sentence."""
+    """Return one sentence about the recovery: what is reused, and what runs again."""
     if not event.reset and not any(_kept(event)):
         return "the runs before finished no part of the job; it runs from the start"
     kept = ", ".join(_kept(event)) or "nothing"
@@ -24,7 +24,7 @@ def recovery_summary(event: JobReconciled) -> str:
 
 
 def table(event: JobReconciled) -> Iterator[str]:
-    """Yield a line for each subtask. The kept subtasks of a vertex share one line."""
+    """Yield a line for each subtask. The subtasks of a vertex whose results are reused share one line."""
     yield f"recovery in epoch {event.epoch}:"
     for result in _kept(event):
         yield f"  kept       {result}"
@@ -33,7 +33,7 @@ def table(event: JobReconciled) -> Iterator[str]:
 
 
 def short_table(event: JobReconciled, job_id: str, root: str) -> Iterator[str]:
-    """Yield the lines of :func:`table`, but only the first ones if there are many."""
+    """Yield at most the first 50 lines of :func:`table`, and then a command that shows all."""
     lines = list(table(event))
     yield from lines[:_LINES]
     if len(lines) > _LINES:

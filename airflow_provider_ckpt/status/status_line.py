@@ -1,9 +1,9 @@
 """The status lines of a driver: ``CKPT <token> {json}`` on its standard output. Only this module writes and reads them.
 
-A driver's output also holds rows that Spark quotes in an error, and output of the user's code. The hook that submits a
-driver therefore gives it a random token in its environment, and accepts only lines with that token. The token does not
-protect against the job's own code, which runs in the driver's process. A driver without a supervisor has no token, and
-its lines are ``CKPT {json}``. A reader accepts a line only if each known field has its type.
+A driver's output also contains rows that Spark quotes in an error, and output of the user's code. The hook that submits
+a driver therefore puts a random token into the driver's environment, and accepts only lines with that token. The token
+does not protect against the job's own code, which runs in the driver's process. A driver without a supervisor has no
+token, and its lines are ``CKPT {json}``. A reader accepts a line only if each known field has its type.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from airflow_provider_ckpt.job.causes import users_frames
 from airflow_provider_ckpt.printable import printable
 
 TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
-"""Environment variable of a driver. Spark hides settings with such a name in its UI and its event log."""
+"""Environment variable with a driver's token. Spark hides settings with such a name in its UI and its event log."""
 _STATUS_LIKE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
 _IDENTITIES = frozenset({"job_id", "application_id", "status", "driver_before", "finished_operators", "subtasks"})
-"""Fields with names. They hold no secret, even if a secret is the same word."""
+"""Fields that are never redacted. They have names, which are no secrets even if a secret has the same text."""
 
 
 class LineKind(str, Enum):
-    """The kinds of status lines that this version knows. Drivers of later versions may use further kinds."""
+    """The kinds of status lines that this version writes. Drivers of later versions may write further kinds."""
 
     STARTED = "started"
     RESUMED = "resumed"
@@ -73,7 +73,7 @@ class StatusLine:
     Attributes:
         kind: a :class:`LineKind`, or a kind of a later version.
         message: one sentence for users.
-        data: all other fields, by name.
+        data: name → value of all other fields.
     """
 
     kind: str
@@ -82,43 +82,43 @@ class StatusLine:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the line is for programs only and not shown to users."""
+        """True if the line is for programs only and not shown to users."""
         return self.data.get("quiet") is True
 
     @property
     def is_frequent(self) -> bool:
-        """Return whether lines of this kind come with every checkpoint."""
+        """True if every checkpoint writes lines of this kind."""
         return self.kind in _FREQUENT
 
     @property
     def went_wrong(self) -> bool:
-        """Return whether this is the last line of a failed run. It has the cause."""
+        """True if this is the last line of a failed run. Its message has the cause."""
         return self.kind in _WENT_WRONG
 
     @property
     def lacks_master(self) -> bool:
-        """Return whether this is the last line of a worker that exits because it sees no living JobMaster (W7)."""
+        """True if this is the last line of a worker that exits because no JobMaster is alive (W7)."""
         return self.data.get(NO_MASTER) is True
 
     @property
     def run_is_over(self) -> bool:
-        """Return whether this is the last line of a worker that did not fail itself, although the run has failed."""
+        """True if this is the last line of a worker that did not fail, although its run has failed."""
         return self.data.get(RUN_OVER) is True
 
     @property
     def traceback(self) -> str | None:
-        """Return the traceback of the user's own code, or None if other code failed."""
+        """The traceback of the user's own code; None if other code failed."""
         traceback = self.data.get("traceback")
         return traceback if isinstance(traceback, str) and traceback else None
 
     @property
     def frames(self) -> str:
-        """Return the frames of the user's own files in the traceback, with line breaks, without the exception."""
+        """The frames of the user's own files in the traceback, with line breaks, without the exception."""
         return users_frames(self.traceback or "")
 
     @property
     def traces(self) -> str | None:
-        """Return the path of the file with full stack traces on the driver's host. A failed run's last line has it."""
+        """The path of the file with full stack traces on the driver's host. Only a failed run's last line has it."""
         path = self.data.get(TRACES)
         return path if isinstance(path, str) and path else None
 
@@ -126,7 +126,7 @@ class StatusLine:
         return {"kind": str(self.kind), "message": self.message, **self.data}
 
     def dumps(self) -> str:
-        """Return the line as ASCII JSON without a line break, so that every encoding of the output can hold it."""
+        """Return the line as ASCII JSON without a line break, which is valid in every encoding of the output."""
         return json.dumps(self.to_json(), default=str)
 
     def redacted(self, redact: Callable[[str], str]) -> StatusLine:
@@ -136,7 +136,7 @@ class StatusLine:
 
 
 def take_token(environ: MutableMapping[str, str]) -> str:
-    """Return the token that the supervisor gave this driver; empty if it gave none. No child process inherits it."""
+    """Remove the driver's token from ``environ``, so that child processes lack it, and return it; "" without one."""
     return environ.pop(TOKEN_VARIABLE, "")
 
 
@@ -145,21 +145,21 @@ def format_line(line: StatusLine, token: str = "") -> str:
 
 
 def print_line(line: StatusLine, token: str = "") -> None:
-    """Print the line at once and in one piece, because a worker on standby also prints from another thread."""
+    """Print and flush the line in one piece, because a worker on standby also prints from another thread."""
     print(f"{format_line(line, token)}\n", end="", flush=True)
 
 
 def parse_line(text: str, token: str = "") -> StatusLine | None:
-    """Return the status line that a driver with this token printed, or None if the text is something else."""
+    """Return the status line of a driver with this token; None if the text is something else."""
     return _parsed(text, token)[0]
 
 
 class StatusReader:
-    """Reader of a driver's output.
+    """The reader of a driver's output.
 
     Args:
-        warn: gets one warning about lines that look like status lines but are not.
-        redact: hides secrets in each line.
+        warn: called with one warning about the first line that looks like a status line but is none.
+        redact: returns a text without secrets.
     """
 
     def __init__(self, token: str, warn: Callable[[str], object], redact: Callable[[str], str] = str) -> None:
@@ -167,7 +167,7 @@ class StatusReader:
         self._has_warned = False
 
     def read(self, text: str) -> StatusLine | None:
-        """Return a status line of the driver, or None if the text is other output."""
+        """Return a status line of the driver; None if the text is other output."""
         line, problem = _parsed(text, self._token)
         if line is not None:
             try:
@@ -187,7 +187,7 @@ def _mark(token: str) -> str:
 
 
 def _parsed(text: str, token: str) -> tuple[StatusLine | None, str | None]:
-    """Return the status line, or else the problem with it. Both are None if the text has no mark."""
+    """Return (status line, None), or (None, the problem with it). Both are None if the text has no mark."""
     mark = f"{_mark(token)}{{"
     problem = None
     start = text.find(mark)
@@ -228,7 +228,7 @@ _LARGEST = 2**63
 
 
 def wrong_field(data: Mapping[str, Any]) -> str | None:
-    """Return the first field with a value of another type, as "checkpoint (str)", or None."""
+    """Return the first field with a value of another type, as "checkpoint (str)"; None if all types are correct."""
     for name, fits in _FIELDS.items():
         if name in data and data[name] is not None and not fits(data[name]):
             return f"{name} ({type(data[name]).__name__})"

@@ -1,4 +1,4 @@
-"""The reporter that writes the status lines of a run for users and for the Airflow operator.
+"""The writer of a run's status lines, for users and for the Airflow operator.
 
 Every event that changes the progress is a line. A line with ``quiet`` is for programs only (the pointer in Airflow).
 Users see a line for each checkpoint that released something. Otherwise they see one line every ten minutes.
@@ -47,11 +47,11 @@ from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]
 IDLE_SECONDS = 600.0
-"""Seconds between two lines about checkpoints if none of them releases anything."""
+"""Seconds between two visible lines about checkpoints if none of them releases anything."""
 
 
 class StatusReporter:
-    """The writer of status lines.
+    """The writer of a run's status lines.
 
     The data of each line are ``job_id``, ``application_id``, ``epoch`` and further fields for the kind. ``root`` is the
     root for display, for the commands that a line names.
@@ -64,21 +64,21 @@ class StatusReporter:
         self._root = root
         self._shown_at: float | None = None
         self._late_rows = 0
-        """Rows dropped as late since the job began, at the last line that reported them."""
+        """Rows dropped as late, from the start of the job to the last line about them."""
         self._unfit: Unfit = {}
-        """Rows with an unfit event time, at the last line that reported them."""
+        """Rows with an unusable event time, from the start of the job to the last line about them."""
         self._ahead: set[str] = set()
-        """Vertices whose watermark was reported to be ahead of the clock."""
+        """Vertices for which a line has warned that the watermark is ahead of the clock."""
         self._malformed_rows = 0
-        """Rows since the job began that do not fit the schema of their source, at the last line that reported them."""
+        """Rows that do not fit the schema of their source, from the start of the job to the last line about them."""
         self._rows: int | None = 0
-        """Rows released in this run, or None if a sink does not count rows."""
+        """Rows released in this run; None if a sink does not count rows."""
         self._batches: Mapping[str, int] = {}
-        """Subtask -> its last micro-batch at the checkpoint from which this run started."""
+        """Subtask → its last micro-batch at the checkpoint from which this run started."""
         self._completed = 0
         """The checkpoint from which this run started."""
         self._open: set[tuple[str, bool]] = set()
-        """Vertices whose open windows a line has reported. True marks windows that wait for the end of an input."""
+        """(vertex, True if its windows wait for the end of an input) for open windows that a line has reported."""
 
     def report(self, kind: LineKind, message: str, state: JobState | None = None, **more: Any) -> None:
         shown = cause_first(message)
@@ -99,7 +99,8 @@ class StatusReporter:
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """Report that the run has started.
 
-        ``places`` are for programs: ``spark_ui`` is a URL, and ``outputs`` maps each sink to the URI of its folder.
+        ``before`` is the fate of the previous driver. ``places`` are for programs: ``spark_ui`` is a URL, and
+        ``outputs`` maps each sink to the URI of its folder.
         """
         self._late_rows = sum(state.late_rows().values())
         self._unfit = unfit_rows(state)
@@ -119,7 +120,7 @@ class StatusReporter:
         self.report(LineKind.RUNNING, f"job {self._job_id} is RUNNING", state)
 
     def ended(self, state: JobState, status: JobStatus, cause: str | None) -> None:
-        """Report how the run ended, as the last line of the run."""
+        """Report how the run ended. This is the last line of the run."""
         kind = _ENDED.get(status, LineKind.FAILED)
         late = state.late_rows()
         dropped = f"; rows dropped as late since the job began: {_counts(late)}" if late else ""
@@ -136,7 +137,7 @@ class StatusReporter:
         self.report(kind, message, state, status=status, terminal=status is JobStatus.FAILED)
 
     def _remainder(self, state: JobState, status: JobStatus) -> str:
-        """Return the input that a successful run has not read, and the output that it has not released."""
+        """Return a text about the input that a successful run has not read, and the output that it has not released."""
         if not status.ended_well:
             return ""
         bounded = {uid for vertex in state.graph().vertices for uid in vertex.bounded_sources}
@@ -199,31 +200,31 @@ class StatusReporter:
             self.report(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
     def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
-        """Return whether users see a checkpoint that released nothing: for newly open windows, or after ten minutes."""
+        """Return True if users see a checkpoint that released nothing: for newly open windows, or after ten minutes."""
         is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
         return is_late or any((window.vertex, bool(window.unread)) not in self._open for window in windows)
 
     def _late_since(self, state: JobState, checkpoint: int) -> str:
-        """Return the addition to a release line if rows were dropped as late since the previous line."""
+        """Return the text about rows dropped as late since the previous release line, or ""."""
         late = state.late_rows(checkpoint)
         new, self._late_rows = sum(late.values()) - self._late_rows, max(self._late_rows, sum(late.values()))
         return f"; dropped {counted(new, 'more late row')} (since the job began: {_counts(late)})" if new > 0 else ""
 
     def _unfit_since(self, state: JobState, checkpoint: int) -> str:
-        """Return the addition to a release line for rows with an unfit event time since the previous line."""
+        """Return the text about rows with an unusable event time since the previous release line, or ""."""
         before, now = self._unfit, unfit_rows(state, checkpoint)
         self._unfit = {**before, **now}
         return new_unfit_rows(before, now)
 
     def _warn_of_clock(self, state: JobState, now: float) -> None:
-        """Warn once about each query whose watermark is ahead of the clock."""
+        """Warn about each query whose watermark is ahead of the clock, but only once for each query."""
         for vertex, watermark in ahead_of_clock(state, now).items():
             if vertex not in self._ahead:
                 self._ahead.add(vertex)
                 self.report(LineKind.WARNING, shown_ahead(vertex, watermark), state)
 
     def _malformed_since(self, state: JobState, checkpoint: int) -> str:
-        """Return the addition to a release line if malformed rows were read since the previous line."""
+        """Return the text about malformed rows since the previous release line, or ""."""
         rows = state.malformed_rows(checkpoint)
         total = sum(rows.values())
         new, self._malformed_rows = total - self._malformed_rows, max(self._malformed_rows, total)
@@ -254,7 +255,7 @@ def _name(done: CheckpointCompleted) -> str:
 
 
 def _progress(state: JobState) -> str:
-    """Return the progress of the sources that have splits left."""
+    """Return the progress of the sources with unread splits, as text."""
     return "".join(
         f"; {source.source}: {source.done} of {source.total} splits" for source in state.split_progress() if source.open
     )
@@ -273,7 +274,7 @@ def _took(done: CheckpointCompleted) -> str:
 
 
 def _counts_something(sink: Mapping[str, Any]) -> bool:
-    """Return whether a count is positive. Each sink chooses freely the names of its counts."""
+    """Return True if a count is positive. Each sink chooses the names of its counts."""
     return any(isinstance(count, int | float) and count > 0 for count in sink.values())
 
 
@@ -286,7 +287,7 @@ def _source_ended(event: SourceEnded, state: JobState) -> str:
 
 
 def _producer(uid: str, state: JobState) -> str | None:
-    """Return the producer of an edge, because only Spark knows the edge's own name. None if ``uid`` is a source."""
+    """Return the producer of an edge, because users do not know the edge's name; None if ``uid`` is a source."""
     return next((edge.producer for edge in state.graph().edges if edge.uid == uid), None)
 
 

@@ -1,4 +1,4 @@
-"""The file of this process with full stack traces. A terminal and a task's log get only the first line of each."""
+"""The file of this process with full stack traces. A terminal and a task's log show one line of each trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _FRAME = '  File "'
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A file for stack traces that only its owner can read. The first text creates it. ``secrets`` are removed."""
+    """A file for stack traces that only its owner can read. The first text creates it.
+
+    ``secrets`` are removed from all texts.
+    """
 
     path: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -36,12 +39,12 @@ class TraceFile:
         return redact(text, {*self.secrets, *given_secrets()})
 
     def append(self, text: str) -> None:
-        """Append a paragraph. An error is ignored, because the run must continue without the file."""
+        """Append a paragraph. Ignore errors, because the run must continue without the file."""
         with suppress(OSError), open(self.path, "a", encoding="utf-8", opener=_private) as file:
             file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
-        """Return a text of one line unchanged. Append a longer one to the file, and return its first line."""
+        """Return a text of one line unchanged. Append a longer text to the file, and return its first line."""
         first, _, rest = self.redact(text).strip().partition("\n")
         first = one_line(first.rstrip())
         if not rest:
@@ -51,12 +54,12 @@ class TraceFile:
 
     @property
     def pointer(self) -> str:
-        """Return the end of a shortened line, which names the file."""
+        """The end of a shortened line, which names the file."""
         return f" [more in {self.path}]"
 
 
 def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
-    """Return ``on_status`` that also writes full tracebacks to ``file``. A failed run's last line names the file."""
+    """Return an ``on_status`` that also writes full tracebacks to ``file``. A failed run's last line names the file."""
 
     def report(line: StatusLine) -> None:
         if line.traceback is not None and not _is_shown(line):
@@ -69,12 +72,12 @@ def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
 
 
 def _is_shown(line: StatusLine) -> bool:
-    """Return whether the shown line has the whole traceback, because all of its frames are the user's."""
+    """Return True if the shown line has the whole traceback, because all of its frames are the user's."""
     return bool(line.frames) and (line.traceback or "").count(_FRAME) == line.frames.count(_FRAME)
 
 
 def trace_file() -> TraceFile:
-    """Return the file of this process, with the secrets that the process knows so far."""
+    """Return the file of this process, with the current secrets of the process."""
     return TraceFile(_path(), tuple(sorted({*given_secrets(), *secrets_of_connections()})))
 
 
@@ -86,9 +89,9 @@ def _path() -> str:
 
 @contextmanager
 def short_lines(on_status: OnStatus) -> Iterator[OnStatus]:
-    """Keep stack traces in the file of this process while it runs a job, and yield the ``on_status`` to use.
+    """Write stack traces to the file of this process while it runs a job. Yield the ``on_status`` to use.
 
-    It hides secrets, because Spark and the storage libraries quote their arguments.
+    That function hides secrets, because Spark and the storage libraries quote their arguments.
     """
     file = trace_file()
 
@@ -101,7 +104,7 @@ def short_lines(on_status: OnStatus) -> Iterator[OnStatus]:
 
 @contextmanager
 def short_records(file: TraceFile) -> Iterator[None]:
-    """Log warnings in one line each, unless the user's code has configured logging."""
+    """Log each warning in one line during the block, unless the user's code has configured logging."""
     root = logging.getLogger()
     if root.handlers:
         yield

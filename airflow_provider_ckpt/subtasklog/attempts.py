@@ -1,8 +1,9 @@
 """Attempts that are over, so that other attempts may delete their files (R5).
 
 An attempt is fenced when a later attempt has opened its subtask's log. A driver opens every log before it deletes
-files, so all attempts of earlier epochs are fenced. An attempt of its own epoch is fenced only if a later ``open``
-follows in the same log. A sibling's attempt may have the same epoch and a lower number, and may be staging right now.
+files. So all attempts of earlier epochs are fenced. An attempt of the driver's own epoch is fenced only if a later
+``open`` follows in the same log. The attempt of another subtask may have the same epoch and a lower number, and may be
+staging now.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from airflow_provider_ckpt.subtasklog.records import Open
 
 
 def fenced(records: Iterable[Numbered]) -> frozenset[AttemptId]:
-    """Return the attempts in a log that a later ``open`` follows. No ``open`` is ever deleted, so none is missing."""
+    """Return the fenced attempts of a log: a later ``open`` follows theirs. ``open`` records are never deleted."""
     opens = [record.attempt for _, record in records if isinstance(record, Open)]
     return frozenset(opens[:-1])
 
@@ -31,7 +32,7 @@ class _Unlistable(Collection[str]):
 
 
 class AttemptsExcept(_Unlistable):
-    """The names of all attempts except those that are over. Staged output of an attempt that is over may be deleted."""
+    """The names of all attempts except those that are over, whose staged output may be deleted."""
 
     def __init__(self, ended: Iterable[str]) -> None:
         self._over = frozenset(ended)
@@ -44,18 +45,16 @@ class AttemptsExcept(_Unlistable):
 
 
 class LivingAttempts(_Unlistable):
-    """The names of all attempts that may still publish: those of ``epoch`` and later, without the ``fenced`` attempts.
+    """The names of all attempts that may still publish: those of ``epoch`` and later, except the ``fenced`` attempts.
 
-    Unknown names are included, so that their files are kept.
+    Unknown names are included, so that their files are not deleted.
+
+    Args:
+        epoch: The epoch of the calling driver. The driver has opened every log of the job that has not ended.
+        fenced: Fenced attempts of this epoch or later.
     """
 
     def __init__(self, epoch: int, fenced: Iterable[AttemptId]) -> None:
-        """Describe the attempts that may still publish.
-
-        Args:
-            epoch: The epoch of the calling driver. It has opened every log of the job that has not ended.
-            fenced: Fenced attempts of this epoch or later.
-        """
         self._epoch = epoch
         self._fenced = frozenset(fenced)
 

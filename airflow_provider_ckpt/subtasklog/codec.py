@@ -39,7 +39,7 @@ VERSION = 1
 
 
 PACK = 1000
-"""Entries per pack, about 300 KB. A source with a hundred thousand splits has one entry for each."""
+"""Number of entries that are packed into one object, about 300 KB. A source with 100,000 splits has as many entries."""
 
 
 def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
@@ -48,7 +48,7 @@ def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
 
 
 def _is_open(entry: Entry) -> bool:
-    """Return True for Open records, which stay for ever: they hold the number a fenced attempt would try next (R3)."""
+    """Return True for an Open record. None is ever deleted: a fenced attempt would append at its number (R3)."""
     return isinstance(entry.body, dict) and entry.body.get("type") == "Open"
 
 

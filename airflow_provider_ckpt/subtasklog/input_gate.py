@@ -1,17 +1,17 @@
-"""Barrier handling of a consumer: when it takes snapshots, and which batches it may read.
+"""The barriers of a consumer's inputs: when the consumer takes a snapshot, and which batches it may read.
 
 The gate gets the records of every input log in order (:meth:`InputGate.offer`) and returns the actions to take, in
-order (:meth:`InputGate.poll`). It does no I/O and keeps no clock.
+order (:meth:`InputGate.poll`). It does no I/O and has no clock.
 
 1. Data after barrier *n* is fed only after the consumer took its snapshot of *n*. So a published batch can never be
    ahead of a barrier that is not in its subtask's snapshot (the cut, R19).
 2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. The records between the consumer's position
    and the barrier are durable in the partition, so nothing has to be copied.
-3. Aligned: an input that shows barrier *n* is held back until every other input shows it too (an ended input counts,
-   once) and everything fed was read (R24). After the timeout the gate becomes unaligned.
+3. Aligned: an input that shows barrier *n* waits until every other input shows it or has ended, and all fed batches
+   were read (R24). After the timeout the gate becomes unaligned.
 4. Barriers of older epochs, and ids at or below the last snapshot, are passed (R10).
-5. An input whose rows replace earlier rows is fed one batch at a time, because two versions of a row in one batch
-   would have no order.
+5. An input whose rows replace earlier rows is fed one batch at a time, because two versions of a row in one batch would
+   have no order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class CheckpointPassed:
-    """A position below which all data of the input were fed. ``ended``: True if no record follows."""
+    """The action to record that all data of the input below ``position`` was fed. ``ended``: no record follows."""
 
     edge: str
     position: int
@@ -57,15 +57,16 @@ class _Input:
     passed: int = 0
     ended: bool = False
     held_by: int | None = None
-    """Checkpoint whose barrier is at the head of the queue."""
+    """Checkpoint whose barrier is at the head of the queue; None without such a barrier."""
 
 
 class InputGate:
     """The gate of one consumer.
 
     Args:
-        epoch: The epoch of the running coordinator.
-        aligned_timeout: Seconds after which the gate becomes unaligned; None waits for ever.
+        epoch: The epoch of the current coordinator.
+        aligned: True to align barriers (rule 3).
+        aligned_timeout: Seconds of alignment after which the gate becomes unaligned; None for no timeout.
         one_by_one: Edges that are fed one batch at a time.
     """
 
@@ -88,18 +89,18 @@ class InputGate:
         self._since: dict[int, float] = {}
 
     def add(self, edge: str) -> None:
-        """Add an input. No record of it was offered yet."""
+        """Add an input, of which no record was offered."""
         self._inputs.setdefault(edge, _Input())
 
     def offer(self, edge: str, position: int, record: Record) -> None:
         self._inputs[edge].queue.append((position, record))
 
     def snapshotted(self, checkpoint: int) -> None:
-        """Record a snapshot that the consumer took because it was triggered itself."""
+        """Record a snapshot that the consumer took without a TakeSnapshot action."""
         self._snapshotted = max(self._snapshotted, checkpoint)
 
     def poll(self, now: float, unread: Mapping[str, bool]) -> list[GateAction]:
-        """Return the due actions in order. ``unread[edge]`` is True if the consumer has not published all fed data."""
+        """Return the due actions in order. ``unread``: edge → True if the consumer has not published all fed data."""
         actions: list[GateAction] = []
         while True:
             before = len(actions)
@@ -139,7 +140,7 @@ class InputGate:
             actions.append(CheckpointPassed(edge, state.passed, state.ended))
 
     def _next_barrier(self, state: _Input) -> int | None:
-        """Return the checkpoint of a barrier after waiting batches, whose snapshot is due at once if unaligned."""
+        """Return the checkpoint of the first new barrier in the queue, or None."""
         barriers = (record for _, record in state.queue if isinstance(record, Barrier) and self._is_new(record))
         return next((barrier.checkpoint for barrier in barriers), None)
 
@@ -148,7 +149,7 @@ class InputGate:
         return barrier.epoch == self._epoch and barrier.checkpoint > passed
 
     def _subsume(self) -> bool:
-        """Subsume all barriers below the highest one (R10). Inputs that a lower barrier held are read again."""
+        """Subsume all barriers below the highest one (R10). Return True if this releases an input."""
         held = [state.held_by for state in self._inputs.values() if state.held_by is not None]
         if not held or min(held) == max(held):
             return False

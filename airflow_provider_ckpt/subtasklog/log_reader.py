@@ -1,10 +1,10 @@
-"""Readers of a subtask's log that do not write it: its consumers and the processes that release its output.
+"""Readers of a subtask's log: its consumers, and the processes that release its output.
 
-* :class:`LogReader` is their interface. In the writer's own process :class:`SubtaskLog` is such a reader. It shows the
-  records in its memory without requests.
+* :class:`LogReader` is their interface. In the writer's own process, :class:`SubtaskLog` implements it without requests
+  to the storage.
 * :class:`TailingLogReader` reads a log whose writer may be in any process. :class:`TailedLogs` holds the logs of a job.
-* :class:`EdgeLog` shows batches that were published before an edge existed without files (R7).
-* :class:`CurrentLog` follows a subtask from attempt to attempt, in the same process as its writers.
+* :class:`EdgeLog` omits the files of batches that were published before an edge existed (R7).
+* :class:`CurrentLog` follows a subtask from attempt to attempt, in the process of its writers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 class LogReader(Protocol):
+    """The interface of all readers of a log."""
+
     @property
     def path(self) -> str:
         """The folder of the log under the storage's root."""
 
     @property
     def position(self) -> int:
-        """The number of the next entry after the entries that were read."""
+        """The number of the first entry after the entries that were read."""
 
     @property
     def has_ended(self) -> bool:
@@ -41,7 +43,7 @@ class LogReader(Protocol):
         """Return the live records with number >= ``start``, in order, including new ones."""
 
     def forget(self, head: int, kept: Container[int]) -> None:
-        """Drop entries below ``head`` from memory, which a truncation has deleted, except for the numbers ``kept``."""
+        """Drop truncated entries below ``head`` from memory. ``kept``: numbers that the truncation did not delete."""
 
 
 class TailingLogReader:
@@ -100,7 +102,7 @@ class TailingLogReader:
 
 
 class TailedLogs(dict[SubtaskId, TailingLogReader]):
-    """Subtask → its log, which is tailed once for all readers.
+    """Subtask → its log, which one reader tails for all callers.
 
     The logs of ``subtasks`` are opened at the start. Other logs are opened on first use, for subtasks of a rescale.
     """
@@ -117,12 +119,10 @@ class TailedLogs(dict[SubtaskId, TailingLogReader]):
 
 
 class EdgeLog:
-    """A :class:`LogReader` that shows batches from before the edge existed without files.
+    """A :class:`LogReader` that omits the files of batches from before the edge existed.
 
     A consumer that is added to a job passes these batches, because the data of some of them may already be deleted.
-
-    Args:
-        since: The layout of the producer's partition in which the edge was added.
+    ``since`` is the layout of the producer's partition in which the edge was added.
     """
 
     def __init__(self, log: LogReader, since: int) -> None:
@@ -153,13 +153,10 @@ class EdgeLog:
 
 
 class CurrentLog:
-    """The log of a subtask's current attempt.
+    """The log of a subtask's current attempt. ``logs``: subtask → that log, which each new attempt replaces.
 
     A subtask that a rescale has added has no log until its first attempt opens it. An older log in its folder is not
     read.
-
-    Args:
-        logs: Subtask → the log of its current attempt. Each new attempt replaces it.
     """
 
     def __init__(self, logs: Mapping[SubtaskId, SubtaskLog], subtask: SubtaskId) -> None:

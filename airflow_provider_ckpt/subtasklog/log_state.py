@@ -1,4 +1,4 @@
-"""The fold of a subtask log: the state to which its records add up."""
+"""The state of a subtask's log, computed from its records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Numbered = tuple[int, Record]
 
 @dataclass
 class LogState:
-    """The state of one log, which changes while the log is read; one per :class:`~.subtask_log.SubtaskLog`."""
+    """The state of one log, which changes while the log is read."""
 
     opened: Open | None = None
     last_batch: Batch | None = None
@@ -35,10 +35,10 @@ class LogState:
     """Mode of the end of data; None while more batches may follow."""
     closed: bool = False
     tries: dict[str, int] = field(default_factory=dict)
-    """:attr:`SupervisedTry.of` → the latest try that has opened the log."""
+    """:attr:`SupervisedTry.of` → number of the latest try of the supervisor that has opened the log."""
 
     def has_later_try(self, than: SupervisedTry | None) -> bool:
-        """Return True if a later try of the same task has opened the log, even if other attempts opened it since."""
+        """Return True if a later try than ``than`` of the same task has opened the log, at any time."""
         return than is not None and self.tries.get(than.of, than.number) > than.number
 
     def apply(self, record: Record, number: int) -> None:
@@ -58,11 +58,11 @@ class LogState:
             self.closed = True
 
     def forget(self, head: int) -> None:
-        """Drop the barriers below ``head``, because they are no longer needed."""
+        """Drop the barriers below ``head``."""
         self.barriers = {key: barrier for key, barrier in self.barriers.items() if barrier.position >= head}
 
     def snapshot_at(self, position: int) -> Snapshot:
-        """Return the snapshot of a barrier at ``position``: the fold of everything published before it."""
+        """Return the snapshot for a barrier at ``position``: the state after everything that was published before."""
         batch = self.last_batch
         finished = self.end_of_data is not None
         if batch is None:
@@ -82,7 +82,7 @@ class LogState:
 
 
 def void_ranges(records: Iterable[Numbered]) -> list[Range]:
-    """Return half-open ranges of entry numbers that a later Open has made void, by a restore (R4) or by number."""
+    """Return half-open ranges of entry numbers that a later Open has made void, from a position on (R4) or singly."""
     ranges: list[Range] = []
     for number, record in records:
         if isinstance(record, Open):
@@ -93,7 +93,7 @@ def void_ranges(records: Iterable[Numbered]) -> list[Range]:
 
 
 def live(records: Iterable[Numbered]) -> list[Numbered]:
-    """Return the records without the void ones. Open records are never void, because they fence (R3)."""
+    """Return the records that are not void. Open records are never void, because they fence (R3)."""
     numbered = list(records)
     voids = union(void_ranges(numbered), ())
     return [(number, record) for number, record in numbered if isinstance(record, Open) or not is_in(voids, number)]
@@ -107,7 +107,7 @@ def from_number(records: list[Numbered], start: int) -> list[Numbered]:
 
 
 def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
-    """Return the records written by attempts of ``epoch`` or later; 0 returns all.
+    """Return the records written by attempts of ``epoch`` or later. Epoch 0 returns all.
 
     ``records`` must begin with the log's first record, because Open records stay in a log for ever.
     """
@@ -117,14 +117,14 @@ def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
 
 
 def is_awaited(record: Record) -> bool:
-    """Return True if a reader of the subtask's output, or a release of it, needs the record."""
+    """Return True if a reader or a release of the subtask's output needs the record."""
     return isinstance(record, (Batch, EndOfData, EndOfPartition))
 
 
 def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | None) -> list[int]:
-    """Return the numbers of live entries below ``head`` that a truncation keeps (R7), however old they are.
+    """Return the numbers of live entries below ``head`` that a truncation must not delete (R7), in order.
 
-    The last batch and the ends stay, because the log is folded from them. The last batch with rows stays because a
+    The last batch and the ends stay, because the log's state needs them. The last batch with rows stays because a
     consumer may be reading it. Batches from ``unreleased_from`` on stay because a sink must still release them.
     """
     below = [(number, record) for number, record in live(records) if number < head and is_awaited(record)]
@@ -136,7 +136,7 @@ def kept_below(records: Iterable[Numbered], head: int, unreleased_from: int | No
 
 
 def without_forgotten(records: list[Numbered], head: int, kept: Container[int]) -> list[Numbered]:
-    """Return the records that remain after a truncation at ``head`` that kept ``kept``. Open records remain (R3)."""
+    """Return the records that remain after a truncation: numbers from ``head`` on or in ``kept``, and Opens (R3)."""
     return [entry for entry in records if entry[0] >= head or entry[0] in kept or isinstance(entry[1], Open)]
 
 

@@ -1,4 +1,4 @@
-"""Truncation of a subtask's log by the JobMaster, which does not write the log (R3, R7)."""
+"""Truncation of a subtask's log by the JobMaster, which is not its writer (R3, R7)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from airflow_provider_ckpt.subtasklog.log_state import kept_below
 
 
 class LogTruncation:
-    """The truncation of one log, whose writer may be in any process and may append meanwhile.
+    """The truncation of one log. Its writer may be in any process, and may append meanwhile.
 
-    Args:
-        check_fenced: Checks that this process still owns the journal. If it does not, the next driver may still need
-            the entries.
+    ``check_fenced`` raises if this process no longer owns the journal, because the next driver may need the entries.
     """
 
     def __init__(self, storage: Storage, path: str, check_fenced: Callable[[], None]) -> None:
@@ -27,9 +25,9 @@ class LogTruncation:
         log to find them.
 
         Args:
-            head: number of the first entry that stays in any case.
-            unreleased_from: number of the first entry with a batch that a sink must still release; None if there is
-                none.
+            head: number of the first entry after the deleted entries.
+            unreleased_from: number of the first entry with a batch that a sink must still release; None without such a
+                batch.
 
         Raises FencedError, TerminalError if ``head`` is beyond the log, and the errors of the storage.
         """

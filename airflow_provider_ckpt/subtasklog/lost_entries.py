@@ -1,4 +1,4 @@
-"""Entries of a subtask's log whose files are lost, by a comparison with the sizes that the log published."""
+"""Entries of a subtask's log whose files are lost: missing, or not of the size that the log records."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) -> list[int]:
     """Return the positions of live entries with a file that is missing or has another size than the log records.
 
-    An empty file is lost, too, because Spark would take it for a file without rows. Lists the partition once.
+    An empty file is lost, too, because Spark would read it as a file without rows. Lists the partition with one
+    request.
 
-    Raises the storage's errors, because an unlisted partition is not a lost one.
+    Raises the storage's errors, because a partition that cannot be listed is not lost.
     """
     published = [(number, record.files) for number, record in records if isinstance(record, Batch) and record.files]
     if not published:
@@ -28,7 +29,7 @@ def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) 
 def refuse_damaged(storage: Storage, partition: str, files: Iterable[PartitionFile]) -> None:
     """Refuse files that are missing or have another size than the log records. Call it before the files are read.
 
-    Costs one LIST for each folder.
+    Each folder costs one LIST request.
 
     Raises PartitionFilesDamagedError.
     """

@@ -1,4 +1,4 @@
-"""The part of a subtask's log that is still needed (R7), computed from positions alone."""
+"""The entries of a subtask's log that are still needed (R7), computed from positions alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch, Record
 FEW = 250
 WORTH_KEEPING = 3
 WORTH_KEEPING_MANY = 100
-"""The head passes unreleased entries if that deletes so many times more entries than it keeps.
+"""Factors for :func:`log_head`: the head moves past unreleased entries if this many times more entries can be deleted.
 
-Kept entries below the head are read one by one, others in packs. So the factor is high for more than FEW kept entries.
+Entries below the head are read one by one, others in packs. So the factor is high for more than FEW unreleased entries.
 """
 
 
@@ -24,17 +24,16 @@ def log_head(
     unreleased_from: int | None,
     consumers: Iterable[int],
 ) -> int:
-    """Return the first entry of a log that must stay.
+    """Return the number of the first entry of a log that must not be deleted.
 
     Consumers and sinks need batches and ends. Consumers need no batches without rows, and neither needs the barriers
     that an idle subtask appends. If a closed gate keeps a few batches unreleased while many barriers follow, the head
-    passes these batches. The truncation keeps them, the entries that the log is folded from, and the batch at a
-    consumer's position (:func:`~.log_state.kept_below`).
+    moves past these batches. The truncation then keeps them separately (:func:`~.log_state.kept_below`).
 
     Args:
         records: The live entries of the log, at least from its current head on.
         retained: The subtask's positions in the retained checkpoints.
-        unreleased_from: The first entry that may have unreleased handles; None without sinks.
+        unreleased_from: Number of the first entry that may have unreleased handles; None without sinks.
         consumers: For each consumer its input position in the oldest retained checkpoint; 0 before it has started.
     """
     numbered, read_from = list(records), held_from(None, consumers)
@@ -56,22 +55,22 @@ def _is_read(record: Record) -> bool:
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:
-    """Return the position from which consumers or sinks may still need entries; None if none do."""
+    """Return the position from which a consumer or sink may still need entries; None without consumers and sinks."""
     starts = [*consumers, *(() if unreleased_from is None else (unreleased_from,))]
     return min(starts, default=None)
 
 
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
-    """Return the position below which every consumer has read the data files; () without consumers.
+    """Return (position below which every consumer has read the data files,); () without consumers.
 
-    The entry below the lowest position stays, because it may have been read in part (a read limit).
+    The entry below the lowest input position stays, because a consumer with a read limit may have read it in part.
     """
     positions = list(consumers)
     return (max(0, min(positions) - 1),) if positions else ()
 
 
 def deletable_folders(records: Iterable[Numbered], start: int, head: int) -> list[str]:
-    """Return the folders with the data of batches from ``start`` on and below ``head``. Each has one batch (R5)."""
+    """Return the data folders of batches at positions from ``start`` to below ``head``. A folder has one batch (R5)."""
     folders = [
         (number, dirname(file.path)) for number, record in records if isinstance(record, Batch) for file in record.files
     ]

@@ -1,4 +1,4 @@
-"""Durable notes of staged but unpublished batches. The next attempt publishes a batch that Spark has committed (R1)."""
+"""Durable notes of staged but unpublished batches. The next attempt publishes those that Spark has committed (R1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Prepared:
-    """A staged and written batch that is not published, because Spark has not committed it (R1)."""
+    """A note of a batch that is staged and written, but not published, because Spark has not committed it (R1)."""
 
     attempt: AttemptId
     batch_id: int
@@ -32,14 +32,14 @@ class Prepared:
     rows: int = 0
     """Rows in ``files``."""
     late_rows: int = 0
-    """Rows of the batch that the query has dropped as late."""
+    """Late rows of the batch that the query has dropped."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict)
     """Input → the event times in the batch's rows."""
     malformed: Mapping[str, int] = field(default_factory=dict)
-    """Source uid → its rows of the batch that do not fit its schema."""
+    """Source uid → number of its rows in the batch that do not fit its schema."""
 
     def batch(self) -> Batch:
-        """Return the batch for the log, without the input that it has read."""
+        """Return the batch for the log, without offsets."""
         return Batch(
             self.batch_id,
             {},
@@ -53,7 +53,7 @@ class Prepared:
 
 
 class PreparedStore:
-    """The notes of the last staged batch, one object per attempt."""
+    """The notes of the last staged batches, one object per attempt."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
@@ -79,7 +79,7 @@ class PreparedStore:
         self._storage.replace(self._path(prepared.attempt), document)
 
     def read(self, attempt: AttemptId) -> Prepared | None:
-        """Read the note of an attempt; None if it has none. Raises PreparedLostError, NewerFormatError."""
+        """Return the note of an attempt; None if it has none. Raises PreparedLostError, NewerFormatError."""
         path = self._path(attempt)
         try:
             data = self._storage.read(path)
@@ -100,13 +100,13 @@ class PreparedStore:
             )
 
     def read_all(self) -> list[Prepared]:
-        """Read the notes of all attempts, with one LIST and one read for each. Raises as :meth:`read`."""
+        """Return the notes of all attempts, with one LIST and one read for each. Raises the errors of :meth:`read`."""
         attempts = [AttemptId.find(name.removesuffix(".json")) for name in self._storage.list(self._folder)]
         notes = [self.read(attempt) for attempt in attempts if attempt is not None]
         return [note for note in notes if note is not None]
 
     def delete_before(self, attempt: AttemptId) -> None:
-        """Delete the notes of earlier attempts. Committed batches must be published, and the fence checked."""
+        """Delete the notes of earlier attempts. Their committed batches must be published, and the fence checked."""
         for name in self._storage.list(self._folder):
             other = AttemptId.find(name.removesuffix(".json"))
             if other is not None and other < attempt:

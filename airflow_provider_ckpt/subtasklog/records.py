@@ -1,4 +1,4 @@
-"""The records of a subtask's log (one append log per subtask, one writer: its current attempt).
+"""The records of a subtask's log: one append log per subtask, with one writer, the current attempt.
 
 An entry of the log holds exactly one record. The entry's number is the *position*: "position 7" means that the entries
 0 … 6 precede it. Rules R1, R3 and R4 of the protocol are about these records.
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.split import Ranges
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 
 EndMode = Literal["finish", "drain"]
-"""How data end: ``finish`` after all input was read, ``drain`` if unbounded sources end at their current positions."""
+"""The way in which data end: ``finish`` after all input was read, ``drain`` at the positions of live sources."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PartitionFile:
 
     @property
     def folder(self) -> str:
-        """The folder of everything that was staged with it: ``<attempt>-<batch>-<nonce>``."""
+        """Name of the folder of everything that was staged with this file: ``<attempt>-<batch>-<nonce>``."""
         return self.path.split("/")[-2]
 
 
@@ -39,11 +39,11 @@ class Open:
     """The start of a new attempt, which owns the log from here on.
 
     Args:
-        folder: The name of its own Spark checkpoint folder (R8).
-        continues_at: The position at which it resumes. Entries between it and this record are void (R4); None voids
-            none.
+        folder: The name of the attempt's Spark checkpoint folder (R8).
+        continues_at: The position at which the attempt resumes. Entries between that position and this record are void
+            (R4). None voids no entries.
         voids: Positions of other void entries. Their files are lost and are produced again.
-        supervised: The try of the supervisor that starts the subtask's workers, if it counts its tries (W14).
+        supervised: The supervisor's try that started the worker; None if the supervisor does not count its tries (W14).
     """
 
     attempt: AttemptId
@@ -62,26 +62,26 @@ class Batch:
     offsets: Mapping[str, str]
     """Source name → Spark's offset JSON, as planned in ``offsets/<batch id>``."""
     inputs: Mapping[str, int] = field(default_factory=dict)
-    """Edge uid → position in the producer's log up to which (exclusive) entries were read."""
+    """Edge uid → position in the producer's log before which all entries were read."""
     files: tuple[PartitionFile, ...] = ()
     handles: Mapping[str, Json] = field(default_factory=dict)
     """Sink uid → staged handle."""
     watermark: int | None = None
-    """Event time in epoch milliseconds up to which the published output is complete.
+    """Event time in epoch milliseconds up to which the published output is complete; None without event time.
 
-    For a query with state it is the watermark that the batch ran with, by which it closed windows. For any other query
-    it is the watermark after the batch. None if the query has seen no event time.
+    For a query with state it is the watermark during the batch, by which the batch closed windows. For any other query
+    it is the watermark after the batch.
     """
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
     rows: Count = field(default=0, metadata=OMIT_EMPTY)
     """Rows in ``files``."""
     late_rows: Count = field(default=0, metadata=OMIT_EMPTY)
-    """Rows that the query has dropped as late since its first micro-batch, including this one."""
+    """Late rows that the query has dropped in all its batches up to this one."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Input of a query with state → event times in its rows so far, including this micro-batch."""
+    """Input of a query with state → event times in its rows of all batches up to this one."""
     malformed: Mapping[str, Count] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source uid → its rows so far that do not fit its schema, including this micro-batch."""
+    """Source uid → its rows that do not fit its schema, in all batches up to this one."""
     splits: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
     """The splits that this entry completes (R14); empty for a vertex without splits."""
 

@@ -1,6 +1,6 @@
-"""The log of one subtask, for its one writer: the current attempt (R1, R3, R11).
+"""The log of one subtask, for its only writer: the current attempt (R1, R3, R11).
 
-Appends share one lock, so a barrier is always the fold of exactly what precedes it.
+Appends share one lock, so a barrier always describes exactly the entries before it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ from airflow_provider_ckpt.subtasklog.records import (
 )
 
 FORGET_EVERY = 1000
-"""Records in memory after which the writer asks for the log's current head."""
+"""Number of records in memory after which the writer reads the log's current head."""
 
 
 class SubtaskLog:
     """The log of one subtask. ``path`` is its folder under the storage's root.
 
-    Every method that appends raises LogFencedError if a later attempt has opened the log. Only a barrier may fail
-    without
-    consequences: the next append finds out whether it was written. After any other failed append the log accepts no
-    more records.
+    Every method that appends raises LogFencedError if a later attempt has opened the log. A failed barrier has no
+    consequences: the next append finds out whether the barrier was written. After any other failed append the log
+    accepts no more records.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -56,7 +55,7 @@ class SubtaskLog:
         self._check_head_at = FORGET_EVERY
         self._broken: CkptError | None = None
         self._unsettled: Barrier | None = None
-        """A barrier that may or may not have been written."""
+        """A barrier whose append failed, so that it may or may not be in the log."""
         self.state = LogState()
 
     @property
@@ -71,11 +70,11 @@ class SubtaskLog:
 
     @property
     def is_broken(self) -> bool:
-        """True if this attempt can append nothing more: it was fenced, or an append failed with an unknown result."""
+        """True if this attempt can no longer append: it was fenced, or an append failed with an unknown result."""
         return self._broken is not None
 
     def load(self) -> LogState:
-        """Read the whole log; call once, before :meth:`open`."""
+        """Read the whole log. Call this once, before :meth:`open`."""
         with self._lock:
             self._remember(numbered(self._log.load()))
             return self.state
@@ -89,18 +88,19 @@ class SubtaskLog:
         *,
         unless_closed: bool = False,
     ) -> LogState:
-        """Claim the log for ``attempt``, so that earlier attempts can no longer append. Its Spark folder has its name.
+        """Claim the log for ``attempt``, so that earlier attempts can no longer append. Return the resulting state.
 
-        Entries that an earlier attempt appends before the claim are included in the returned state, from which this
-        attempt continues.
+        The state includes entries that an earlier attempt appended just before the claim. The attempt's Spark folder
+        has its name.
 
         Args:
             continues_at: See :class:`Open`.
             lost: Entries that are void. They also void the ends of the log, because the lost input must be read again.
-            supervised: The supervisor's try, if it counts its tries.
-            unless_closed: True to leave a log unchanged that a faster attempt has closed, and to return its state.
+            supervised: The supervisor's try; None if the supervisor does not count its tries.
+            unless_closed: True to leave a log unchanged that another attempt has closed meanwhile, and to return its
+                state.
 
-        Raises LogFencedError if an attempt with the same or a later epoch and number holds the log, or if a later try
+        Raises LogFencedError if an attempt with the same or a later epoch and number owns the log, or if a later try
         than ``supervised`` has opened it.
         """
         with self._lock:
@@ -113,7 +113,7 @@ class SubtaskLog:
                 try:
                     number = self._log.take_over(record_to_json(record)).number
                 except LostRaceError:
-                    # an earlier attempt appended first, and its entry counts; a later attempt may hold the log now
+                    # an earlier attempt appended first, and its entry counts; a later attempt may own the log now
                     self._remember(numbered(self._log.load()))
                     continue
                 self._remember([*self._records, (number, record)])
@@ -125,9 +125,10 @@ class SubtaskLog:
     def append_batch(self, batch: Batch) -> int:
         """Append one micro-batch and return its position. The append is the micro-batch boundary (R1).
 
-        A batch that is already there with equal offsets is ignored. Ids rise, but need not be consecutive (R21).
+        A repeated batch with equal offsets is ignored. Batch ids increase, but need not be consecutive (R21).
 
-        Raises BatchConflictError if its offsets differ or its id is below the last one, EndedLogError at the end.
+        Raises BatchConflictError if the offsets of a repeated batch differ or its id is below the last one,
+        EndedLogError after the end of data.
         """
         with self._lock:
             last = self.state.last_batch
@@ -148,10 +149,10 @@ class SubtaskLog:
             return self._append(batch)
 
     def barrier(self, epoch: int, checkpoint: int) -> Snapshot:
-        """Append barrier ``checkpoint``, or return the snapshot of the barrier that is already there.
+        """Append barrier ``checkpoint``, unless it is already in the log, and return its snapshot.
 
-        After a TransientError the caller may continue without this checkpoint. The next append writes the barrier again
-        if it is missing. Readers ignore it like the barrier of any aborted checkpoint.
+        After a TransientError the caller may continue without this checkpoint. The next append writes a missing barrier
+        again. Readers ignore it like the barrier of any aborted checkpoint.
         """
         with self._lock:
             self._settle()  # before the fold is read, because it lags the log if the last barrier was written
@@ -173,10 +174,7 @@ class SubtaskLog:
                 self._append(EndOfPartition())
 
     def check_fenced(self) -> None:
-        """Check that no other attempt has opened the log (R8), at little cost.
-
-        Raises LogFencedError.
-        """
+        """Raise LogFencedError if another attempt has opened the log (R8). The check is cheap."""
         with self._lock:
             self._refuse_broken()
             if self._log.is_overtaken():
@@ -185,7 +183,7 @@ class SubtaskLog:
                 self._forget_truncated()
 
     def _forget_truncated(self) -> None:
-        """Drop truncated entries from memory. The JobMaster truncates the log without notice to its writer."""
+        """Drop truncated entries from memory. The JobMaster truncates the log without a message to its writer."""
         self._log.check_head()
         self.forget(self._log.head, self._log.kept_numbers())
         self._check_head_at = len(self._records) + FORGET_EVERY
@@ -196,7 +194,6 @@ class SubtaskLog:
             return from_number(self._records, start)
 
     def forget(self, head: int, kept: Container[int]) -> None:
-        """See :meth:`LogReader.forget`."""
         with self._lock:
             self._records = without_forgotten(self._records, head, kept)
             self.state.forget(head)
@@ -223,7 +220,7 @@ class SubtaskLog:
         return number
 
     def _settle(self) -> None:
-        """Append the failed barrier again. The same entry is written once, whatever became of the first append.
+        """Append the failed barrier again. The log writes equal entries only one time, whatever became of the first.
 
         A read is not enough, because an abandoned request may still be in flight.
         """
@@ -237,7 +234,7 @@ class SubtaskLog:
         self.state.apply(record, number)
 
     def _refuse_broken(self) -> None:
-        """Raise the error of a fenced or failed append, after which the fold may lag the log."""
+        """Raise the error of a fenced or failed append. After such an error ``state`` may lag the log."""
         if self._broken is not None:
             raise self._broken
 

@@ -1,4 +1,4 @@
-"""The actions that the machine requests from its task. The task's runner carries them out and reports each as done."""
+"""The actions that the TaskMachine requests from a task. The task's runner carries them out and reports them done."""
 
 from __future__ import annotations
 
@@ -45,10 +45,7 @@ class EndPartition:
 
 @dataclass(frozen=True)
 class AnnounceEnd:
-    """Action: report that published batches up to ``batch_id`` cover all of ``uid`` (SourceAtEnd).
-
-    The runner decides whether its query can leave the source out.
-    """
+    """Action: report that published batches up to ``batch_id`` contain all data of source ``uid`` (SourceAtEnd)."""
 
     uid: str
     batch_id: int

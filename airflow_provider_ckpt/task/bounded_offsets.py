@@ -1,4 +1,4 @@
-"""The remaining part of a bounded Kafka source that a query reads (R2), and the times to check that it still exists."""
+"""The unread rows of a bounded Kafka source that a query reads (R2), and the times to check that they still exist."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from airflow_provider_ckpt.storage.refusal import refused_as
 
 FIRST_CHECK = 30.0
 LONGEST_PAUSE = 600.0
-"""Longest pause in seconds between two checks of a source that has input left but reads nothing."""
+"""Longest pause in seconds between two checks of a source that has unread input but makes no progress."""
 
 
 @dataclass
 class BoundedWait:
-    """The check times of one source."""
+    """The times at which to check whether one source's unread input still exists."""
 
     _unread: object = None
     _checks: int = 0
     _due_at: float = 0.0
 
     def is_due(self, unread: object, now: float) -> bool:
-        """Return whether to check now. This may be called at any rate.
+        """Return True if a check is due at time ``now``. Callers may poll this.
 
         The first check is due after ``FIRST_CHECK`` seconds without progress. The next pauses double, up to
         ``LONGEST_PAUSE``. ``unread`` is the unread input, or a false value if there is none.
@@ -40,9 +40,9 @@ class BoundedWait:
 
 @dataclass
 class BoundedOffsets:
-    """A bounded Kafka source.
+    """The progress of a bounded Kafka source.
 
-    ``remaining`` holds the frozen ends, by topic and partition, that no published batch has reached.
+    ``remaining`` maps (topic, partition) → frozen end offset, for the ends that no published batch has reached.
     """
 
     uid: str
@@ -52,7 +52,7 @@ class BoundedOffsets:
     _last_check: tuple[str | None, str | None] = (None, None)
 
     def read(self, offset: str | None) -> None:
-        """Record that a batch up to ``offset`` (the source's own JSON) was committed, perhaps beyond the frozen end."""
+        """Record that a batch up to ``offset`` (the source's own JSON) was committed, perhaps beyond the ends."""
         self._offset = offset
         body = offset_object(offset)
         if offset is None or body is None:
@@ -68,14 +68,14 @@ class BoundedOffsets:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Return whether to check that the topics still hold all rows up to the frozen ends. Call this at any rate."""
+        """Return True if a check is due that the topics still have the remaining rows. Callers may poll this."""
         return self._wait.is_due(self.remaining and (self.remaining, self._offset), now)
 
     def has_lost_rows(self, why: str | None) -> bool:
-        """Return whether the remaining rows will never come.
+        """Return True if the remaining rows no longer exist.
 
-        ``why`` is the result of a check; None if the rows may come. Two checks without progress must agree, because a
-        broker that has just started may not know an existing topic.
+        ``why`` is the result of a check: the reason why rows are lost, or None. Two checks without progress must agree,
+        because a broker that has just started may not know an existing topic.
         """
         check = (why, self._offset)
         is_again, self._last_check = check == self._last_check, check

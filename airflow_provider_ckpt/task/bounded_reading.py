@@ -1,4 +1,4 @@
-"""The course of a task that reads its whole input and ends, apart from the reading itself.
+"""The steps of a task that reads its whole input and ends, apart from the reading itself.
 
 The module has no threads and no Spark. The batch task, the task of a source with splits and the simulation use it.
 """
@@ -16,7 +16,7 @@ _NO_PROGRESS = ReadProgress(frozenset(), inputs_ended=True, batch_id=-1)
 
 
 class BoundedReading:
-    """The machine and the publication of one attempt, both under the publication's lock.
+    """The TaskMachine and the Publication of one attempt, both under the lock of the Publication.
 
     The lock is free between two calls, while the task reads and stages. ``reads`` are the task's sources and edges, all
     of them bounded. The order of calls is :meth:`deploy`, :meth:`begin`, any number of batches, :meth:`end`, and
@@ -29,9 +29,9 @@ class BoundedReading:
         self.machine = TaskMachine(publication.task_id, self._reads)
 
     def deploy(self, plan: VertexPlan) -> bool:
-        """Start with ``plan``. Return whether there is something to read, so that :meth:`begin` must follow.
+        """Start with ``plan``. Return True if there is input to read, so that the caller must call :meth:`begin`.
 
-        If the log already has the end, it is reported instead (R11).
+        If the log already has the end of data, report the end instead (R11).
         """
         with self.publication.lock:
             actions = self.machine.deploy(plan, self.publication.log.state.end_of_data)
@@ -39,13 +39,13 @@ class BoundedReading:
             return any(isinstance(action, BuildQuery) for action in actions)
 
     def begin(self) -> None:
-        """Report that the task runs, because its input is ready."""
+        """Report that the task runs. Its input must be ready."""
         with self.publication.lock:
             self._carry_out(self.machine.planned(self._reads, ends_by_itself=False, progress=_NO_PROGRESS))
             self._carry_out(self.machine.started(_NO_PROGRESS))
 
     def end(self) -> None:
-        """Append the end of data to the log and report it, because all batches are published."""
+        """Append the end of data to the log and report it. All batches must be published."""
         with self.publication.lock:
             self._carry_out(self.machine.advance(ReadProgress(self._reads, True, self.publication.last_batch())))
 

@@ -1,4 +1,4 @@
-"""The inputs of one running vertex: how far each was read, and which of them have ended."""
+"""The inputs of one running vertex: their read positions, and which of them have ended."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from airflow_provider_ckpt.task.errors import SourceFilesGoneError
 
 @dataclass
 class EdgeInput:
-    """An input edge: the producer's log, the feed that the query reads, and the positions in both."""
+    """An input edge: the producer's log, the feed that the query reads, and the positions in the log."""
 
     edge: JobEdge
     log: LogReader
     feed: ChannelFeed
     offered: int = 0
-    """Next position of the producer's log that the gate has not seen."""
+    """Position of the next entry of the producer's log to offer to the gate."""
     read: int = 0
-    """Position up to which (exclusive) published batches have read entries, completely or in part."""
+    """Exclusive end position of the log entries that published batches have read, completely or in part."""
     passed: int = 0
     ended: bool = False
     source: str | None = None
-    """The query's source that reads this channel together with other channels; None for a source of its own."""
+    """The query's source that reads this channel and others; None if a source reads this channel alone."""
 
     def at_end(self) -> bool:
         return self.ended and not self.feed.has_unread()
 
     def position(self) -> int:
-        """Return the input position for a snapshot. If nothing is unread, all passed entries were read."""
+        """Return the input position for a snapshot. Entries that passed the gate count as read if nothing is unread."""
         return self.read if self.feed.has_unread() else max(self.read, self.passed)
 
 
 @dataclass
 class BoundedInput:
-    """An inline bounded file source, with the files of its frozen list that are not read."""
+    """A bounded file source that the query reads directly, with the unread files of its frozen list."""
 
     uid: str
     remaining: set[str]
     frozen: frozenset[str]
     late: set[str] = field(default_factory=set)
-    """Files that the source read although they are not in the frozen list."""
+    """Normal paths of files that the source read although the frozen list lacks them."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """Normal path -> path in the form that users write."""
+    """Normal path → path in the form that users write."""
     _wait: BoundedWait = field(default_factory=BoundedWait)
 
     def read(self, paths: set[str]) -> None:
@@ -61,11 +61,11 @@ class BoundedInput:
         return not self.remaining
 
     def is_stuck(self, now: float) -> bool:
-        """Return whether to check that the remaining files still exist. This may be called at any rate."""
+        """Return True if a check is due that the remaining files still exist. Callers may poll this."""
         return self._wait.is_due(len(self.remaining), now)
 
     def refuse_missing(self, existing: Iterable[str]) -> None:
-        """Check that every remaining file is among the ``existing`` normal paths.
+        """Refuse to continue if a remaining file is not among the ``existing`` normal paths.
 
         Raises SourceFilesGoneError.
         """
@@ -79,7 +79,7 @@ class BoundedInput:
 class Inputs:
     """The edges (by channel) and bounded sources of a vertex.
 
-    Progress is read from the query's Spark folder: the logs of its file sources, and the offsets of its batches.
+    Progress is read from the query's Spark folder: from the logs of its file sources, and the offsets of its batches.
     """
 
     def __init__(
@@ -95,12 +95,12 @@ class Inputs:
         self.gate = gate
         self._new_seen = seen
         self._channels: dict[str, list[str]] = {}
-        """Source of the query -> the channels that it reads."""
+        """Source of the query → the channels that it reads."""
         for key, edge in self.edges.items():
             self._channels.setdefault(edge.source or key, []).append(key)
         self._seen = {uid: seen(uid) for uid in self.names}
         self._publishing: set[str] = set()
-        """Channels that were read by a batch that is committed but not published."""
+        """Channels with data in a batch that is committed but not published."""
 
     def add_edges(self, edges: Mapping[str, EdgeInput]) -> None:
         """Add channels to the sources of the query. The caller holds the lock, and no query runs."""
@@ -112,18 +112,18 @@ class Inputs:
 
     @property
     def edge_sources(self) -> frozenset[str]:
-        """Return the sources of the query that read edges."""
+        """The sources of the query that read edges."""
         return frozenset(self._channels)
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the sources of the query whose ends show in published batches."""
+        """The sources of the query whose end shows in published batches."""
         return frozenset({*self._channels, *self.bounded})
 
     def advance(self, offsets: Mapping[str, str]) -> None:
-        """Record the files that a committed batch with these offsets has read.
+        """Record the files that a committed batch with these ``offsets`` (source → Spark's offset JSON) has read.
 
-        For an aligned barrier the files count as unread until :meth:`published` is called, because a snapshot would not
+        An aligned barrier treats the files as unread until :meth:`published` is called, because a snapshot would not
         include them.
         """
         for uid, keys in self._channels.items():
@@ -142,12 +142,12 @@ class Inputs:
             self._log_of(uid).skip_to(log_offset(offsets[uid]))  # a live source needs only its next batch
 
     def planned(self, offsets: Mapping[str, str]) -> dict[str, list[str]]:
-        """Return the files that a batch up to these offsets reads after the last :meth:`advance`, by source or edge."""
+        """Return source or edge → files that a batch up to ``offsets`` reads after the last :meth:`advance`."""
         planned = {uid: self._log_of(uid).planned(log_offset(offset)) for uid, offset in offsets.items()}
         return {uid: paths for uid, paths in planned.items() if paths}
 
     def refuse_damaged(self, planned: Mapping[str, list[str]]) -> None:
-        """Check the planned files of edges. ``planned`` maps a source or edge to normal paths.
+        """Refuse to read damaged files of edges. ``planned`` maps source or edge → normal paths of the files to read.
 
         Raises PartitionFilesDamagedError.
         """
@@ -156,11 +156,11 @@ class Inputs:
                 self.edges[key].feed.refuse_damaged(paths)
 
     def has_grown(self) -> bool:
-        """Return whether the next attempt should shorten Spark's log of an edge; see :meth:`SeenFiles.has_grown`.
+        """Return True if the next attempt should shorten Spark's log of an edge; see :meth:`SeenFiles.has_grown`.
 
         Logs of sources are never shortened, because the users' files may remain for ever.
         """
-        grown = [uid for uid in self._channels if self._seen[uid].has_grown()]  # asks each: True only once
+        grown = [uid for uid in self._channels if self._seen[uid].has_grown()]  # call all: each returns True only once
         return bool(grown)
 
     def _log_of(self, uid: str) -> SeenFiles:
@@ -173,7 +173,7 @@ class Inputs:
         self._publishing.clear()
 
     def pull(self, now: float) -> list[GateAction]:
-        """Offer new entries of the producers' logs to the gate. Return the actions that are due, in order."""
+        """Offer new entries of the producers' logs to the gate. Return the due actions in order."""
         for uid, edge in self.edges.items():
             for number, record in edge.log.records(edge.offered):
                 self.gate.offer(uid, number, record)
@@ -192,7 +192,7 @@ class Inputs:
         return {uid: edge.position() for uid, edge in self.edges.items()}
 
     def unread_count(self) -> int:
-        """Return the number of known entries in the producers' logs that are not read."""
+        """Return the number of entries in the producers' logs that were offered to the gate but not read."""
         return sum(edge.offered - edge.position() for edge in self.edges.values())
 
     def ended(self) -> frozenset[str]:
@@ -202,11 +202,11 @@ class Inputs:
 
 
 def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, PastFiles]:
-    """Return the past files of each source of the query, which Spark's logs of edges no longer need (R7).
+    """Return source of the query → its past files, which Spark's logs of edges no longer need (R7).
 
     Args:
-        edges: all edges of the subtask, when their feeds have begun and nothing more is fed.
-        last: the last published batch that counts. Without one, nothing is past.
+        edges: all edges of the subtask. Their feeds have begun, and nothing more is fed.
+        last: the last published batch that counts. None means that no file is past.
     """
     if last is None:
         return {}

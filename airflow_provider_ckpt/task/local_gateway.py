@@ -30,18 +30,18 @@ from airflow_provider_ckpt.task.task import Task
 log = logging.getLogger(__name__)
 
 LAST_BATCH = 5.0
-"""Seconds that running batches get to end by themselves when a job is STOPPED, to avoid repeated work."""
+"""Seconds for running batches to end when a job is STOPPED. A batch that ends need not be repeated."""
 
 
 class LocalGateway:
-    """The local form of the JobMaster's gateway.
+    """The JobMaster's gateway to tasks in its own process.
 
     A command for another epoch, or for another attempt of its subtask, is ignored (R22). Barriers are appended in
     parallel, because each costs a sync of the disk or a request, and the checkpoint waits for all of them.
 
     Args:
-        tasks: unfinished subtask -> its task.
-        on_crash: is called with a task and its error, from any thread.
+        tasks: unfinished subtask → its task.
+        on_crash: called with a task and its error, from any thread.
         restarts: creates the next attempts of failed tasks.
     """
 
@@ -81,7 +81,7 @@ class LocalGateway:
         self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:
-        """Begin the next attempt. A failed attempt to begin may already have removed the task."""
+        """Begin the next attempt of a subtask. Its task may be missing, if an earlier attempt failed to begin."""
         previous = self._tasks.get(command.subtask)
         if command.epoch != self._epoch or (previous is not None and previous.attempt != command.attempt):
             return
@@ -95,9 +95,9 @@ class LocalGateway:
             del self._tasks[command.subtask]
 
     def _guard(self, task: Task, work: Callable[[], None]) -> None:
-        """Do the work of a task, and report its error for the coordinator's judgement.
+        """Run ``work`` of a task, and report its error to the coordinator.
 
-        The failure of a task that the next attempt of this epoch has fenced is ignored, because that attempt has
+        The error of a task that the next attempt of this epoch has fenced is ignored, because that attempt has
         reported.
 
         Raises OvertakenError if a later driver owns the job.
@@ -122,7 +122,7 @@ class LocalGateway:
         return command.epoch == self._epoch and command.attempt == task.attempt
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
-        """Replace the subtask's task by that of its next attempt, and stop the previous task.
+        """Replace the subtask's task by the task of its next attempt, and stop the previous task.
 
         The gateway waits for the previous task only at the end of the run, because the task may hang and is fenced.
         """
@@ -142,7 +142,7 @@ class LocalGateway:
         self._side_by_side.run([functools.partial(self._guard, task, task.pull_inputs) for task in tasks])
 
     def poll_changes(self) -> None:
-        """Read new entries of the logs, and check every task."""
+        """Read new entries of the logs, and check every task for an error."""
         tasks = list(self._tasks.values())
         self._pull_inputs(tasks)
         for task in tasks:

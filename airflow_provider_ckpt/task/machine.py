@@ -1,4 +1,4 @@
-"""The decision what a task does next, from its phase, the tail of its log, its inputs and its commands.
+"""The decision about a task's next action, from its phase, the tail of its log, its inputs and its commands.
 
 The module has no threads, no clock and no Spark. The streaming task, the batch task and the simulation use it.
 """
@@ -38,8 +38,8 @@ class ReadProgress:
 
     Attributes:
         ended: sources and input edges that were read to their end.
-        inputs_ended: True if every edge has shown its end, even if data before the end is unread.
-        batch_id: the last batch, -1 if there is none.
+        inputs_ended: True if every edge has shown its end, even if earlier data is unread.
+        batch_id: number of the last published batch; -1 if there is none.
     """
 
     ended: frozenset[str]
@@ -48,18 +48,16 @@ class ReadProgress:
 
 
 class TaskMachine:
-    """The machine of one attempt of one subtask. It is not thread-safe, so its task calls it under one lock.
+    """The state machine of one attempt of one subtask. It is not thread-safe: its task calls it under one lock.
 
     A method takes a command or a fact, and returns the actions for it, in order. A call that does not fit the phase
     returns no action, because an earlier report has already answered a late command (R22).
     """
 
     def __init__(self, task_id: TaskId, ends: Collection[str]) -> None:
-        """Create a machine in phase CREATED.
+        """Create a machine in phase CREATED. ``ends``: sources and edges whose end shows in published batches.
 
-        Args:
-            ends: sources and edges whose ends published batches show. Any other source is read until a drain, or until
-                its query ends by itself.
+        Any other source is read until a drain, or until its query ends by itself.
         """
         self.task_id = task_id
         self.phase = TaskPhase.CREATED
@@ -70,7 +68,7 @@ class TaskMachine:
         self._pause: PauseReason | None = None
         self._draining = self._at_once = self._ends_by_itself = False
         self.reads_available = False
-        """True in a drain: the query reads only what its sources have when it starts, and then ends by itself."""
+        """True in a drain, when the query reads what its sources have at its start, and then ends by itself."""
 
     # -- commands
 
@@ -80,9 +78,10 @@ class TaskMachine:
         """Start with ``plan``.
 
         Args:
-            end_of_data: the end of data in the tail of the log, which decides that nothing more is read (R11).
-            final_batch_planned: True if an earlier attempt has planned the batch at the maximal watermark, so only the
-                end is left (R12).
+            end_of_data: mode of the end of data in the tail of the log; None if there is none. After an end of data
+                nothing more is read (R11).
+            final_batch_planned: True if an earlier attempt has planned the batch at the maximal watermark. Then only
+                the end of data remains to be done (R12).
         """
         if self.phase is not TaskPhase.CREATED:
             return []
@@ -94,7 +93,7 @@ class TaskMachine:
         return self._build()
 
     def pause(self, reason: PauseReason) -> list[Action]:
-        """Pause for ``reason``. A task that is already ending ignores this and reports its end."""
+        """Pause for ``reason``. A task that is already ending ignores the command and reports its end."""
         if self.phase is TaskPhase.STARTING:
             self._pause = reason
             return []
@@ -109,18 +108,16 @@ class TaskMachine:
         return self._build()
 
     def drain(self, progress: ReadProgress, *, at_once: bool = False) -> list[Action]:
-        """Read the bounded sources and edges to their ends, then what the unbounded sources have, and end.
+        """Read the bounded sources and edges to their ends, then the current data of the unbounded sources, and end.
 
-        A query that ends by itself needs no further action.
-
-        Args:
-            at_once: True if the unbounded sources end without further reading.
+        A query that ends by itself needs no further action. ``at_once``: end the unbounded sources without further
+        reading.
         """
         self._draining, self._at_once = True, self._at_once or at_once
         return self.advance(progress)
 
     def finish(self) -> list[Action]:
-        """Close the task, because the coordinator no longer needs it."""
+        """Return the action that appends the end of partition. The coordinator no longer needs the task."""
         return [EndPartition()] if self.phase is TaskPhase.AT_END_OF_DATA else []
 
     # -- facts
@@ -130,8 +127,8 @@ class TaskMachine:
 
         Args:
             reads: the sources and edges that the query reads.
-            ends_by_itself: True if the query reads what its inputs have when it starts, and then ends. Every edge must
-                have shown its end before.
+            ends_by_itself: True if the query reads what its inputs have at its start, and then ends. Such a query
+                starts when every edge has shown its end.
         """
         if self.phase is not TaskPhase.STARTING:
             return []
@@ -157,7 +154,7 @@ class TaskMachine:
         return [self._running(), *self._check_end(progress)]
 
     def advance(self, progress: ReadProgress) -> list[Action]:
-        """Record progress: a published batch, or new entries of the inputs."""
+        """Record progress: a published batch, or new entries in the logs of the inputs."""
         if self.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):
             return []
         if self.phase is TaskPhase.WAITING and progress.inputs_ended:
@@ -201,7 +198,7 @@ class TaskMachine:
         return [PauseQuery()]
 
     def _check_end(self, progress: ReadProgress) -> list[Action]:
-        """Return the end of the task if its last source has ended, otherwise reports of newly ended sources."""
+        """Return the action that ends the data if the last source has ended. Otherwise announce newly ended sources."""
         ends = self._reads & self._ends
         if self._reads <= ends & progress.ended:
             return self._end("finish")
@@ -214,7 +211,7 @@ class TaskMachine:
         return [AnnounceEnd(uid, progress.batch_id) for uid in newly_ended]
 
     def _read_available(self) -> list[Action]:
-        """Restart the query if it runs. A query that has not started starts in this mode later."""
+        """Read what the sources have, and end. A running query restarts; any other query starts in this mode later."""
         is_new, self.reads_available = not self.reads_available, True
         return [ReadAvailable()] if is_new and self.phase is TaskPhase.RUNNING else []
 

@@ -1,4 +1,4 @@
-"""The one writer of a task's log: published batches, barriers and ends, and the reports about them, in one order.
+"""The only writer of a task's log. It appends batches, barriers and ends, and reports them in the same order.
 
 A barrier is appended at the last published entry. It does not wait for the data that is being read (R19). If the task
 has a gate, data after a barrier of an input is published after the barrier is in the task's own log.
@@ -36,7 +36,7 @@ class Publication:
         post: posts a report. It must not block.
         notify: notifies the consumers of new entries. It must not block.
         inputs: the inputs of a streaming query and their gate; None for a task that reads all of its input at once.
-        plan: the plan that the query runs, which names the sources that it leaves out.
+        plan: the plan that the query runs. It names the sources that the query leaves out.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Publication:
         self.lock = threading.RLock()
         self._notify, self._clock = notify, clock
         self._failed: BaseException | None = None
-        """The error that ended the handling of the inputs."""
+        """The first error of :meth:`act_on_inputs`, which every later call raises again."""
 
     def restore(self) -> None:
-        """Restore from the log which data was read and which barriers were taken. Call it before anything else."""
+        """Restore the read positions and the barriers from the log. Call this before all other methods."""
         if self.inputs is None:
             return
         barriers = [checkpoint for epoch, checkpoint in self.log.state.barriers if epoch == self.task_id.epoch]
@@ -69,12 +69,13 @@ class Publication:
             self.inputs.published()
 
     def publish(self, batch: Batch, *, follows: int | None = None) -> int:
-        """Append the entry that publishes the batch, act on the inputs before and after it, and return its position.
+        """Append the batch to the log, which publishes it, and return its position. Act on the inputs before and after.
 
         Args:
-            batch: the batch, with its own late rows, event times and malformed rows only. Positions and ends of gated
-                inputs are added.
-            follows: number of the previous batch, if a repartitioning of the state lies in between (R21).
+            batch: the batch. Its late rows, event times and malformed rows exclude those of earlier batches. This
+                method adds the positions and ends of gated inputs.
+            follows: number of the previous batch, if the state was repartitioned after that batch (R21). None means the
+                previous number.
 
         Raises BatchConflictError if an entry between this batch and the last published one is missing.
         """
@@ -93,11 +94,11 @@ class Publication:
             return position
 
     def trigger(self, checkpoint: int) -> bool:
-        """Append the barrier at the last published entry and acknowledge it. Return whether it is in the log.
+        """Append a barrier at the last published entry and acknowledge it. Return True if it is in the log.
 
-        If the storage does not accept the barrier now, it is declined, and the coordinator decides whether the run
-        survives. If an earlier append has broken the log, nothing is reported, because the failure of the task aborts
-        the checkpoint.
+        If the storage does not accept the barrier now, the barrier is declined. The coordinator then decides whether
+        the run survives. If an earlier append has broken the log, nothing is reported, because the failure of the task
+        aborts the checkpoint.
         """
         with self.lock:
             try:
@@ -114,9 +115,9 @@ class Publication:
             return True
 
     def act_on_inputs(self) -> None:
-        """Take the snapshots that are due and feed the data that may be read. The caller holds the lock.
+        """Take the due snapshots and feed the data that the query may read. The caller holds the lock.
 
-        Every later call raises the first error again, because a feed that continued after a lost action would have a
+        After an error, every later call raises the same error: a feed that continued after a lost action would have a
         gap. The next attempt resumes from the end of the feed.
         """
         if self._failed is not None:
@@ -152,7 +153,7 @@ class Publication:
 
     @property
     def times(self) -> TimesByInput:
-        """Return the event times of the published rows, by input."""
+        """Input → event times of its published rows."""
         last = self.log.state.last_batch
         return {} if last is None else last.times
 
@@ -168,7 +169,7 @@ class Publication:
         )
 
     def _refuse_gap(self, batch_id: int, follows: int) -> None:
-        """Refuse a batch if an earlier one has no entry, because Spark numbers the batches of a folder without gaps."""
+        """Refuse a batch if an earlier batch has no entry. Spark numbers the batches of a folder without gaps."""
         last = self.log.state.last_batch
         if follows > self.last_batch():
             raise BatchConflictError(
@@ -176,6 +177,6 @@ class Publication:
             )
 
     def _positions(self, inputs: Inputs) -> dict[str, int]:
-        """Return the positions of all edges. Dropped edges keep their last position."""
+        """Return edge → position. A dropped edge has its last position."""
         last = self.log.state.last_batch
         return {**({} if last is None else last.inputs), **inputs.positions()}

@@ -1,4 +1,4 @@
-"""The files that a query has read, with their status at that time, because a producer may still write to them."""
+"""The files that a query has read, with their status at that time. A producer may still write to such a file."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import shown_path, without_scheme
 
 YOUNG = 120.0
-"""Seconds. A file that changed less than this before it was read may still be written.
-
-Older files are compared at the end only.
-"""
+"""Seconds. A file that changed so shortly before it was read may still change. Older files are compared at the end."""
 FIRST_COMPARISON = 3.0
 """Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_COMPARISON``."""
 LAST_COMPARISON = 60.0
 MOST_COMPARED = 100
-"""Files that are compared at a time while the query runs."""
+"""Largest number of files in one comparison while the query runs."""
 MOST_WATCHED = 1_000
-"""Most young files of a source that wait for a comparison while the query runs. Others are compared at the end only."""
+"""Most young files of a source that are compared while the query runs. Others are compared when the run ends."""
 KEPT = 100_000
-"""Number of files of a source whose sizes are remembered. The latest files are kept."""
+"""Largest number of files of a source whose sizes are remembered. The oldest files are forgotten first."""
 
 
 @dataclass
@@ -42,7 +39,7 @@ class _Source:
 class ReadFiles:
     """The files that one attempt has read.
 
-    It is not thread-safe, so the caller holds the lock of the micro-batches. ``now`` is a time of ``time.monotonic``.
+    It is not thread-safe: the caller holds the lock of the micro-batches. ``now`` is a time of ``time.monotonic``.
     """
 
     def __init__(self) -> None:
@@ -63,11 +60,11 @@ class ReadFiles:
             source.watched.pop(key, None)
 
     def is_due(self, now: float) -> bool:
-        """Return whether a comparison is due. This may be called at any rate."""
+        """Return True if a comparison is due. Callers may poll this."""
         return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:
-        """Return the paths to compare now, by source; at most ``MOST_COMPARED``. The next pause of each is longer."""
+        """Return source → paths to compare now, at most ``MOST_COMPARED`` in all. Double the pause of each path."""
         due_paths: dict[str, list[str]] = {}
         remaining = MOST_COMPARED
         for uid, source in self._sources.items():
@@ -84,7 +81,7 @@ class ReadFiles:
         return due_paths
 
     def settles_at(self, uids: Collection[str]) -> float:
-        """Return when the first comparison of every watched file of ``uids`` is due; 0 if none waits for its first."""
+        """Return the latest time at which a first comparison of files of ``uids`` is due; 0 if none is outstanding."""
         sources = [source for uid, source in self._sources.items() if uid in uids]
         due_times = [
             file.due for source in sources for file in source.watched.values() if file.pause == FIRST_COMPARISON
@@ -94,11 +91,11 @@ class ReadFiles:
     def changed(
         self, uid: str, current: Iterable[FileStatus], planned: Mapping[str, int] | None = None
     ) -> list[ChangedFile]:
-        """Compare files with their status when they were read, and return those that changed since their last report.
+        """Return the files that have changed since they were read, or since their last report.
 
         Args:
             current: the current status of files. Files that were not read are ignored.
-            planned: normal path -> modification time, for files that earlier drivers have read.
+            planned: normal path → modification time, for files that earlier drivers have read.
         """
         source = self._sources.setdefault(uid, _Source())
         changed_files = []
@@ -116,5 +113,5 @@ class ReadFiles:
 
 
 def key_of(path: str) -> str:
-    """Return the normal path of a path in which nothing is escaped."""
+    """Return the normal path of ``path``, which has no escaped characters."""
     return without_scheme(path).lstrip("/")

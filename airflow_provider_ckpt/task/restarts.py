@@ -1,4 +1,4 @@
-"""The next attempts of failed subtasks, in the process in which the other subtasks continue."""
+"""The next attempts of failed subtasks, in the same process as the running subtasks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from airflow_provider_ckpt.task.task import Task
 
 
 class TaskFactory(Protocol):
-    """The factory of subtasks' next attempts, of any kind. Any thread calls it, for several subtasks at a time."""
+    """The factory for the next attempts of subtasks. Any thread calls it, for several subtasks at a time."""
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Task | None:
-        """Open the subtask's log for ``attempt`` and create its task.
-
-        Return None if the log is closed, because nothing is left to do.
+        """Open the subtask's log for ``attempt`` and create its task. Return None if the log is closed.
 
         Raises the errors of opening and creating.
         """
@@ -30,7 +28,7 @@ class TaskFactory(Protocol):
 
 
 LAST_RESTART = 10.0
-"""Seconds that a restart in progress gets when the run ends. It may be the reason for the end."""
+"""Seconds to wait for restarts in progress when the run ends. One of them may be the reason for the end."""
 
 
 class Restarts:
@@ -41,7 +39,7 @@ class Restarts:
     (``coordinator.failover``), because Spark may never end a query.
 
     Args:
-        post: posts to the JobMaster's inbox.
+        post: posts a report to the JobMaster's inbox.
     """
 
     def __init__(self, factory: TaskFactory, post: Callable[[Report], None], new_nonce: Callable[[], str]) -> None:
@@ -58,15 +56,12 @@ class Restarts:
         self._threads.start(f"ckpt-restart-{command.subtask}", lambda: self._run(command, tasks))
 
     def created_task(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
-        """Return the task of ``attempt``, which has reported that it opened the log.
-
-        Return None if the attempt was not created here, or has nothing left to do.
-        """
+        """Return the task of ``attempt``; None if the attempt was created elsewhere, or has nothing to do."""
         task = self._created.get(subtask)
         return task if task is not None and task.attempt == attempt else None
 
     def close(self) -> list[Task]:
-        """Begin no further restart. Return all created tasks, because the JobMaster may not know all of them."""
+        """Prevent further restarts. Return all created tasks, because the JobMaster may not know all of them."""
         self._closing.set()
         self._threads.join(LAST_RESTART)
         return [*self._created.values()]

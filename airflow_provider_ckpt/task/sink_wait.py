@@ -1,4 +1,4 @@
-"""The waits for a sink's target that accepts no rows for now, because of a lock, a standby or a restarting server."""
+"""The waits for a sink's target that accepts no rows for a time: a lock, a standby or a restarting server."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from airflow_provider_ckpt.errors import CkptError
 
 T = TypeVar("T")
 LONGEST_PAUSE = 10.0
-"""Longest pause in seconds between two tries. The first pause is 1 s, and each further one is twice as long."""
+"""Longest pause in seconds between two tries. The first pause is 1 s, and each later pause is twice as long."""
 _POLL = 0.1
 
 
 class SinkWait:
-    """The waits of one sink for one batch.
+    """The retries of one sink's calls for one batch.
 
-    Calls may be nested. When the inner call stops trying, the outer one does, too.
+    Calls may be nested. When the inner call times out, the outer call stops retrying, too.
 
     Args:
-        timeout: seconds after the first failure for which a call is tried again.
-        is_over: returns whether the run is over. Then nothing is tried again.
-        check_fenced: raises if a later driver or attempt owns the job. It is called before each further try (R8).
-        report: takes the seconds and the error, after 1, 2, 4, 8, ... failures.
+        timeout: seconds after the first failure during which a call is retried.
+        is_over: returns True if the run is over. Then nothing is retried.
+        check_fenced: called before each retry (R8). Raises if a later driver or attempt owns the job.
+        report: called with the seconds since the first failure and the error, after 1, 2, 4, 8, ... failures.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class SinkWait:
         self._has_timed_out = False
 
     def call(self, act: Callable[[], T]) -> T:
-        """Return the result of ``act``. Try again while it fails with an error that may pass.
+        """Return the result of ``act``. Retry it while it fails with an error that may pass.
 
-        Raises the error of ``act`` when the timeout or the run is over, or when no further try helps.
+        Raises the error of ``act`` when the timeout or the run is over, or when no retry helps.
         """
         failures, since = 0, 0.0
         while True:
@@ -66,11 +66,11 @@ class SinkWait:
 
     @staticmethod
     def single_try(uid: str, is_over: Callable[[], bool]) -> SinkWait:
-        """Return waits with a single try."""
+        """Return a SinkWait that never retries."""
         return SinkWait(0.0, is_over=is_over, check_fenced=lambda: None, report=lambda seconds, error: None)
 
     def _pause(self, seconds: float) -> bool:
-        """Wait. Return False if the run ends meanwhile."""
+        """Wait ``seconds``. Return False if the run ends meanwhile."""
         until = self._clock() + seconds
         while self._clock() < until:
             if self._is_over():

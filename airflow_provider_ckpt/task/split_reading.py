@@ -1,10 +1,9 @@
-"""The course of a task that reads splits, one after the other or small ones together. It has no threads and no clock.
+"""The steps of a task that reads splits, one after the other or several small ones together, without threads or clock.
 
-The coordinator assigns the splits. One entry of the subtask's log publishes and completes one or more splits (R14).
-
-A subtask reads as many splits together as take a few seconds, by its own measurements. A Spark job has a fixed cost of
-a second and more on a cluster or an object store. The time of one split therefore does not show whether the split is
-small. So two splits are tried together, and then more if two took not much longer than one.
+The coordinator assigns the splits. One entry of the subtask's log publishes and completes one or more splits (R14). A
+subtask measures its reads, and reads as many splits together as take a few seconds. A Spark job has a fixed cost of a
+second and more on a cluster or an object store. The time of one split therefore does not show whether the split is
+small. So two splits are tried together. If they took little longer than one split, more are tried.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from airflow_provider_ckpt.task.publication import Publication
 
 
 class AssignedSplits:
-    """The queue of the splits that a subtask was assigned and has not read. A repeated command has no effect."""
+    """The queue of assigned splits that a subtask has not read. A repeated assignment has no effect."""
 
     def __init__(self) -> None:
         self._queue: deque[str] = deque()
@@ -39,17 +38,17 @@ class AssignedSplits:
         self._is_last = self._is_last or is_last
 
     def next(self, most: int = 1) -> tuple[str, ...]:
-        """Return the splits to read now, at most ``most``. They remain the next ones until they are done."""
+        """Return the next splits, at most ``most``. They remain in the queue until :meth:`done`."""
         return tuple(itertools.islice(self._queue, most))
 
     def done(self, splits: Iterable[str]) -> None:
-        """Remove splits whose entry is in the log."""
+        """Remove ``splits`` from the queue. Their entry is in the log."""
         for split in splits:
             if self._queue and self._queue[0] == split:
                 self._queue.popleft()
 
     def keep_first(self, keep: int) -> tuple[str, ...]:
-        """Forget all splits after the first ``keep`` and return them. They may be assigned again."""
+        """Remove all splits after the first ``keep`` and return them. They may be assigned again."""
         surplus = tuple(itertools.islice(self._queue, keep, None))
         for split in surplus:
             self._queue.pop()
@@ -58,12 +57,12 @@ class AssignedSplits:
 
     @property
     def is_exhausted(self) -> bool:
-        """Return whether no split is left and no further one will come."""
+        """True if the queue is empty and the coordinator will assign no more splits."""
         return self._is_last and not self._queue
 
 
 def published_in(log: LogReader, epoch: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield (splits, position) for each entry with splits that attempts of this epoch have published.
+    """Yield (splits, position) for each log entry with splits that attempts of ``epoch`` have published.
 
     Entries of earlier epochs are omitted, because the JobMaster knew them when its epoch began.
     """
@@ -95,20 +94,20 @@ class SplitReading(BoundedReading):
             self._assigned.assign(splits, is_last=is_last)
 
     def next(self, most: int = 1) -> tuple[str, ...]:
-        """Return the splits to read now, at most ``most``; none before :meth:`begin`, and while none is assigned."""
+        """Return the splits to read now, at most ``most``; none before :meth:`begin` or if the queue is empty."""
         with self.publication.lock:
             return self._assigned.next(most) if self.machine.phase is TaskPhase.RUNNING else ()
 
     @property
     def next_batch(self) -> int:
-        """Return the number of the batch for the next splits."""
+        """The number of the batch for the next splits."""
         return self.publication.last_batch() + 1
 
     def complete(self, batch: Batch, *, together: int = 1) -> None:
-        """Publish ``batch``, which holds all rows of the splits that it completes, and report these splits.
+        """Publish ``batch``, which contains all rows of the splits that it completes, and report these splits.
 
-        The report precedes the acknowledgement of any later barrier. ``together``: how many splits to read together
-        next.
+        The report precedes the acknowledgement of any later barrier. ``together`` is the number of splits that the task
+        reads together next.
         """
         with self.publication.lock:
             position = self.publication.publish(batch)
@@ -116,26 +115,29 @@ class SplitReading(BoundedReading):
             self.publication.post(SplitsCompleted(*self.publication.task_id, batch.splits, position, together))
 
     def return_surplus(self, together: int) -> None:
-        """Return surplus splits to the coordinator for other subtasks, because ``together`` is now lower."""
+        """Return assigned splits beyond ``AHEAD * together`` to the coordinator, for other subtasks.
+
+        ``together`` is the new, lower number of splits that the task reads together.
+        """
         with self.publication.lock:
             surplus = self._assigned.keep_first(AHEAD * together)
             self.publication.post(SplitsReturned(*self.publication.task_id, surplus, together))
 
     def end_if_exhausted(self) -> None:
-        """Call :meth:`end` if no split is left and no further one will come."""
+        """Call :meth:`end` if the queue is empty and the coordinator will assign no more splits."""
         with self.publication.lock:
             if self._assigned.is_exhausted:
                 self.end()
 
 
 SMALL = 3.0
-"""Seconds: splits that take this long are always read alone."""
+"""Seconds. A split that takes this long is always read alone."""
 SHORT = 3.0
-"""Seconds that splits read together should take, or one and a half times as long as a single split."""
+"""Seconds that splits read together should take, or 1.5 times the time of a single split if that is more."""
 _GAIN_FACTOR = 1.5
 _TOO_LONG_FACTOR = 2
 _GROWTH_FACTOR = 4
-"""Factor by which the number may grow at once, if even that many splits would take less than the wanted time."""
+"""Factor by which the number of splits grows, if even that many splits would take less than the wanted time."""
 _ABORT_FACTOR = 3
 _SINGLE_READS = 4
 
@@ -143,15 +145,15 @@ _SINGLE_READS = 4
 class SplitBatchSize:
     """The number of splits that one attempt reads together. ``most`` is the user's limit.
 
-    A driver that dies loses the work since the last published entry: a few seconds for small splits, and at most
-    :attr:`abort_after` for splits that differ from earlier ones.
+    A driver that dies loses the work since the last published entry. For small splits this is a few seconds. For splits
+    that are larger than earlier ones it is at most :attr:`abort_after`.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._now = 1
         self._single_seconds = 0.0
-        """Seconds for a single split, weighted towards the latest ones."""
+        """Average time of a single split in seconds, weighted towards the latest splits; 0 before the first."""
         self._failures = 0
         self._single_reads_left = 0
 
@@ -161,7 +163,7 @@ class SplitBatchSize:
 
     @property
     def abort_after(self) -> float:
-        """Return the seconds after which reading several splits together is aborted. They are then read one by one."""
+        """Seconds after which the task aborts a read of several splits together, and reads the splits one by one."""
         return _ABORT_FACTOR * self._wanted
 
     @property
@@ -180,7 +182,7 @@ class SplitBatchSize:
             self._now = min((_GROWTH_FACTOR if seconds < self._wanted / _GROWTH_FACTOR else 2) * count, self._most)
 
     def failed(self) -> None:
-        """Record that splits read together failed or were aborted. They and some that follow are read one by one."""
+        """Record that a read of several splits failed or was aborted. These and some later splits are read singly."""
         self._read_singly(_SINGLE_READS * _SINGLE_READS << min(self._failures, 20))  # twice as many after each failure
         self._failures += 1
 

@@ -11,11 +11,11 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class Task(Protocol):
-    """One attempt of one subtask. It answers with reports.
+    """One attempt of one subtask, controlled by commands. The task answers with reports.
 
     The JobMaster calls one method at a time, from its own thread, and waits for it. ``trigger`` and ``pull_inputs`` are
-    also called from other threads, in parallel with those of other tasks. All methods return soon, except :meth:`stop`
-    and :meth:`close`. The task does longer work in a thread of its own.
+    also called from other threads, in parallel with those of other tasks. All methods except :meth:`stop` and
+    :meth:`close` return soon, because the task does longer work in its own thread.
     """
 
     @property
@@ -27,10 +27,10 @@ class Task(Protocol):
     # -- commands
 
     def deploy(self, plan: VertexPlan) -> None:
-        """Start with ``plan``, or go directly to the end if nothing is left to read."""
+        """Start with ``plan``, or go directly to the end of data if there is nothing to read."""
 
     def trigger(self, checkpoint: int) -> None:
-        """Append the barrier, and acknowledge or decline it."""
+        """Append the barrier of ``checkpoint``, and acknowledge or decline it."""
 
     def pause(self, reason: PauseReason) -> None: ...
 
@@ -40,10 +40,10 @@ class Task(Protocol):
         """Try the query of ``plan`` for a reconfiguration while the current query runs. Report the result."""
 
     def drain(self, *, at_once: bool = False) -> None:
-        """Read what the unbounded sources have now, and end them. ``at_once`` ends them without further reading."""
+        """Read what the unbounded sources have now, and end them. ``at_once``: end them without further reading."""
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
-        """Read these splits, too, and publish each with one entry. After ``is_last`` the task ends its data."""
+        """Add splits to read. ``is_last``: True if no more will follow, so that the task ends its data after them."""
 
     def finish(self) -> None:
         """Append the end of partition and free all resources. This is the last command."""
@@ -54,13 +54,13 @@ class Task(Protocol):
         """Read new entries of the producers' logs. Called when a producer has advanced, and about once a second."""
 
     def check(self) -> None:
-        """Raise the error that ended the task, if no other method has raised it. It is called about once a second."""
+        """Raise the error that ended the task, if no other method has raised it. Called about once a second."""
 
     def wait_for_batch(self, until: float) -> None:
-        """Return between two batches, or at the time ``until`` (of ``time.monotonic``)."""
+        """Return between two batches, or at the time ``until`` (of ``time.monotonic``) if that is earlier."""
 
     def stop(self) -> None:
-        """Stop at once, because the run is over. The next attempt repeats the work that was not published."""
+        """Stop at once, because the run is over. The next attempt repeats the unpublished work."""
 
     def close(self) -> None:
-        """Return when nothing of this attempt runs any longer. It is called after :meth:`stop`."""
+        """Return when nothing of this attempt runs. Called after :meth:`stop`."""

@@ -1,4 +1,4 @@
-"""Injected faults of a storage: a process that dies at a mutating verb, or a reply that is lost."""
+"""Injected faults of a storage: the death of a process at a verb that changes data, or a lost reply."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ When = Literal["before", "after"]
 
 
 class SimulatedCrash(BaseException):
-    """The death of the process at this point. No ``except Exception`` catches it."""
+    """The simulated death of the process. ``except Exception`` does not catch it."""
 
 
 class Verbs:
-    """A counter of the mutating verbs of a storage and of all its children."""
+    """A counter of the mutating verbs of a storage and of all its children. Mutating verbs change data."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -30,10 +30,10 @@ class Verbs:
 
 
 class WrappedStorage(Storage):
-    """A storage that passes every verb on to ``inner``. Subclasses override ``_mutate``.
+    """A storage that passes every verb on to ``inner``. Mutating verbs run in ``_mutate``, which subclasses override.
 
-    ``_mutate`` runs each mutating verb. After a run without a fault ``verbs.count`` is the number of crash points. A
-    move counts as two verbs, a copy and a deletion.
+    After a run without a fault ``verbs.count`` is the number of crash points. A move counts as two verbs, a copy and a
+    deletion.
     """
 
     def __init__(self, inner: Storage, verbs: Verbs | None = None) -> None:
@@ -110,8 +110,8 @@ class CrashingStorage(WrappedStorage):
 
     Args:
         at: The number of the verb, from 1; None for no crash.
-        when: Before or after the verb's effect.
-        verbs: A counter to share.
+        when: The crash comes before or after the verb's effect.
+        verbs: A counter to share with other storages.
     """
 
     def __init__(
@@ -134,13 +134,13 @@ class CrashingStorage(WrappedStorage):
 
 
 class LossyStorage(WrappedStorage):
-    """A storage that loses the replies of the mutating verbs with the numbers ``lose``, after their effect (R17).
+    """A storage that loses the replies of some mutating verbs, after their effect (R17).
 
     Args:
-        lose: Numbers of verbs, from 1.
+        lose: Numbers of these verbs, from 1.
         repeats: True if the client under the storage repeats the request, as botocore does. A creation then raises
             AlreadyExistsError. Otherwise StorageTransientError is raised.
-        verbs: A counter to share.
+        verbs: A counter to share with other storages.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class LossyStorage(WrappedStorage):
 
 
 def crash_points(verbs: int) -> Iterator[tuple[int, When]]:
-    """Yield every point at which a run of ``verbs`` mutating verbs can die."""
+    """Yield (number of the verb, before or after) for each point at which a run of ``verbs`` mutating verbs can die."""
     for number in range(1, verbs + 1):
         yield number, "before"
         yield number, "after"

@@ -1,6 +1,6 @@
 """The conformance suite of sinks that share a transaction (``job.sink(…, transaction="shop")``).
 
-It is a part of the suite of a sink, and skipped if the target has no group.
+It is part of the suite of a sink. It is skipped if the target has no group.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NO_GROUP = "SinkTarget.group gives none: a sink of this kind is released by itse
 
 
 class SinkGroup(ABC):
-    """Two sinks of one job that share a transaction. Every call of :meth:`bind` stands for another process."""
+    """Two sinks of one job that share a transaction. Every call of :meth:`bind` simulates another process."""
 
     @abstractmethod
     def bind(self) -> list[BoundSink]:
-        """Return both sinks, always in the same order."""
+        """Return new instances of both sinks, always in the same order."""
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:
@@ -45,7 +45,7 @@ class SinkGroup(ABC):
 
     @abstractmethod
     def rows(self, spark: SparkSession) -> list[list[Row]]:
-        """Return the rows that any reader sees of each sink, sorted."""
+        """Return the rows that any reader sees, sorted, for each sink."""
 
 
 class GroupConformance:
@@ -59,7 +59,7 @@ class GroupConformance:
         return spark.createDataFrame(expected(ids), SCHEMA).repartition(2)
 
     def both(self, spark: SparkSession, sinks: Sequence[BoundSink], batch: int) -> list[list[Handle]]:
-        """Stage one batch in each sink. Batch *b* has the rows 10 b and 10 b + 1."""
+        """Stage batch *b* with the rows 10 b and 10 b + 1 in each sink."""
         return [[stage(sink, self.frame(spark, *ids_of(batch)), batch)] for sink in sinks]
 
     def test_group_r9_all_of_a_group_is_released_in_one_call(self, spark: SparkSession, group: SinkGroup) -> None:

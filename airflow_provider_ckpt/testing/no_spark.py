@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 def without_spark() -> Iterator[None]:
     """Hide the Spark session inside the block, and make the creation of a session fail (R16).
 
-    Only one thread of a test may use it, because the use of Spark by other threads may fail meanwhile.
+    Only one thread of a test may use the block, because other threads cannot use Spark during it.
     """
     with (
         patch.object(SparkContext, "_active_spark_context", None),

@@ -1,4 +1,4 @@
-"""Rows that the suites of sinks stage and expect. Each batch has two rows of its own."""
+"""The rows that the suites of sinks stage and expect. Each batch has two rows of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 SCHEMA = "id int, city string"
 Row = tuple[int, str]
 Damage = Literal["cut", "deleted"]
-"""Damage to staged output by a disk or a foreign process."""
+"""The kinds of damage to staged output by a disk or a foreign process."""
 
 
 def ids_of(*batches: int) -> list[int]:
@@ -21,13 +21,13 @@ def expected(ids: Iterable[int]) -> list[Row]:
 
 
 def steps() -> Iterable[int]:
-    """Yield more steps than any release of two small batches takes. A test returns as soon as no crash occurs."""
+    """Yield more steps than a release of two small batches has. A test returns as soon as no crash occurs."""
     yield from range(1, 50)
     raise AssertionError("a release has no end")
 
 
 def at_once(releases: Sequence[Callable[[], object]]) -> None:
-    """Run each release in its own thread. Raise an error that is not retryable."""
+    """Run the releases in parallel threads. Raise the first error that is not retryable."""
     start, failures = threading.Barrier(len(releases)), []
 
     def run(release: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
 """The conformance suite of two-phase-commit sinks.
 
-Every call of :meth:`SinkTarget.bind` stands for another process, but all run in one. The suite therefore cannot detect
-a sink that keeps data in a global variable of its module, which no other process could find.
+Every call of :meth:`SinkTarget.bind` simulates another process, but all run in one process. The suite therefore cannot
+detect a sink that has data in a global variable of its module, which another process would not have.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class SinkConformance(SuccessorConformance):
     def test_r5_what_a_sink_says_is_staged_it_deletes_and_nothing_else(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Allow a sink that does not list its staged output: ``ckpt gc`` then leaves that output alone."""
+        """Allow a sink that does not list its staged output: ``ckpt gc`` then does not delete that output."""
         kept = self.staged(spark, sink, 1, "a-1")
         orphan = self.staged(spark, sink, 2, "a-1")
         foreign = self.staged(spark, ready(target.bind(uid="other")), 2, "a-1")
@@ -256,7 +256,7 @@ class SinkConformance(SuccessorConformance):
 
 
 def group_of(target: SinkTarget) -> SinkGroup:
-    """Return the prepared group of a target. Skip the test if it has none."""
+    """Return the prepared group of a target. Skip the test if the target has no group."""
     group = target.group()
     if group is None:
         pytest.skip(NO_GROUP)

@@ -1,4 +1,4 @@
-"""The interface of the suite of sinks to the target under test."""
+"""The interface through which the suite of sinks uses the target under test."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class SinkTarget(ABC):
 
     @abstractmethod
     def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        """Stage the frame, and return True if every byte of it was durable before the handle was returned."""
+        """Stage the frame. Return True if every byte of it was durable before the handle was returned."""
 
     @abstractmethod
     def definition(self) -> Mapping[str, Any]:
-        """Return :meth:`Sink.definition` of a new sink for the target."""
+        """Return the result of :meth:`Sink.definition` for a new sink of the target."""
 
     @abstractmethod
     def dying(self, at: int, when: When) -> BoundSink:
@@ -46,7 +46,7 @@ class SinkTarget(ABC):
 
     @abstractmethod
     def staged(self) -> list[str]:
-        """Return the sorted ids of the output that all jobs and sinks have staged in the target, by inspecting it."""
+        """Return the sorted ids of the output that all jobs and sinks have staged, from the target itself."""
 
     def group(self) -> SinkGroup | None:
         """Return two sinks of this kind that share a transaction; None if ``Sink.not_released_with`` allows none."""

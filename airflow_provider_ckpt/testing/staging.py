@@ -1,4 +1,4 @@
-"""A call of ``stage`` with the same request as in a run: a new nonce, counted rows (R18), functions on executors."""
+"""A call of ``stage`` with a request like that of a run: a new nonce, counted rows (R18), functions on executors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 
 
 def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:
-    """Call ``sink.stage`` with a new nonce, and return the handle as a process would read it in a log.
+    """Call ``sink.stage`` with a new nonce, and return the handle in the form that a process reads from a log.
 
     Raises SinkContractError for a handle that a run would refuse.
     """

@@ -1,4 +1,4 @@
-"""The conformance suite of storage backends. A test class inherits it and gives a fresh, empty storage."""
+"""The conformance suite of storages. A test class inherits it and provides a new, empty storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class BatchConformance:
-    """Tests of operations on many objects. :class:`StorageConformance` inherits them and has the fixture."""
+    """Tests of operations on many objects. :class:`StorageConformance` inherits them and defines the fixture."""
 
     def test_many_are_copied_and_those_that_are_absent_are_told(self, storage: Storage) -> None:
         names = [f"from/{number}" for number in range(30)]

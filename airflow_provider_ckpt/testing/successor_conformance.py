@@ -1,4 +1,4 @@
-"""Tests of a sink under its successors: the next driver, another subtask, and the garbage collection of either."""
+"""Tests of a sink and its successors: the next driver, another subtask, and their garbage collection."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from airflow_provider_ckpt.testing.staging import stage
 
 
 class SuccessorConformance(GroupConformance):
-    """Tests of a sink under its successors. :class:`SinkConformance` inherits them and has the fixtures."""
+    """Tests of a sink and its successors. :class:`SinkConformance` inherits them and defines the fixtures."""
 
     def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
-        """Stage batch *b*, which has the rows 10 b and 10 b + 1."""
+        """Stage batch *b* with the rows 10 b and 10 b + 1."""
         return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
 
     def test_a_release_counts_the_rows_of_all_that_it_has_shown(
@@ -61,7 +61,7 @@ class SuccessorConformance(GroupConformance):
     def test_r9_several_releases_that_nobody_heard_of_are_skipped(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Model drivers that die before the journal records their release. Each successor repeats all of it."""
+        """Model drivers that die before the journal records their release. Each successor repeats all releases."""
         handles = []
         for batch in range(1, 5):
             handles.append(self.staged(spark, sink, batch))
@@ -71,7 +71,7 @@ class SuccessorConformance(GroupConformance):
     def test_a_target_that_is_made_ready_again_keeps_all(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Model a next driver that prepares the target: before it releases its predecessor's output, and after that."""
+        """Model a next driver that prepares the target before and after it releases its predecessor's output."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         target.bind().prepare()
         assert target.staged() == sorted([first["id"], second["id"]])

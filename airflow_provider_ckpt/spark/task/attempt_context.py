@@ -1,4 +1,4 @@
-"""The context of one attempt of a subtask: its identity, its log and its ways to report."""
+"""The context of one attempt of a subtask: its identity, its log and its means to report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_ckpt.task.sink_wait import SinkWait
 
 
 class AttemptContext:
-    """The context of one attempt of a subtask. It is safe for use from several threads."""
+    """The context of one attempt of a subtask. It is thread-safe."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class AttemptContext:
             self.run.post(DataAvailable(*self.task_id, self._consumers))
 
     def wait(self, sink: str, is_over: Callable[[], bool]) -> SinkWait:
-        """Return the waits of a sink for one batch. They are reported to the JobMaster."""
+        """Return the retries of a sink's calls for one batch. Waits are reported to the JobMaster."""
 
         def report(seconds: float, error: CkptError) -> None:
             self.run.post(SinkAwaited(*self.task_id, sink, seconds, str(error)))
@@ -42,9 +42,6 @@ class AttemptContext:
         return SinkWait(self.run.options.sink_timeout, is_over=is_over, check_fenced=self.check_fenced, report=report)
 
     def check_fenced(self) -> None:
-        """Check that no later driver owns the job or the log (R8).
-
-        Raises FencedError, LogFencedError.
-        """
+        """Raise FencedError or LogFencedError if a later driver owns the job or the log (R8)."""
         self.run.check_fenced()
         self.log.check_fenced()

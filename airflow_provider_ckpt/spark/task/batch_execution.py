@@ -13,16 +13,15 @@ from airflow_provider_ckpt.spark.query.event_time import OBSERVED
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 
 _LATE_ROWS = "numRowsDroppedByWatermark"
-"""The metric of an operator with state that counts the rows that are older than the watermark."""
+"""Name of a stateful operator's metric: the number of rows older than the watermark."""
 _ROWS, _NEWEST, _AHEAD, _WITHOUT, _BEFORE_1970 = range(5)
 """Indexes of the columns in the observed event times of an input."""
 
 
 def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
-    """Return the ``IncrementalExecution`` of the batch, to which the frame of ``foreachBatch`` gives no access.
+    """Return the ``IncrementalExecution`` of the batch, which the frame of ``foreachBatch`` does not show.
 
-    Args:
-        spark: the session that the query was started with. The batch runs in a copy of this session.
+    ``spark`` is the session with which the query was started. The batch runs in a copy of this session.
 
     Raises QueryFailedError.
     """
@@ -34,7 +33,7 @@ def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
 
 
 def late_rows_of_batch(spark: SparkSession, vertex: str) -> int:
-    """Return the number of rows that the stateful operators of this micro-batch have dropped.
+    """Return the number of rows that the stateful operators of this micro-batch have dropped as late.
 
     Call this after the output is written. An aggregation counts dropped rows after each task has aggregated its input,
     so the number of input rows may be higher.
@@ -49,7 +48,7 @@ def _late_rows(node: Any) -> int:
 
 
 def source_times_of_batch(spark: SparkSession, vertex: str) -> dict[str, SourceTimes]:
-    """Return the event times of the inputs that had rows in this micro-batch. Call this after its output is written."""
+    """Return input → event times, for the inputs with rows in this micro-batch. Call it after the output is written."""
     metrics = execution_of_batch(spark, vertex).observedMetrics().iterator()
     times: dict[str, SourceTimes] = {}
     while metrics.hasNext():

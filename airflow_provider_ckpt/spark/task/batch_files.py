@@ -1,8 +1,8 @@
 """Comparison of the files that a micro-batch was planned with and the files that Spark reads for the batch.
 
-Spark lists the planned paths again when it runs a batch. It silently leaves out a path that is gone by then. A name
-with glob characters makes Spark read other files of the batch twice. So both lists are compared before staging. If a
-file vanishes later, Spark fails the query.
+Spark lists the planned paths again when it runs a batch. It silently skips a path that has vanished. A name with glob
+characters makes Spark read other files of the batch twice. So both lists are compared before staging. If a file
+vanishes later, Spark fails the query.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from airflow_provider_ckpt.task.read_files import key_of
 
 
 def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
-    """Refuse file names that Spark cannot read. ``planned``: source -> URIs in Spark's form.
+    """Refuse file names that Spark cannot read. ``planned``: source → URIs in Spark's form.
 
     Raises UnfitInputError.
     """
@@ -54,13 +54,13 @@ def refuse_unreadable_names(planned: Mapping[str, Sequence[str]]) -> None:
 def refuse_other_files(
     vertex: str, uris: Mapping[str, Sequence[str]], read: Iterable[Sequence[FileStatus]]
 ) -> dict[str, Sequence[FileStatus]]:
-    """Refuse a batch that does not read exactly its planned files. Return the files of each source.
+    """Refuse a batch that does not read exactly its planned files. Return source → its files.
 
     Args:
-        uris: source -> its planned files, in Spark's form.
+        uris: source → its planned files, in Spark's form.
         read: the files that Spark reads, one list for each file source of the query.
 
-    Raises SourceFilesGoneError for planned files that are gone, and QueryFailedError for other or repeated files.
+    Raises SourceFilesGoneError for planned files that have vanished, and QueryFailedError for other or repeated files.
     """
     expected = {uid: sorted(map(normal_path, files)) for uid, files in uris.items() if files}
     shown = {normal_path(uri): shown_path(unquote(uri)) for files in uris.values() for uri in files}
@@ -90,7 +90,7 @@ def refuse_other_files(
 
 
 def refuse_unfit_files(spark: SparkSession, vertex: str, plan: Any) -> None:
-    """Refuse a file or folder that Spark would misread. ``plan``: the analysed plan that reads it.
+    """Refuse a file or folder that Spark would misread. ``plan`` is the analysed plan that reads the files.
 
     Raises EmptyFileError, UnreadableFileError, UnfitInputError.
     """
@@ -122,12 +122,12 @@ def refuse_unsettled(
 ) -> None:
     """Wait until no file of the batch has changed for some seconds.
 
-    Spark has already listed the files, and reads no more of a file than its size at that time.
+    Spark has already listed the files, and reads a file only up to its size at that time.
 
     Args:
         waited: seconds for which the batch waited before it was restarted.
 
-    Raises FilesSettledError if the size or time of a file has changed since Spark listed it.
+    Raises FilesSettledError if the size or time of a file has changed since Spark listed the file.
     """
     earliest = (time.time() - SETTLED) * 1000
     young = [file for file in files if file.modified > earliest]
@@ -144,8 +144,8 @@ def refuse_unsettled(
 def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
     """Return the files that the current micro-batch reads, one list for each file source.
 
-    Tables and files that the query joins are not sources. Call this in the thread that runs ``foreachBatch``. It makes
-    about ten calls to the JVM for each source.
+    Tables and files that the query joins are not sources. Call this in the thread that runs ``foreachBatch``. The cost
+    is about ten calls to the JVM for each source.
 
     Raises UnfitInputError.
     """
@@ -164,7 +164,7 @@ def files_of_batch(spark: SparkSession, vertex: str) -> list[list[FileStatus]]:
 
 
 def largest_of_batch(spark: SparkSession, vertex: str) -> int:
-    """Return the bytes that the current micro-batch reads from its largest file source."""
+    """Return the bytes that the current micro-batch reads from its largest file source; 0 without a file source."""
     return max((int(index.sizeInBytes()) for index in _indexes(spark, vertex)), default=0)
 
 

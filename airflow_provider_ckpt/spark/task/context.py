@@ -36,14 +36,13 @@ class RunContext:
         post: puts a report into the JobMaster's inbox. Any thread may call it.
         check_fenced: raises if a later epoch has claimed the job (R8).
         supervised: the supervisor's number of this start; None if no supervisor counts the starts of this worker (W14).
-        logic: reads functions that are assigned during this run.
+        logic: reads functions that a request assigns during this run.
         declared: the operators as the job declares them; None if they are those of ``job``.
         measures: True if a controller needs measurements of every micro-batch.
         in_master_process: True if the JobMaster runs in this process, so that a report costs no write.
-        executors: None if the number of executors is never changed.
-        topics: Kafka source -> topic -> the topic's id at the time of the plan.
-        check_declared: raises if the functions of ``declared`` are not those of the job. The file of a worker may
-            differ.
+        executors: changes the number of executors; None if the number never changes.
+        topics: Kafka source → topic → the topic's id at the time of the plan.
+        check_declared: raises if the functions of ``declared`` are not those of the job. A worker's file may differ.
     """
 
     spark: SparkSession
@@ -63,15 +62,15 @@ class RunContext:
     executors: Executors | None = None
     topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     forgotten_files: Collection[str] = ()
-    """Files that the user has given up."""
+    """Files that the user no longer wants to read, although they are in a frozen list."""
     known_changed: Collection[str] = frozenset()
     """Files that have changed after they were read, according to the journal."""
     state_partitions: Mapping[str, int] = field(default_factory=dict)
-    """Vertex with state -> the number of its state partitions, unless a setting changes the number."""
+    """Vertex with state → the number of its state partitions, unless a setting changes the number."""
     check_declared: Callable[[Collection[str]], None] = field(default=lambda operators: None, repr=False)
 
     def state_partitions_of(self, vertex: str, settings: VertexSettings) -> int | None:
-        """Return the number of state partitions that a query starts with; None if it keeps no state."""
+        """Return the number of state partitions with which a query starts; None if it has no state."""
         return settings.state_partitions or self.state_partitions.get(vertex)
 
     @property

@@ -19,12 +19,12 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError, ResultLostEr
 
 _FULL = ("No space left on device", "Disk quota exceeded")
 _LEAST = 1 << 20
-"""Bytes. A disk with less room counts as full."""
+"""Bytes. A disk with less free space counts as full."""
 _LOCAL = "file://"
 
 
 def with_full_disks(cause: str, context: RunContext) -> str:
-    """Return ``cause``. If it reports a full disk, add the folders of this run that have no room left."""
+    """Return ``cause``. If it reports a full disk, add the folders of this run on full disks."""
     if not any(text in cause for text in _FULL):
         return cause
     full = full_folders(_folders(context))
@@ -32,7 +32,7 @@ def with_full_disks(cause: str, context: RunContext) -> str:
 
 
 def full_folders(folders: Iterable[str]) -> list[str]:
-    """Return the local folders that lie on a full disk, each once."""
+    """Return the local folders that are on a full disk, without duplicates."""
     return [folder for folder in dict.fromkeys(folders) if _free(folder) < _LEAST]
 
 
@@ -48,7 +48,7 @@ def _folders(context: RunContext) -> Iterator[str]:
 
 
 def _free(folder: str) -> float:
-    """Return the bytes that are free for this user on the folder's disk, or on that of the nearest existing parent."""
+    """Return the free bytes of the folder's disk for this user. A folder that does not exist counts as its parent."""
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     try:
@@ -58,7 +58,7 @@ def _free(folder: str) -> float:
 
 
 def report_crash(context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
-    """Report to the JobMaster the error that ended a thread or a query of the subtask; any thread, repeatedly."""
+    """Report to the JobMaster the error that ended a thread or query of the subtask. Thread-safe and repeatable."""
     context.post(_report(context, subtask, attempt, error))
 
 

@@ -12,9 +12,9 @@ class QueryFailedError(TransientError):
 
 
 class UnfitInputError(TerminalError):
-    """Files, rows or values that a query cannot read in any try. Nothing of the batch was released.
+    """Files, rows or values that a query can never read. Nothing of the batch was released.
 
-    The user must correct them, and start the job with --resume-failed.
+    The user must correct the input, and start the job with --resume-failed.
     """
 
 
@@ -42,7 +42,7 @@ def unfit_event_time(vertex: str, source: str, times: SourceTimes) -> UnfitInput
 
 
 class ExecutorPythonError(TerminalError):
-    """A Python of the executors that cannot run the job's functions. The cluster's administrator must fix it."""
+    """A Python of the executors that cannot run the job's functions. The cluster's administrator must correct it."""
 
     template = (
         "the query of vertex {vertex!r} failed in a Python worker: {problem}. Nothing of the batch was released. "
@@ -52,7 +52,7 @@ class ExecutorPythonError(TerminalError):
 
 
 class KafkaRowsGoneError(TerminalError):
-    """Unread rows that are gone from Kafka, found by a running query."""
+    """Unread rows that a running query no longer finds in Kafka."""
 
     template = (
         "the query of vertex {vertex!r} cannot continue: rows that it has not read are gone from Kafka. {reason} "

@@ -14,21 +14,22 @@ from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 log = logging.getLogger(__name__)
 
 COMING = 120.0
-"""Seconds after a request for fewer executors within which executors that were already starting register."""
+"""Seconds after a request for fewer executors during which executors that were already starting may register."""
 _PATIENCE = 5.0
-"""Seconds that a query waits for the request before it starts anyway. A lost master answers after two minutes."""
+"""Seconds that a query waits for the request before it starts anyway. A lost Spark master answers after two minutes."""
 _LOOK = 1.0
 _calls = threading.Lock()
-"""A lock that is held during calls of the cluster, but not by queries that start. Spark is one for the process, too."""
+"""The lock for calls to the cluster. A query that starts does not wait for it."""
 _last: list[Executors] = []
-"""The object of the latest request. A standby worker runs several subtasks in turn with the same Spark."""
+"""The object with the latest request. A standby worker runs several subtasks in sequence with the same Spark."""
 
 
 class Executors:
-    """The executors of one driver. It is safe for use from several threads.
+    """The number of executors of one driver. It is thread-safe.
 
-    All queries share the executors, so the largest number of any query holds. Spark requests that number, and the
-    cluster starts executors when it has room. Surplus executors are ended, and their tasks run again elsewhere.
+    All queries share the executors, so the largest number that a query wants counts. Spark requests that number, and
+    the cluster starts executors when it has resources. Surplus executors are ended, and their tasks run again
+    elsewhere.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -37,7 +38,7 @@ class Executors:
         self._requested: int | None = None
 
     def problem(self) -> str | None:
-        """Return why the number cannot be changed here; None if it can."""
+        """Return the reason why the number cannot be changed here; None if it can."""
         context: Any = self._spark.sparkContext
         if context.master.split("[")[0] == "local":
             return f"its Spark has no executors (master {context.master}); run the job on a cluster to change them"
@@ -49,7 +50,7 @@ class Executors:
         return None
 
     def request_number(self, uid: str, number: int | None) -> None:
-        """Set the number for the query ``uid``, which is about to start. None keeps the current number.
+        """Set the number of executors that the query ``uid`` wants, before it starts; None if it wants no number.
 
         Errors of the cluster are not raised, because the query can run with the current executors.
         """
@@ -78,7 +79,7 @@ class Executors:
     def _keep_requesting(self, number: int, tried: threading.Event) -> None:
         """Repeat the request until it succeeds, and end surplus executors that register late.
 
-        Spark neither ends surplus executors by itself nor knows executors that have not registered. ``tried`` is set
+        Spark neither ends surplus executors by itself nor counts executors that have not registered. ``tried`` is set
         after the first try.
         """
         until, is_asked = time.monotonic() + COMING, False
@@ -123,5 +124,5 @@ class Executors:
 
 
 def _age(executor: str) -> tuple[int, str]:
-    """Return a key that sorts executors by age. The oldest are kept, because they hold state and cached data."""
+    """Return a key that sorts executors by age. The oldest are not ended, because they have state and cached data."""
     return (int(executor), "") if executor.isdigit() else (0, executor)

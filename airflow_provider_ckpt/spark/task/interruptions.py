@@ -1,4 +1,4 @@
-"""Suppression of Spark's log during an intended stop, because Spark would log hundreds of lines of stack traces."""
+"""Suppression of Spark's log during an intended stop, when Spark would log hundreds of lines of stack traces."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def silenced(spark: SparkSession) -> Iterator[None]:
 
 
 def stop_quietly(spark: SparkSession) -> None:
-    """Stop Spark with its loggers off. Otherwise Spark's threads would log for a moment that Spark is gone."""
+    """Stop Spark with its loggers off. Otherwise Spark's threads would log that Spark is gone."""
     levels = _Levels(spark)
     levels.switch_off()
     try:

@@ -1,7 +1,7 @@
 """Reasons why rows of CSV and JSON files are malformed.
 
-Spark reports only that a row is malformed. So the text of the row is parsed once more, with schemas that can fail for
-one reason only. A null column need not be at fault, because the value may be absent or empty.
+Spark reports only that a row is malformed. So the text of the row is parsed again, with schemas that can fail for one
+reason only. A null column is not always the reason, because the value may be absent or empty.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "mu
 """Options of a reader that do not matter for a single row."""
 _LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 _NESTED = (ArrayType, MapType, StructType, VariantType)
-"""Types that Spark does not read as null when a part of the value is faulty."""
+"""Types whose value Spark does not read as null if only a part of the value is faulty."""
 
 
 def malformed_reason(spark: SparkSession, relation: Any, column: str, most: int | None = None) -> Column:
-    """Return the reason of malformed rows of a relation of files. ``most``: faulty columns to name; None names all."""
+    """Return the reason why a row of files is malformed. ``most``: number of faulty columns to name; None names all."""
     return _Row(spark, relation, column).reason(most)
 
 
@@ -67,7 +67,7 @@ class _Row:
         return {**options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": _CORRUPT}
 
     def _of_json(self, most: int | None) -> Column:
-        """Return the reason; null if several rows may be in the text, or if its charset is not that of Spark."""
+        """Return the reason; null if the text may have several rows, or if its charset is not that of Spark."""
         options_of_file = self._options_of_file()
         if (options_of_file.get("encoding") or options_of_file.get("charset") or "UTF-8").upper() not in _LIKE_UTF_8:
             return F.lit(None)
@@ -122,7 +122,7 @@ def _named(columns: Column, most: int | None) -> Column:
 
 
 def _once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """Return ``use(value)``, for which Spark computes ``value`` once. Parsers at each use would fill the memory."""
+    """Return ``use(value)``. Spark computes ``value`` only one time, because repeated parsers would fill the memory."""
     return F.transform(F.array(value), use)[0]
 
 
@@ -131,7 +131,7 @@ def _none() -> Column:
 
 
 def _faults(text: Column, keys: Column, field: StructField, options: Mapping[str, str]) -> Column:
-    """Return the faulty value of a column as an array, or the paths of faulty values in it.
+    """Return an array with the name of a faulty column, or with the paths of faulty values in it.
 
     ``keys``: the names in the JSON object whose values are not null.
     """
@@ -153,13 +153,13 @@ def _faults_within(text: Column, above: list[str], field: StructField, options: 
 
 
 def _wrapped(path: list[str], inner: StructType) -> StructType:
-    """Return the schema of objects that hold one object each, the innermost of the type ``inner``."""
+    """Return the schema of nested objects with the names ``path``. The innermost object has the schema ``inner``."""
     for name in reversed(path):
         inner = StructType([StructField(name, inner)])
     return inner
 
 
 def _fits(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
-    """Return whether the text is an object of the schema. Fields that the schema lacks are passed over."""
+    """Return a column: true if the text is an object of the schema. Fields that the schema lacks are ignored."""
     with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
     return F.from_json(text, with_corrupt, dict(options))[_CORRUPT].isNull()

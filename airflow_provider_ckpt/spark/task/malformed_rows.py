@@ -1,8 +1,8 @@
 """The number of malformed rows that a batch has read, by source.
 
 A micro-batch counts malformed rows while it reads. Spark may count a row twice, when a task or a whole output runs
-again. So if there are any, the files of the batch are read once more for the exact number. A batch without a query (in
-mode "batch" or of a split) is always read once more. So are JSON files, because Spark's reader drops text silently.
+again. So if a batch has malformed rows, its files are read again for the exact number. A batch without a query (in mode
+"batch" or of a split) is always read again. So are JSON files, because Spark's reader drops text silently.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 log = logging.getLogger(__name__)
 
 Choose = Callable[[str, DataFrame], DataFrame]
-"""Source and a frame of its files -> the rows of the files that the source reads."""
+"""(source, frame of its files) → the rows of the files that the source reads."""
 _NAMED = 3
-"""Files of a batch that a warning names."""
+"""Number of files of a batch that a warning names."""
 _SHOWN = 80
 """Characters of a row that the driver's log shows."""
 _UNFIT = "values that do not fit its schema and are read as nulls"
@@ -39,7 +39,10 @@ _TRAILING = "text after the first JSON value, which is not read"
 
 @dataclass(frozen=True)
 class BatchSource:
-    """A source whose reader checks rows. ``relation``: its files in Spark; ``counts``: malformed rows are counted."""
+    """A source whose reader checks rows.
+
+    ``relation`` is Spark's relation of its files. ``counts``: True to count malformed rows, False to fail at them.
+    """
 
     uid: str
     relation: Any
@@ -47,7 +50,7 @@ class BatchSource:
 
 
 class _RowCount(NamedTuple):
-    """Number of malformed rows in a file. ``kind``: their description in a warning."""
+    """The number of malformed rows in a file. ``kind`` describes the rows in a warning."""
 
     source: str
     file: str
@@ -60,8 +63,8 @@ class BatchCheck:
     """The check of the rows that the analysed plan of a batch reads.
 
     Attributes:
-        choose: leaves out the files that a source does not read.
-        quarantines: source -> the sink that gets its malformed rows.
+        choose: returns the rows of the files that a source reads.
+        quarantines: source → the sink for its malformed rows.
     """
 
     spark: SparkSession
@@ -91,7 +94,10 @@ class BatchCheck:
         return trailing_text(self.spark, source.relation, functools.partial(self.choose, source.uid))
 
     def refuse_trailing(self) -> None:
-        """Log the first row with trailing text in a source that must fail at such rows. Raises UnfitInputError."""
+        """Refuse rows with trailing text in sources that fail at malformed rows, and log the first.
+
+        Raises UnfitInputError.
+        """
         checks = [self.trailing(source) for source in self.sources() if not source.counts]
         probes = [_Probe(check.suspects(), check.rows) for check in checks if check is not None]
         for rows in _not_empty(probes):
@@ -114,7 +120,7 @@ class BatchCheck:
             )
 
     def counted(self, *, with_unfit: bool) -> dict[str, int]:
-        """Return the number of malformed rows by source. ``with_unfit``: also count rows that do not fit the schema."""
+        """Return source → number of malformed rows. ``with_unfit``: also count rows that do not fit the schema."""
         frames = _not_empty(list(self._malformed(with_unfit)))
         if not frames:
             return {}
@@ -147,7 +153,7 @@ class _Probe(NamedTuple):
 
 
 def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
-    """Return the exact frames of the probes that have rows. One Spark job counts all, because few probes have any."""
+    """Return the malformed rows of each probe that has suspect rows. One Spark job counts the rows of all probes."""
     if not probes:
         return []
     numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]
@@ -165,13 +171,13 @@ def _trailing_of(trailing: TrailingText, source: str) -> DataFrame:
 
 @dataclass(frozen=True)
 class MalformedRows:
-    """The malformed rows of a batch. ``counts``: by source."""
+    """The malformed rows of a batch. ``counts``: source → number of its malformed rows."""
 
     check: BatchCheck
     counts: Mapping[str, int]
 
     def of(self, source: str) -> DataFrame:
-        """Return the malformed rows of a source in the form for its quarantine. The source must have some."""
+        """Return the malformed rows of a source in the form for its quarantine. The source must have such rows."""
         return functools.reduce(DataFrame.union, self._rows_of(source))
 
     def _rows_of(self, uid: str) -> Iterator[DataFrame]:
@@ -200,7 +206,7 @@ def malformed_of_batch(
 
 
 def malformed_of_frame(frame: DataFrame, vertex: str, quarantines: Mapping[str, str]) -> MalformedRows:
-    """Return the malformed rows in the files that a batch frame reads, as :func:`malformed_of_batch` does."""
+    """Return the malformed rows in the files that a batch frame reads. See :func:`malformed_of_batch`."""
     check = BatchCheck(frame.sparkSession, vertex, analysed(frame), lambda uid, rows: rows, quarantines)
     check.refuse_trailing()
     return MalformedRows(check, check.counted(with_unfit=True))
@@ -226,7 +232,7 @@ def _warning(source: str, kind: str, files: Mapping[str, int], sink: str | None)
 
 
 def _what(kind: str, sink: str | None) -> str:
-    """Return what a warning says about rows. ``sink``: their quarantine."""
+    """Return a warning's text about rows. ``sink`` is their quarantine; None without one."""
     if sink is None:
         return f"with {kind}"
     if kind == _UNFIT:

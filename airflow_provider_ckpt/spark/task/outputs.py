@@ -57,11 +57,11 @@ class Outputs:
     Args:
         partition: the result partition; None if no other vertex reads the output.
         scratch: folder for a copy that several outputs read.
-        wait: (sink uid, ``is_over``) -> the :class:`SinkWait` that retries one batch. ``is_over`` returns whether the
-            run is over.
-        is_stateful: True if the query keeps state, so that its frame cannot be computed twice.
+        wait: (sink uid, ``is_over``) → the :class:`SinkWait` for one batch. ``is_over`` returns True if the run is
+            over.
+        is_stateful: True if the query has state, so that its frame cannot be computed twice.
         sources: checks the content of the sources' files; None for a vertex without sources.
-        quarantines: source -> the sink that gets only its malformed rows.
+        quarantines: source → the sink for its malformed rows, which gets no other rows.
     """
 
     def __init__(
@@ -89,23 +89,23 @@ class Outputs:
         self._wait, self._is_stateful = wait, is_stateful
 
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
-        """Consume the frame exactly once (R18). Several outputs read one materialised copy.
+        """Compute the frame exactly one time (R18), and stage its rows in all sinks. Several outputs read one copy.
 
-        A sink whose target fails temporarily is called again, until the run's ``sink_timeout``. The next call gets the
-        copy again, or the frame of a stateless query. Output of failed calls does not count. A frame of a query with
-        state is not computed twice, because the state already includes the first computation.
+        If a sink's target fails temporarily, the call is repeated, until the run's ``sink_timeout``. The repeated call
+        reads the copy, or the frame of a stateless query. Output of failed calls does not count. The frame of a query
+        with state is not computed twice, because the state already includes the first computation.
 
         Malformed rows are counted, and staged in their quarantines.
 
         Args:
-            is_over: returns whether the run is over. Then no call is tried again.
+            is_over: returns True if the run is over. Then no call is repeated.
 
         Raises SinkContractError, the error for a file that its source cannot read, and the errors of sinks.
         """
         return self._with_content(frame, is_over, lambda: self._stage(frame, batch_id, is_over))
 
     def keep_state_of(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
-        """Consume the frame only to update the state of its query. Publish and count only malformed rows."""
+        """Compute the frame only to update the state of its query. Only malformed rows are counted and staged."""
 
         def consume() -> Prepared:
             frame.write.format("noop").mode("overwrite").save()
@@ -167,7 +167,7 @@ class Outputs:
         return wait.call(stage) if is_repeatable else stage()
 
     def delete_leftovers(self, log: LogReader) -> None:
-        """Delete unpublished files of earlier attempts, by this attempt's log. See :func:`.delete_leftovers`."""
+        """Delete unpublished files of earlier attempts, according to this attempt's log: :func:`.delete_leftovers`."""
         folders = [self._scratch, *(() if self._partition is None else (self._partition.data,))]
         delete_leftovers(self._storage, log, folders, self._sinks)
 
@@ -188,7 +188,7 @@ class Outputs:
         )
 
     def _has_rows(self, path: str, size: int) -> bool:
-        """Return False for a Parquet file without rows, which would only wake the consumer for an empty batch."""
+        """Return False for a Parquet file without rows, which would only make the consumer run an empty batch."""
         if size > _FOOTER_CHECK:
             return True
         try:
@@ -210,8 +210,8 @@ def delete_leftovers(
 ) -> None:
     """Delete unpublished files of earlier attempts.
 
-    Only the attempt that owns the log may call this, after a check of the fence. It must have published all that
-    earlier attempts had prepared and Spark had committed. This does not wait for the next driver, because a run may
+    Only the attempt that owns the log may call this, after a check of the fence. It must have published all batches
+    that earlier attempts had prepared and Spark had committed. The next driver would come too late, because a run may
     last for months in which a subtask fails each hour. A file that cannot be deleted is logged and stays.
 
     Args:

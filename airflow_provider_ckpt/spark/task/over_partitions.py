@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 
 def over_partitions(frame: DataFrame, function: Callable[[int, Iterator[Any]], Any]) -> list[Any]:
-    """Call the function for each partition, and return the results of the task attempts that Spark accepts.
+    """Call the function for each partition. Return the results of the task attempts that Spark accepts.
 
     See :class:`StageRequest`.
     """

@@ -1,4 +1,4 @@
-"""Pools of Spark's FAIR scheduler. Each query has a pool of its own for its jobs."""
+"""Pools of Spark's FAIR scheduler. Each query has its own pool for its jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks of the files that a batch reads, for files that Spark would misread and for malformed rows.
 
-If Spark fails at a malformed row or at a column of another type, its message has few details. So the file is read once
-more, alone.
+If Spark fails at a malformed row or at a column of another type, its message has few details. So the file is read
+again, alone.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _OWN = "__ckpt_"
 _SHOWN = 80
 """Characters of a malformed row that the driver's log shows."""
 _NAMED = 5
-"""Columns of a malformed row that are named."""
+"""Number of faulty columns of a malformed row that an error names."""
 _UNREADABLE = "java.lang.UnsupportedOperationException: org.apache.parquet.column.values."
 _UNSIGNED = DecimalType(20, 0)
-"""How Spark reads an unsigned number of 64 bits."""
+"""Spark's type for an unsigned number of 64 bits."""
 
 
 def unfit_content(spark: SparkSession, vertex: str, plan: Any, error: BaseException) -> CkptError | None:
     """Return the error for a file whose content made Spark fail; None for any other failure.
 
-    The malformed row is only logged, because it must not reach the journal. ``plan``: the analysed plan that failed.
+    The malformed row is only logged, because it must not reach the journal. ``plan`` is the analysed plan that failed.
     """
     if isinstance(error, CkptError):
         return None
@@ -88,7 +88,7 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
 
 
 def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[UnfitInputError]:
-    """Yield the error for a column of unsigned numbers. Spark fails at it and names neither file nor column."""
+    """Yield the error for a column of unsigned numbers. Spark's own error names neither file nor column."""
     for relation, files in _relations(plan):
         fields = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
         for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
@@ -128,7 +128,7 @@ def _path(uri: str) -> str:
 
 @dataclass(frozen=True)
 class SourceContent:
-    """Checks of file contents for a vertex with sources. ``choose`` leaves out files that a source does not read."""
+    """Checks of file contents for a vertex with sources. ``choose`` omits files that a source does not read."""
 
     spark: SparkSession
     vertex: str
@@ -136,7 +136,7 @@ class SourceContent:
     choose: Choose
 
     def refuse_unfit(self, frame: DataFrame) -> None:
-        """Refuse files before a batch is read. The files of a micro-batch are checked where they are planned.
+        """Refuse files before a batch is read. The files of a micro-batch are checked when the batch is planned.
 
         Raises EmptyFileError, UnreadableFileError, UnfitInputError.
         """
@@ -150,8 +150,7 @@ class SourceContent:
         )
 
     def malformed(self, frame: DataFrame, quarantines: Mapping[str, str]) -> MalformedRows:
-        """Return the malformed rows of a batch that was read. ``quarantines``: source -> the sink for its malformed
-        rows.
+        """Return the malformed rows of a batch that was read. ``quarantines``: source → sink for its malformed rows.
 
         Raises UnfitInputError.
         """

@@ -1,4 +1,4 @@
-"""Failures of Spark and of Python workers that every retry would repeat until their cause is fixed."""
+"""Failures of Spark and of Python workers that every retry would repeat until their cause is corrected."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _in_files(files: Sequence[str]) -> str:
 
 
 def malformed_file(error: BaseException) -> str | None:
-    """Return the URI (perhaps with secrets) of the file with a malformed row; None for another failure."""
+    """Return the URI (perhaps with secrets) of the file with a malformed row; None for any other failure."""
     match = _MALFORMED.search(jvm_text(error))
     return None if match is None else match["file"]
 
@@ -218,7 +218,7 @@ def _unfit_header(vertex: str, file: str, problem: str) -> UnfitInputError:
 
 
 def _header_problem(header: list[str], schema: list[str]) -> str:
-    """Return a phrase for the difference. It hides names that are not in the schema, because they may be values."""
+    """Return a text about the difference. It omits names that are not in the schema, because they may be values."""
     present = {name.lower() for name in header}
     missing = [name for name in schema if name.lower() not in present]
     if missing:

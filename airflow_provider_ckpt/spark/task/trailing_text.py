@@ -1,7 +1,7 @@
 """Text after the JSON value of a row, such as a second value in the same line.
 
-Spark's reader stops after the first value, and drops the rest silently. So the files of a batch are read once more, as
-text. A comma or a closing bracket after the value holds no data, and is ignored.
+Spark's reader stops after the first value, and drops the rest silently. So the files of a batch are read again, as
+text. A comma or a closing bracket after the value has no data, and is ignored.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _BEFORE, _AFTER, _ITEMS = "[", "\n,0,0,0,0,0,0,0]", 8
 """A row between these texts is an array of ``_ITEMS`` items if the row is exactly one value."""
 _BOM, _LONGEST = "\ufeff", 2**31 - 1
 _MAY_HAVE_MORE = r"[}\]]\s*+(?:[^\s,}\]]|,\s*+\S)"
-"""Matches each text that goes beyond its first object or array. Only rows that match are parsed again."""
+"""Matches each text that continues after its first object or array. Only rows that match are parsed again."""
 _OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
-"""Options of a reader that concern the whole file, and not a single value."""
+"""Options of a reader that apply to the whole file, and not to a single value."""
 _OTHER_CHARSETS = frozenset({"UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"})
 _LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 
@@ -38,13 +38,13 @@ _LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 class TrailingText:
     """The rows of JSON files that have more text than Spark reads.
 
-    Almost every batch has no such row and no suspect. Callers query the suspects first, because Spark compiles that
-    query much faster.
+    Almost no batch has such a row or a suspect. Callers query the suspects first, because Spark compiles that query
+    much faster.
 
     Attributes:
         frame: the lines of the files.
         text: a line without the characters that Spark skips at its beginning.
-        options: of the reader, without the options for the whole file.
+        options: options of the reader, without the options for the whole file.
     """
 
     frame: DataFrame
@@ -53,7 +53,7 @@ class TrailingText:
     options: Mapping[str, str]
 
     def suspects(self) -> DataFrame:
-        """Return the rows that are not one value by strict rules. They include all of :meth:`rows`."""
+        """Return the rows that are not exactly one value by strict JSON rules. They include all of :meth:`rows`."""
         is_suspect = ~_ends_at_first_brace(F.col(_TEXT)) & self.text.rlike(_MAY_HAVE_MORE) & ~_is_single(self.text)
         return self.frame.where(F.coalesce(is_suspect, F.lit(False)))
 
@@ -66,9 +66,9 @@ class TrailingText:
 
 
 def trailing_text(spark: SparkSession, relation: Any, choose: Callable[[DataFrame], DataFrame]) -> TrailingText | None:
-    """Return the check of a relation of JSON files. ``choose`` leaves out files.
+    """Return the check of a relation of JSON files. ``choose`` omits files that the source does not read.
 
-    Return None for a relation of another format, and for a charset that Spark's functions do not know.
+    Return None for a relation of another format, and for a charset that Spark's functions do not support.
     """
     options = {str(option._1()).lower(): str(option._2()) for option in each(relation.options().toSeq())}
     charset = (options.get("encoding") or options.get("charset") or "UTF-8").upper()
@@ -85,7 +85,7 @@ def trailing_text(spark: SparkSession, relation: Any, choose: Callable[[DataFram
 
 
 def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> Any:
-    """Return a relation of the same files whose rows are lines, or whole files if the option ``multiLine`` is given."""
+    """Return a relation of the same files with one row for each line, or for each file if ``multiLine`` is on."""
     jvm: Any = spark._jvm
     text_options = {key: value for key, value in options.items() if key in ("linesep", "encoding")}
     if options.get("multiline", "").lower() == "true":
@@ -102,7 +102,7 @@ def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> 
 
 
 def _ends_at_first_brace(text: Column) -> Column:
-    """Return whether the text has no bracket before its last byte. Most rows of flat objects need no further check.
+    """Return a column: true if the text has no bracket before its last byte. Most rows of flat objects need no more.
 
     Functions over characters, such as ``instr`` and ``length``, would take longer than Spark takes to read the row. So
     only functions over bytes are used.
@@ -112,13 +112,13 @@ def _ends_at_first_brace(text: Column) -> Column:
 
 
 def _is_single(text: Column) -> Column:
-    """Return whether the text is blank or one value by strict rules."""
+    """Return a column: true if the text is blank or one value by strict JSON rules."""
     wrapped = F.concat(F.lit(_BEFORE), text, F.lit(_AFTER))
     return F.coalesce(F.json_array_length(wrapped) == _ITEMS, F.lit(False))
 
 
 def _has_more(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
-    """Return whether Spark reads a row of the text and drops the rest. Rows that Spark finds malformed do not count."""
+    """Return a column: true if Spark reads a row of the text and drops the rest. A malformed row gives false."""
     parse_options = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     first = F.from_json(text, StructType([*schema.fields, StructField(_CORRUPT, StringType())]), parse_options)
     items = F.from_json(text, "array<string>", parse_options)

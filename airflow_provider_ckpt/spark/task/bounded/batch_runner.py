@@ -1,4 +1,4 @@
-"""Runner of a vertex in BATCH mode. It reads complete partitions, so its answer is final (windows included).
+"""The runner of a vertex in BATCH mode. It reads complete result partitions, so its output is final (windows included).
 
 The log of a complete attempt has batch 0 and then the end of data. A vertex with such a log is not run again. Otherwise
 the vertex runs again from its beginning, and the next ``Open`` voids the previous attempt (R23).
@@ -50,7 +50,7 @@ _POLL = 0.1
 
 
 class BatchSources:
-    """The source files before the read, for a comparison. ``frames``: source -> its function's result."""
+    """The status of the source files before the read, for a comparison. ``frames``: source → its function's result."""
 
     def __init__(self, frames: Mapping[str, DataFrame], reads: Mapping[str, SourceReads]) -> None:
         self._reads = {uid: read for uid, read in reads.items() if read.is_file and uid in frames}
@@ -66,7 +66,7 @@ class BatchSources:
         post: Callable[[TaskReport], None],
         is_over: Callable[[], bool],
     ) -> None:
-        """Report files that have changed since the query was built. Young files are compared after a few seconds.
+        """Report files that have changed since the query was built. Compare recently written files some seconds later.
 
         Raises TransientError.
         """
@@ -103,7 +103,7 @@ class BatchRunner(BoundedRunner):
     """One attempt of one vertex in BATCH mode. It is deployed when its inputs are complete.
 
     Args:
-        inputs: returns the log of an input's subtask.
+        inputs: returns the log of a producer's subtask.
         produces_again: True if the next run would produce a lost result again.
     """
 
@@ -177,8 +177,7 @@ class BatchRunner(BoundedRunner):
         self._reading.end()
 
     def _refuse_incomplete(self) -> None:
-        """Refuse inputs without an end of data in their logs, because the coordinator knows the ends only from reports
-        (R23).
+        """Refuse inputs without an end of data in their logs, because the coordinator relies on reports (R23).
 
         Raises TransientError.
         """

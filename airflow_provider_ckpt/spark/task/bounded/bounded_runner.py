@@ -1,7 +1,7 @@
-"""Base of the runners of a batch vertex and of a source with splits.
+"""The common part of the runners of a batch vertex and of a source with splits.
 
 The driver's loop calls the commands. A thread of the runner reads, stages and publishes. Both threads use one
-:class:`BoundedReading`. Neither holds its lock while Spark works.
+:class:`BoundedReading`, whose lock is free while Spark works.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_provider_ckpt.task.publication import Publication
 
 
 class BoundedRunner:
-    """One attempt of one subtask. ``reading`` must use :func:`publication_of` the same context."""
+    """One attempt of one subtask with bounded input. ``reading`` uses :func:`publication_of` the same context."""
 
     def __init__(self, context: AttemptContext, vertex: JobVertex, outputs: Outputs, reading: BoundedReading) -> None:
         self.vertex, self.subtask, self.attempt, self.log = vertex, context.subtask, context.attempt, context.log

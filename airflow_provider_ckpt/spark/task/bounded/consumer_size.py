@@ -1,4 +1,4 @@
-"""Number of shuffle partitions of a batch consumer, by the bytes of the results that it reads (FLIP-383, FLIP-187).
+"""The number of shuffle partitions of a batch consumer, by the bytes of the results that it reads (FLIP-383, FLIP-187).
 
 Spark starts each query with the same number (``spark.sql.shuffle.partitions``, 200). In a batch it may lower the
 number, but never raises it. Without this module a consumer of a terabyte would have partitions of 5 GB.
@@ -20,9 +20,9 @@ _INITIAL = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _DEFAULT = "spark.sql.shuffle.partitions"
 UNPACKED = 2
-"""Bytes of rows in a shuffle for each byte of a result. Results are packed in columns."""
+"""Bytes of rows in a shuffle for each byte of a result, because results are compressed in columns."""
 MOST = 10_000
-"""Largest number of partitions. More partitions cost the driver more than they save."""
+"""Largest number of partitions. More partitions cost the driver more time than they save."""
 
 
 def initial_partitions(read: int, advisory: int, default: int) -> int:
@@ -31,18 +31,19 @@ def initial_partitions(read: int, advisory: int, default: int) -> int:
     Args:
         read: bytes of all results that the consumer reads.
         advisory: wanted bytes of one partition.
-        default: the least number.
+        default: the smallest number to return.
     """
     return max(default, min(MOST, math.ceil(read * UNPACKED / advisory)))
 
 
 @contextmanager
 def sized_for(spark: SparkSession, read: int) -> Iterator[None]:
-    """Set the number of shuffle partitions for a consumer that reads ``read`` bytes, for the duration of the block.
+    """Set the number of shuffle partitions for a consumer that reads ``read`` bytes, during the block.
 
     A number that the user has set stays. The setting is changed in the shared session, because another session would
-    lack the functions and views that the user's function makes. Batch vertices run one after the other, so they do not
-    interfere. A split that is read meanwhile starts with too many partitions, and Spark lowers their number.
+    lack the functions and views that the user's function makes. Batch vertices run one after the other, so their
+    settings do not interfere. A split that is read meanwhile starts with too many partitions, and Spark lowers their
+    number.
     """
     if not read:
         yield

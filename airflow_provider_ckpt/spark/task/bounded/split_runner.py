@@ -1,8 +1,8 @@
-"""Runner of one subtask of a source with splits, in either mode.
+"""The runner of one subtask of a source with splits, in BATCH and STREAMING mode.
 
-Each split is one Spark batch job, or several small splits are one job together. The task's machine decides the next
-step, and the coordinator assigns the splits. The driver's loop calls the commands. A thread of the runner reads the
-splits and ends the log.
+Each split is one Spark batch job, or several small splits are one job together. The TaskMachine decides the next step,
+and the coordinator assigns the splits. The driver's loop calls the commands. A thread of the runner reads the splits
+and ends the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POLL = 0.02
 
 
 class SplitRunner(BoundedRunner):
-    """One attempt of one subtask. ``splits``: id -> split, for all splits of the source."""
+    """One attempt of one subtask of a source with splits. ``splits``: id → split, for all splits of the source."""
 
     _reading: SplitReading
 
@@ -64,7 +64,7 @@ class SplitRunner(BoundedRunner):
         self.close()
 
     def wait_for_batch(self, until: float) -> None:
-        """Wait until the current splits are read, or until the time ``until``. Begin no other split."""
+        """Wait until the current splits are read, or until the time ``until``. Then no other split begins."""
         self._is_leaving = True
         while self._works and time.monotonic() < until:
             time.sleep(_POLL)

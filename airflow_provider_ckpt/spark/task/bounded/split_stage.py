@@ -32,7 +32,8 @@ class SplitStage:
 
     Args:
         readers: number of subtasks that share the cores.
-        staged: stages between two checks of the fences (R8).
+        staged: runs its argument between two checks of the fences (R8).
+        is_over: returns True if the run is over.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class SplitStage:
         """Stage as many of the splits, in order, as the user's function returns within a few seconds.
 
         Return their number and the staged output. Return None if the staging failed or took longer than ``time_limit``
-        seconds. The caller then reads each split alone, which shows the split at fault.
+        seconds. The caller then reads each split alone, which shows the failing split.
 
         Raises errors of the storage and of sinks.
         """
@@ -94,7 +95,7 @@ class SplitStage:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
-        """Return the number of splits that were taken, in order from the first, and their rows."""
+        """Return (number of splits from the first on that were read, their rows)."""
         assert self._operator.splits is not None
         if self._operator.splits.batched:
             return len(splits), self._frame(*splits)
@@ -144,7 +145,7 @@ class SplitStage:
 
 
 class TimeLimit:
-    """A context that calls ``cancel`` repeatedly, in a thread of its own, when ``seconds`` have passed."""
+    """A context that calls ``cancel`` repeatedly, in its own thread, when ``seconds`` have passed."""
 
     def __init__(self, seconds: float, cancel: Callable[[], None]) -> None:
         self._seconds, self._cancel = seconds, cancel

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 
 
 class BatchFunction:
-    """A function for ``foreachBatch`` that holds its ``method`` only weakly.
+    """A function for ``foreachBatch`` with only a weak reference to its ``method``.
 
-    The JVM keeps this function as long as the query, and the task keeps the query. A strong reference to the task would
-    close the cycle, and each restart would leave about 2 MB in the driver's memory.
+    The JVM refers to this function as long as the query exists, and the task refers to the query. A strong reference to
+    the task would close the cycle, and each restart would leave about 2 MB in the driver's memory.
     """
 
     def __init__(self, method: Callable[[DataFrame, int], None]) -> None:
@@ -32,7 +32,7 @@ class BatchFunction:
 
 
 def _forget_locals(error: BaseException | None) -> None:
-    """Clear the local variables of the error's frames to free them. Its traceback stays readable."""
+    """Free the local variables of the error's frames. Its traceback stays readable."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,8 +1,9 @@
-"""Idle live sources. After ``idle_timeout`` without a row they no longer hold the watermark of their query.
+"""Idle live sources. After ``idle_timeout`` without a row, a source no longer holds back the watermark of its query.
 
-Spark uses the lowest watermark of a query's inputs, and knows no idleness. But its tracker accepts a higher watermark
-between two micro-batches. The next micro-batch and its retry are planned with that watermark. An idle source that gets
-rows again holds the watermark again. Its rows that are older than the watermark are late.
+Spark uses the lowest watermark of a query's inputs, and cannot declare a source idle. But Spark's watermark tracker
+accepts a higher watermark between two micro-batches. The next micro-batch and its retry are planned with that
+watermark. An idle source that gets rows again holds back the watermark again. Its rows that are older than the
+watermark are late.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class IdleSources:
     """The idle sources of one query.
 
     Args:
-        timeouts: source -> its ``idle_timeout`` in seconds.
+        timeouts: source → its ``idle_timeout`` in seconds.
         raise_watermark: sets the watermark of the running query, in epoch milliseconds, if the current one is lower.
     """
 
@@ -33,11 +34,11 @@ class IdleSources:
         self._raised = 0
 
     def begin(self, inputs: Collection[str]) -> None:
-        """Begin to watch a query that starts with these inputs. No source counts as idle at that time."""
+        """Start to observe a query with these inputs. No source counts as idle at that time."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
     def advance_watermark(self, times: TimesByInput) -> None:
-        """Raise the watermark if idle sources hold it. ``times``: event times of the published batches."""
+        """Raise the watermark if idle sources hold it back. ``times``: input → event times of the published batches."""
         if not self.timeouts:
             return
         watermark = self.watermark(times)

@@ -2,13 +2,13 @@
 
 The order for a micro-batch is:
 
-1. ``stage`` stages outputs under fresh names and writes the *prepared* record.
+1. ``stage`` stages outputs under new names and writes the *prepared* record.
 2. Spark commits the batch (``commits/<b>``).
 3. ``finish_committed`` appends the entry that publishes the batch. It runs after the query's progress event, and at the
    latest before the next batch stages anything.
 
-The attempt checks before and after staging that no later driver or attempt has fenced it (R8).
-:class:`Publication` decides what is appended, and in which order. :class:`RunningQuery` decides how the query ends.
+Before and after staging, the attempt checks that no later driver or attempt has fenced it (R8). :class:`Publication`
+decides what is appended, and in which order. :class:`RunningQuery` decides how the query ends.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from airflow_provider_ckpt.task.read_files import ReadFiles
 class MicroBatches:
     """The micro-batches of one attempt of a subtask.
 
-    At most one batch is staged and not published. ``recover`` sets it when the attempt is made, and ``stage`` sets it
-    in Spark's thread. Any thread may finish it, under ``lock``.
+    At most one batch is pending: staged, but not published. It comes from ``recover`` when the attempt is made, or from
+    ``stage`` in Spark's thread. Any thread may publish it, under ``lock``.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class MicroBatches:
 
         Args:
             prepared: the records of staged batches.
-            strict: input -> a source of its rows that has ``late_rows="fail"``.
+            strict: input → a source of its rows that has ``late_rows="fail"``.
             waits: sources whose files must have settled before they are read (``unfinished_files="wait"``).
         """
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
@@ -96,12 +96,12 @@ class MicroBatches:
         self._strict = strict
         self._waits = waits
         self._awaits_since = -1, 0.0
-        """The last batch that waited for its files, and the start of the wait."""
+        """(the last batch that waited for its files, time of ``time.monotonic`` when the wait began)."""
         self._pending: Prepared | None = None
         self._input_of_batches: dict[int, tuple[int, int]] = {}
         self.read_files = ReadFiles()
         self._reading: tuple[int, Mapping[str, Sequence[FileStatus]]] = -1, {}
-        """The current batch, and source -> the files that the batch reads."""
+        """(the current batch, source → the files that the batch reads)."""
         self.being_read: tuple[str, ...] = ()
         """Normal paths of the files that the current or last batch reads."""
 
@@ -114,9 +114,9 @@ class MicroBatches:
         return self.publication.log
 
     def recover(self, records: Iterable[Prepared | None]) -> None:
-        """Publish the batch that Spark committed and the previous attempt did not publish (R1). Catch up with the logs.
+        """Restore from the log, then publish a batch that Spark has committed and the previous attempt has not (R1).
 
-        The record may be that of an earlier attempt, because the previous one may have died after it copied the commit.
+        The record may be from an earlier attempt, because the previous one may have died after it copied the commit.
 
         Args:
             records: the last prepared record of each earlier attempt, newest first.
@@ -136,10 +136,7 @@ class MicroBatches:
             self.finish_committed()
 
     def check_fenced(self) -> None:
-        """Check that the attempt is not fenced (R8).
-
-        Raises FencedError, LogFencedError.
-        """
+        """Raise FencedError or LogFencedError if the attempt is fenced (R8)."""
         self._context.check_fenced()
 
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool], *, only_final: bool = False) -> None:
@@ -148,7 +145,7 @@ class MicroBatches:
         Spark's thread calls this without the lock, because staging takes as long as the batch.
 
         Args:
-            is_over: returns whether the run is over.
+            is_over: returns True if the run is over.
             only_final: True if only the last batch of the query is published.
 
         Raises FencedError or LogFencedError before Spark can commit the batch (R8).
@@ -202,9 +199,9 @@ class MicroBatches:
         return late
 
     def _times(self) -> dict[str, SourceTimes]:
-        """Return the event times of the current batch, by input.
+        """Return input → event times of the current batch.
 
-        Raises UnfitInputError if a source must fail at unfit event times.
+        Raises UnfitInputError if a source must fail at unusable event times.
         """
         times = source_times_of_batch(self._context.run.spark, self.vertex.uid)
         for uid in times.keys() & self._strict.keys():
@@ -213,21 +210,22 @@ class MicroBatches:
         return times
 
     def _follows(self, batch_id: int) -> int:
-        """Return the batch before this one. Read the folder only if a batch is missing, to save requests."""
+        """Return the number of the query's batch before ``batch_id``. Read the folder only if a number is missing."""
         previous = batch_id - 1
         return previous if previous <= self.publication.last_batch() else self.folder.previous_batch(batch_id)
 
     def _watermark(self, batch_id: int) -> int | None:
         """Return the watermark of a batch in epoch milliseconds; None if there is none.
 
-        For a query with state it is the watermark that the batch was planned with, because this one closes windows.
+        For a query with state it is the watermark with which the batch was planned. The batch closes windows by this
+        watermark.
         """
         if self._stateful:
             return self.folder.planned_watermark(batch_id) or None
         return self.folder.watermark_after(batch_id)
 
     def _check_planned(self, batch_id: int, is_over: Callable[[], bool]) -> None:
-        """Check the planned files before they are read, because Spark silently leaves out files that are gone."""
+        """Check the planned files before they are read, because Spark silently skips files that have vanished."""
         with self.lock:
             uris = self.inputs.planned(self.folder.offsets(batch_id))
         if uris:
@@ -251,7 +249,7 @@ class MicroBatches:
                 }
 
     def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
-        """Wait until the files have settled. Count earlier waits of a restarted batch.
+        """Wait until the files have settled. The time of earlier waits of a restarted batch counts.
 
         Raises FilesSettledError.
         """
@@ -274,6 +272,6 @@ class MicroBatches:
             refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
     def input_of_batch(self, batch_id: int) -> tuple[int, int]:
-        """Return the most files and bytes of one input in one of the last two batches; 0 if nothing is measured."""
+        """Return the largest number of files and of bytes of one input. Without measurements return (0, 0)."""
         with self.lock:
             return self._input_of_batches.get(batch_id, (0, 0))

@@ -1,4 +1,4 @@
-"""Spark's progress events, passed on to the runner of the query."""
+"""A listener that passes Spark's progress events to the runner of the query."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ class ProgressListener(StreamingQueryListener):
     """A listener for the progress event of a query, which comes right after Spark's commit of a batch.
 
     Only the query's id is read, in the JVM. PySpark would first convert the whole event to a Python object, which takes
-    about half a second of two cores. The batch would be published that much later.
+    half a second of two cores. The batch would be published that much later.
     """
 
     def __init__(self, tasks: Mapping[SubtaskId, Task], *, measures: bool = False) -> None:
         """Make a listener.
 
         Args:
-            tasks: subtask -> the task of its current attempt. The caller keeps it up to date, because the queries of
-                all attempts have the same id.
-            measures: True if the tasks get measurements of each micro-batch.
+            tasks: subtask → the task of its current attempt. The caller updates the mapping, because the queries of all
+                attempts have the same id.
+            measures: True if the tasks need measurements of each micro-batch.
         """
         self._tasks, self.measures = tasks, measures
         self._wrapped: Any = None
 
     @property
     def _jlistener(self) -> Any:
-        """The object that PySpark passes to the JVM. A PySpark without such use calls the methods below."""
+        """The object that PySpark passes to the JVM. A PySpark version that ignores it calls the methods below."""
         if self._wrapped is None:
             jvm: Any = SparkContext._jvm
             self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self))
         return self._wrapped
 
     def committed(self, query: str) -> None:
-        """Pass on that a query has committed a micro-batch or had nothing to do. ``query``: its id."""
+        """Notify the runner that the query with the id ``query`` has committed a micro-batch or had nothing to do."""
         for task in self._runners_of(query):
             task.on_progress()
 
     def measured(self, query: str, progress: SparkProgress | None) -> None:
-        """Pass on measurements of a micro-batch; None if the query has had nothing to do for a while."""
+        """Pass measurements of a micro-batch to the runner; None if the query has had nothing to do for a while."""
         for task in self._runners_of(query):
             task.measured(progress)
 
     def idle(self, query: str) -> None:
-        """Pass on that a query has found nothing to read."""
+        """Notify the runner that the query has found nothing to read."""
         for task in self._runners_of(query):
             task.on_idle()
 

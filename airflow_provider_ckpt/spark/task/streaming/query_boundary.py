@@ -17,20 +17,20 @@ class QueryBoundary:
     A planned batch that is not committed runs under the plan that it was made for.
 
     Args:
-        build: builds the query of the current plan. Its argument is True if history holds event time.
+        build: builds the query of the current plan. Its argument is True if bounded inputs hold back event time.
     """
 
     def __init__(self, query: RunningQuery, folder: SparkFolder, build: Callable[[bool], BuiltQuery]) -> None:
         self._query, self._folder, self._build = query, folder, build
 
     def stop_query(self) -> None:
-        """Stop the query at a boundary: its newest planned batch is its newest committed one (R2)."""
+        """Stop the query at a boundary: every batch that it has planned is committed (R2)."""
         self._query.stop_after_batch()
         if not self._folder.is_at_boundary():
             self._run_planned()
 
     def end(self, mode: EndMode, built: BuiltQuery) -> None:
-        """Fire the windows and end the query without further reading (R12). ``built``: the query that has run."""
+        """Stop the query without further reading, and fire its windows (R12). ``built`` is the query that has run."""
         if mode == "finish" or self._folder.is_final():
             self._query.stop_after_batch()
             self._finish_planned()
@@ -47,13 +47,13 @@ class QueryBoundary:
             self._folder.delete_planned()  # all sources are at their ends, so only late files can be planned
 
     def _fire_windows(self, built: BuiltQuery) -> None:
-        """Run a final batch at the maximal watermark, which closes the last windows, as Flink's MAX_WATERMARK does.
+        """Run a final batch at the maximal watermark, which closes the last windows, like Flink's MAX_WATERMARK.
 
-        No batch runs if the query has committed none, or if its final batch is already planned. Nor does one run for a
-        query that has neither a final answer nor state with a watermark.
+        No batch runs if the query has committed none, or if its final batch is already planned. A query needs no final
+        batch if it has neither a final result nor state with a watermark.
 
-        Spark's ``availableNow`` would leave these windows in the state. A query that publishes only its final answer
-        outputs it in this batch.
+        Spark's ``availableNow`` would not close these windows. A query that publishes only its final result outputs it
+        in this batch.
         """
         commit = self._folder.newest_commit()
         has_last_rows = built.final or (built.watermark and built.stateful)
@@ -63,8 +63,8 @@ class QueryBoundary:
         self._run_planned()
 
     def _run_planned(self) -> None:
-        """Run the planned batch. In the final batch history does not hold event time, because the batch reads nothing.
+        """Run the planned batch. In the final batch, bounded inputs do not hold back event time.
 
-        With a hold, rows would have two watermarks. Spark refuses that once event time has passed the start of history.
+        Otherwise rows would have two watermarks. Spark refuses that when event time has passed the start of the inputs.
         """
         self._query.run_planned(self._build(not self._folder.is_final()))

@@ -1,4 +1,4 @@
-"""Trials of queries that may replace the running one. A trial builds, compares and runs a query invisibly (R21)."""
+"""Dry runs of queries that may replace the running one. A dry run builds, compares and runs a query invisibly (R21)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.removal import best_effort
 
 LAST_TRIAL = 10.0
-"""Seconds to wait for a running trial. The user function of a trial may never return."""
+"""Seconds to wait for a dry run in progress. Its user function may never return."""
 
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
 
 @dataclass(frozen=True)
 class DryRunQuery:
-    """A query that was tried, with the ``settings`` and ``without`` of its plan."""
+    """A query that passed a dry run, with the ``settings`` and ``without`` of its plan."""
 
     settings: VertexSettings
     without: frozenset[str]
@@ -50,12 +50,12 @@ class DryRunQuery:
 
 
 class QueryDryRuns:
-    """The trials of one attempt of a subtask. They run one after the other, in threads of their own.
+    """The dry runs of one attempt of a subtask. They run one after the other, in their own threads.
 
     Args:
         folder: the Spark folder of the running query.
         path: prefix of the paths of the folder's copies.
-        reads_whole: True if batches of result partitions are read as a whole, so that no read limit holds for them.
+        reads_whole: True if each batch of a result partition is read as a whole, so that read limits have no effect.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class QueryDryRuns:
         make_builder: MakeBuilder,
         post: Callable[[Report], None],
     ) -> None:
-        """Try the query of a plan, and return at once.
+        """Start a dry run of a plan's query, and return at once.
 
         Args:
-            trial: names the trial in the answer.
+            trial: the name of the dry run in its result.
             settings: the settings of the running query; None if requests have changed none.
             make_builder: returns the builder of a query with the given settings.
-            post: called with ReconfigurationPrepared or ReconfigurationUnfit.
+            post: called with the result, ReconfigurationPrepared or ReconfigurationUnfit.
         """
 
         def run() -> None:
@@ -98,23 +98,23 @@ class QueryDryRuns:
                 post(ReconfigurationPrepared(*task_id, trial, digests))
 
         if not self._is_stopped:
-            # a daemon, so that a hanging trial delays neither the next attempt nor the end of the driver
+            # a daemon, because a dry run that hangs must not delay the next attempt or the end of the driver
             self._threads.start(f"ckpt-trial-{self._vertex.uid}", run)
 
     def take(self, plan: VertexPlan) -> DryRunQuery | None:
-        """Return and forget the last tried query if it belongs to the plan. It can start unchanged."""
+        """Return and forget the last dry run's query if it belongs to ``plan``; otherwise return None."""
         tried, self._tried = self._tried, None
         return tried if tried is not None and tried.is_of(plan) else None
 
     def stop(self) -> None:
-        """Stop the running trial, and start no more trials, because the attempt is over."""
+        """Stop the current dry run, and start no more, because the attempt is over."""
         self._is_stopped = True
         query = self._query
         if query is not None and not is_gone() and query.isActive:
             query.stop()
 
     def close(self) -> None:
-        """Wait until no trial runs, at most for :data:`LAST_TRIAL`."""
+        """Wait until no dry run is in progress, at most for :data:`LAST_TRIAL`."""
         self._is_stopped = True
         self._threads.join(LAST_TRIAL)
 
@@ -127,8 +127,8 @@ class QueryDryRuns:
     def start_on_copy(self, trial: str, settings: VertexSettings, changed: BuiltQuery) -> None:
         """Run one batch without rows on a copy of the current state.
 
-        The batch fails if the state does not fit. It also fails at an unfit option of a source, which Spark reads only
-        when a query starts.
+        The batch fails if the state does not fit. It also fails at an unfit option of a source, because Spark reads
+        such an option only when a query starts.
         """
         copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
@@ -147,9 +147,9 @@ class QueryDryRuns:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Wait for the end of the previous trial. Fail if that trial does not return.
+        """Wait for the end of the previous dry run, at most for :data:`LAST_TRIAL`.
 
-        Raises UnfitQueryError.
+        Raises UnfitQueryError if the previous dry run does not end.
         """
         if not self._one_at_a_time.acquire(timeout=LAST_TRIAL):
             problem = "an earlier trial has not ended: try again, or stop the job and change its next run"
@@ -162,7 +162,7 @@ class QueryDryRuns:
     def _try(
         self, trial: str, plan: VertexPlan, current: BuiltQuery, previous: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
-        """Try the query, and return the digests of its functions. Raise the reason why it is unfit."""
+        """Do the dry run, and return operator → digest of its function. Raise the reason if the query is unfit."""
         settings = with_digests(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in previous.logic if uid not in settings.logic])
         builder = make_builder(settings)
@@ -202,7 +202,7 @@ class QueryDryRuns:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_committed(self) -> None:
-        """Refuse another function before the first committed batch, because there is no state for a trial.
+        """Refuse another function before the first committed batch, because a dry run needs state.
 
         Raises UnfitQueryError.
         """
@@ -220,9 +220,9 @@ class QueryDryRuns:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
-        """Refuse a number of state parts that Spark does not use.
+        """Refuse a number of state partitions that Spark does not use.
 
-        Spark repartitions any state. An operator that uses only one part would lose the state in the others.
+        Spark repartitions any state. An operator that uses only one partition would lose the state in the others.
 
         Raises UnfitQueryError.
         """

@@ -13,10 +13,10 @@ class SparkProgress:
     """Measurements of one micro-batch.
 
     Attributes:
-        duration: in seconds.
+        duration: seconds from the start to the commit of the batch.
         rows: rows of input.
-        state: rows, bytes and partitions of the query's stateful operators; None if it keeps no state. Rows and bytes
-            are sums over the operators, and partitions are the greatest number.
+        state: (rows, bytes, partitions) of the query's stateful operators; None without state. Rows and bytes are sums
+            over the operators, and partitions are the greatest number.
     """
 
     batch_id: int
@@ -37,7 +37,7 @@ class SparkProgress:
         return cls(int(progress.batchId()), progress.batchDuration() / 1000, int(progress.numInputRows()), state)
 
     def with_input(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:
-        """Return the measurements with those of the input: files and bytes of the batch, and unread entries."""
+        """Add measurements of the input: files and bytes of the batch, and ``behind``, the number of unread entries."""
         rows, state_bytes, partitions = self.state or (None, None, None)
         return BatchProgress(
             self.batch_id, self.duration, interval, self.rows, files, size, behind, rows, state_bytes, partitions

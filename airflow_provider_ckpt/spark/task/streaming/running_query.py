@@ -27,14 +27,14 @@ from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatche
 from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 
 _STOPPED_WITHIN = 10.0
-"""Seconds that a batch of an overtaken driver waits until the driver's loop stops the query."""
+"""Seconds that a batch of an overtaken driver waits for the driver's loop to stop the query."""
 _POLL = 0.02
 
 
 class QueryEnd:
     """The end of the current query of an attempt: whether this package ended it, and the error that a batch raised.
 
-    These threads set the facts, and all of them read the facts:
+    These threads set the facts, and all threads read them:
 
     * the runner's own thread, which starts and stops queries: ``begin``, ``must_run``, ``expect``, ``interrupt``;
     * the driver's loop, for a query that has read all of its input: ``expect``;
@@ -59,23 +59,23 @@ class QueryEnd:
         self._interrupted = False
 
     def must_run(self) -> None:
-        """Note that the query must continue. If it ends now, it has failed."""
+        """Record that the query must continue. If it then ends, it has failed."""
         self._expected = False
 
     def expect(self) -> None:
-        """Note that an end of the query is no failure. Call this before the query stops."""
+        """Record that an end of the query is no failure. Call this before the query stops."""
         self._expected = True
 
     def interrupt(self) -> None:
-        """Note that this package is about to stop the query. An error of a batch is then an interruption."""
+        """Record that this package is about to stop the query. An error of a batch is then an interruption."""
         self._interrupted = True
 
     def end_run(self) -> None:
-        """Note that the run is over. The current query, and any query that is starting, is expected to end."""
+        """Record that the run is over. The current query, and any query that is starting, is expected to end."""
         self._run_over = True
 
     def batch_failed(self, error: BaseException) -> None:
-        """Keep the error that ``foreachBatch`` raised, because Spark reports it only in a wrapper."""
+        """Record the error that ``foreachBatch`` raised, because Spark reports it only in a wrapper."""
         self._failure = error
 
     # -- facts that are read
@@ -103,7 +103,7 @@ def query_failed(vertex: str, error: BaseException, files: Sequence[str] = ()) -
     """Return an error whose message begins with the cause. The original error is its ``__cause__``.
 
     Args:
-        error: raised by the query. An error of this package is returned unchanged.
+        error: the error of the query. An error of this package is returned unchanged.
         files: normal paths of the files that the batch reads.
     """
     if isinstance(error, CkptError):
@@ -136,8 +136,8 @@ class RunningQuery:
     """The queries of an attempt, at most one at a time, over the folder of its micro-batches.
 
     The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
-    ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. The loop
-    or the thread of a restart ends them for good: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
+    ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. That loop or
+    the thread of a restart stops them permanently: ``stop``. Spark calls ``foreach_batch`` in a thread of its own. Any
     thread may call ``cause`` and ``is_stopped``.
 
     ``id`` is Spark's id of the last query; None before the first one starts.
@@ -154,11 +154,11 @@ class RunningQuery:
         self._only_final = False
         """True if only the last batch of the running query is published."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
-        """The previous query and its error, if a batch of it failed. The driver's loop may still need the error."""
+        """(the previous query, its error) if one of its batches failed. The driver's loop may still need the error."""
 
     @property
     def is_stopped(self) -> bool:
-        """True if the run is over, so no query starts again."""
+        """True if the run is over, so that no query starts again."""
         return self._end.is_run_over
 
     def run(self, built: BuiltQuery, trigger: Mapping[str, Any]) -> None:
@@ -166,7 +166,7 @@ class RunningQuery:
         self._end.must_run()
 
     def foreach_batch(self, frame: DataFrame, batch_id: int) -> None:
-        """Finish the previous batch and stage this one, in Spark's thread. An overtaken driver does neither (R8)."""
+        """Publish the previous batch and stage this batch, in Spark's thread. An overtaken driver does neither (R8)."""
         try:
             self._batches.check_fenced()
             self._batches.finish_committed()
@@ -185,7 +185,7 @@ class RunningQuery:
             raise
 
     def _await_stop(self, error: OvertakenError) -> None:
-        """Report the error, and wait for the stop of the query, so that Spark logs no stack traces of the error."""
+        """Report the error, and wait until the query is stopped, so that Spark logs no stack traces of the error."""
         report_crash(self._context, self._batches.subtask, self._batches.attempt, error)
         self._sleep_until_stopped()
 
@@ -195,10 +195,9 @@ class RunningQuery:
             time.sleep(_POLL)
 
     def wait_for_batch(self, until: float) -> None:
-        """Wait for the time between two batches, when the previous batch is published, at most until ``until``.
+        """Wait until no batch runs and the previous batch is published, or until ``until`` (of ``time.monotonic``).
 
-        ``until`` is a time of ``time.monotonic``. This may raise the errors of publishing. Then the next attempt
-        publishes the batch.
+        This may raise the errors of publishing. Then the next attempt publishes the batch.
         """
         query, batches = self._query, self._batches
         if query is None:
@@ -241,7 +240,7 @@ class RunningQuery:
         return query is not None and bool(query.isActive)
 
     def stop_to_restart_batch(self) -> bool:
-        """Stop the query and return True if files of its batch are now complete. Only a new query lists them."""
+        """Stop the query, and return True, if files of its batch have become complete. Only a new query lists them."""
         query = self._query
         if not self._awaits_restart or query is None:
             return False
@@ -260,12 +259,12 @@ class RunningQuery:
         return self._state_rows
 
     def ran_out(self) -> None:
-        """Note that the query has read all available data (``availableNow``) and ended."""
+        """Record that the query has read all available data (``availableNow``) and ended. Publish its last batch."""
         self._end.expect()
         self._batches.finish_committed()
 
     def stop_after_batch(self) -> None:
-        """Stop between two batches if possible."""
+        """Stop the query, between two batches if possible, and publish its last batch."""
         query, batches = self._query, self._batches
         if query is None:
             return
@@ -277,7 +276,7 @@ class RunningQuery:
         self._batches.finish_committed()
 
     def run_planned(self, built: BuiltQuery) -> None:
-        """Run exactly the planned batch that is not committed. ``built``: the query that it was planned for."""
+        """Run exactly the planned batch that is not committed. ``built`` is the query for which it was planned."""
         folder = self._batches.folder
         planned = folder.newest_offsets()
         self._launch(built, {"once": True}).awaitTermination()
@@ -323,7 +322,7 @@ class RunningQuery:
         is_consumer = not set(batches.vertex.sources) - plan.without
         folders = [path for read in built.reads.values() for path in read.paths]
         if context.graph.inputs(uid):
-            folders.append(batches.folder.location)  # it lies under the same root as the result partitions
+            folders.append(batches.folder.location)  # under the same root as the result partitions
         with settings_at_start(context.spark, state_partitions, is_consumer=is_consumer, folders=folders):
             query = (
                 built.frame.writeStream.queryName(f"{context.job_id}:{uid}:{context.epoch}")

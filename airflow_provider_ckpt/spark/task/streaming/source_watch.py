@@ -1,4 +1,4 @@
-"""Watches over the sources of a query: frozen input that is gone, files that change, and input that stays unread.
+"""Checks of the sources of a query: frozen input that has vanished, files that change, and unread input.
 
 A producer may still write to a file that the query has read. A few young files are compared some seconds after they
 were read, and again after longer pauses. All files are compared when a bounded source or the query has ended.
@@ -40,25 +40,22 @@ Stuck = tuple[BoundedInput | BoundedOffsets, SourceReads]
 
 
 class SourceWatch:
-    """A watch for sources that can never end: a frozen file has vanished, or no row will reach a frozen offset."""
+    """A check for sources that can never end: a frozen file has vanished, or no row will reach a frozen offset."""
 
     def __init__(self, context: RunContext, vertex: JobVertex, inputs: Inputs) -> None:
         self._context, self._vertex, self._inputs = context, vertex, inputs
 
     def stuck(self, built: BuiltQuery, now: float) -> Iterator[Stuck]:
-        """Yield the sources that may never end, each at a limited rate.
+        """Yield the sources that may never end, each at a limited rate. ``now`` is a time of ``time.monotonic``.
 
         This only checks facts in memory. :meth:`refuse` checks files and brokers.
-
-        Args:
-            now: of ``time.monotonic``.
         """
         for uid, source in self._inputs.bounded.items():
             if uid in built.reads and source.is_stuck(now):
                 yield source, built.reads[uid]
 
     def refuse(self, source: BoundedInput | BoundedOffsets, reads: SourceReads) -> None:
-        """Refuse a source that can never end. This is slow, because it lists files or asks the broker.
+        """Refuse a source that can never end. This is slow, because it lists files or queries the broker.
 
         Raises SourceFilesGoneError, KafkaRowsGoneError.
         """
@@ -91,7 +88,10 @@ _POLL = 0.1
 
 
 class FileWatch:
-    """The watch of one attempt. The driver's loop calls ``is_due``; the runner's own thread calls the other methods."""
+    """The comparison of files with their status when they were read, for one attempt.
+
+    The driver's loop calls ``is_due``. The runner's own thread calls the other methods.
+    """
 
     def __init__(self, context: RunContext, batches: MicroBatches, is_stopped: Callable[[], bool]) -> None:
         self._context, self._batches, self._is_stopped = context, batches, is_stopped
@@ -104,7 +104,7 @@ class FileWatch:
             return self._files.is_due(now)
 
     def compare_due(self, reads: Mapping[str, SourceReads]) -> None:
-        """Compare the files that are due. Raises UnfitInputError."""
+        """Compare the files whose comparison is due. Raises UnfitInputError."""
         with self._batches.lock:
             due = self._files.due(time.monotonic())
         for uid, paths in due.items():
@@ -112,12 +112,9 @@ class FileWatch:
                 self._compare(uid, statuses_now(self._context.spark, paths))
 
     def compare_all(self, reads: Mapping[str, SourceReads], *, wait: bool) -> None:
-        """Compare all files of these sources.
+        """Compare all files of the sources in ``reads``. Raises UnfitInputError.
 
-        Args:
-            wait: True if young files are compared no sooner than a few seconds after they were read.
-
-        Raises UnfitInputError.
+        ``wait``: True to compare young files only some seconds after they were read.
         """
         files = {uid: read for uid, read in reads.items() if read.is_file}
         if wait:
@@ -126,7 +123,7 @@ class FileWatch:
             self._compare(uid, listed(self._context.spark, read), self._planned(uid))
 
     def changes(self, reads: Mapping[str, SourceReads]) -> list[FilesChanged]:
-        """Compare all files of these sources. Return the reports without sending them."""
+        """Compare all files of the sources in ``reads``. Return the reports without sending them."""
         files = {uid: read for uid, read in reads.items() if read.is_file}
         changed = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
         task_id = self._batches.publication.task_id
@@ -139,7 +136,7 @@ class FileWatch:
             time.sleep(_POLL)
 
     def _planned(self, uid: str) -> dict[str, int]:
-        """Return the modification times of files that earlier attempts have read, from the plans of their batches."""
+        """Return normal path → modification time, for the files that earlier attempts have planned to read."""
         batches = self._batches
         last_batch = batches.log.state.last_batch
         if not self._has_earlier or last_batch is None:
@@ -182,7 +179,7 @@ def report_of(task_id: TaskId, uid: str, changed: Collection[ChangedFile]) -> Fi
 def unread_input(
     spark: SparkSession, folder: SparkFolder, uid: str, reads: SourceReads, offset: str | None
 ) -> str | None:
-    """Describe the input of a source after ``offset``, its last published offset; None if there is none.
+    """Return a text about a source's input after ``offset``, its last published offset; None without such input.
 
     Return None, too, for a source that reads neither files nor Kafka, and if the brokers do not answer.
     """

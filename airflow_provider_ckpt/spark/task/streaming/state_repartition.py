@@ -16,14 +16,14 @@ WHILE_REPARTITIONING = {
 
 
 def repartition_state(spark: SparkSession, folder: SparkFolder, wanted: int | None) -> bool:
-    """Repartition the state into ``wanted`` parts. Return False if there is nothing to do.
+    """Repartition the state into ``wanted`` partitions. Return True if that was necessary.
 
-    There is nothing to do if ``wanted`` is None, if the query has no state, or if the state has that number already.
+    Nothing is done if ``wanted`` is None, if the query has no state, or if the state has that number already.
 
     The folder must be the attempt's own, its query must not run, and all of its committed batches must be published.
     Spark writes the new state as a batch after the newest committed one.
 
-    A batch that is planned but not committed is deleted first. It is a half-done repartitioning of an attempt that
+    A batch that is planned but not committed is deleted first. It is an unfinished repartitioning of an attempt that
     died, or a batch of the query, whose input is planned again.
     """
     current = folder.state_partitions()

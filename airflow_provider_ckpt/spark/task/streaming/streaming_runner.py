@@ -1,12 +1,12 @@
-"""Runner of one vertex in STREAMING mode: the life of its Spark query, from its start to the end of data.
+"""The runner of one vertex in STREAMING mode: the life of its Spark query, from its start to the end of data.
 
-The machine (``task.machine``) decides the next step, and this runner carries it out. These threads call the runner:
+The TaskMachine decides the next step, and this runner carries it out. These threads call the runner:
 
 * the driver's loop: ``deploy``, ``trigger``, ``pull_inputs``, ``pause``, ``resume``, ``drain``, ``finish``, ``stop``;
 * Spark's callback threads: ``on_progress``, and the query's ``foreach_batch``;
 * one thread of its own for long work: building, stopping at a boundary, restarting and ending a query.
 
-:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`MicroBatches` takes its
+:class:`RunningQuery` holds the query, :class:`QueryBoundary` stops it, and :class:`MicroBatches` writes its
 micro-batches to the log.
 """
 
@@ -70,14 +70,14 @@ LEAST_SET_BACK = 1.0
 
 
 class WallClock:
-    """A watch for a wall clock that was set back, because Spark's trigger would begin no micro-batch for that time."""
+    """A check whether the wall clock was set back, because Spark's trigger would begin no micro-batch for that time."""
 
     def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._steady = wall or (lambda: time.time()), steady
         self._ahead = self._now()
 
     def set_back(self) -> float:
-        """Return the seconds by which the clock was set back since the last call; negative if it was set forward."""
+        """Return the seconds by which the clock was set back since the previous call; negative after a forward step."""
         previous, self._ahead = self._ahead, self._now()
         return previous - self._ahead
 
@@ -86,15 +86,15 @@ class WallClock:
 
 
 class StreamingRunner:
-    """One attempt of one subtask.
+    """The runner of one attempt of one subtask in STREAMING mode. It carries out the TaskMachine's actions.
 
     Args:
         make_builder: returns the builder of the query with the given settings.
-        forget_earlier: deletes Spark folders of earlier attempts. It is called once, after the first published batch,
-            because a person may need them if Spark refuses the query or its schema.
-        add_channels: adds inputs that the plan has and the attempt lacks. It is called with the lock held before a
-            query is built.
-        idle_timeouts: source -> its ``idle_timeout``; see :class:`IdleSources`.
+        forget_earlier: deletes Spark folders of earlier attempts; None to delete none. Called after the first published
+            batch, because a person may need the folders if Spark refuses the query or its schema.
+        add_channels: adds inputs that the plan has and the attempt lacks. Called with the lock held before a query is
+            built.
+        idle_timeouts: source → its ``idle_timeout``; see :class:`IdleSources`.
     """
 
     def __init__(
@@ -125,22 +125,22 @@ class StreamingRunner:
         self._sources = SourceWatch(context, self.vertex, self._inputs)
         self._files = FileWatch(context, batches, lambda: self._query.is_stopped)
         self._reads: dict[str, SourceReads] = {}
-        """Source -> its files, for all queries of this attempt, because files of ended sources are also compared."""
+        """Source → its files, for all queries of this attempt, because files of ended sources are also compared."""
         self._compares_files = False
         self._wall = WallClock()
         self._reported_published: bool | None = None
-        """The value of the last ReadingBegun; None before the first one."""
+        """The value of the last ReadingBegun report; None before the first report."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
     @property
     def query_id(self) -> str | None:
         return self._query.id
 
-    # ---- for trials of another version of the job; any thread
+    # ---- for dry runs of another version of the job; any thread
 
     @property
     def edges(self) -> Mapping[str, EdgeInput]:
-        """Channel -> the input that it reads from another vertex."""
+        """Channel → its input from another vertex."""
         return self._inputs.edges
 
     @property
@@ -149,13 +149,13 @@ class StreamingRunner:
             return self._publication.plan
 
     def trials_of(self, context: RunContext, vertex: JobVertex) -> QueryDryRuns:
-        """Return dry runs of queries that resume from the state of this one."""
+        """Return dry runs of queries that resume from the state of this query."""
         return self._trials.for_version(context, vertex)
 
     # ---- the driver's loop: commands
 
     def deploy(self, plan: VertexPlan) -> None:
-        """Start the query, or end the data at once if nothing is left to read."""
+        """Start the query, or end the data at once if there is nothing to read."""
         self._submit(functools.partial(self._deploy, plan))
 
     def trigger(self, checkpoint: int) -> None:
@@ -173,7 +173,7 @@ class StreamingRunner:
         raise AssertionError(f"{self.subtask}: a query is handed no splits")
 
     def prepare(self, trial: str, plan: VertexPlan) -> None:
-        """Try the query of another plan in a separate thread, so the current query continues."""
+        """Try the query of another plan in a separate thread, while the current query continues."""
         with self._lock:
             current, settings, task_id = self._built, self._publication.plan.settings, self._publication.task_id
         if current is None:
@@ -261,7 +261,7 @@ class StreamingRunner:
             self._submit(self._compare_due_files)
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return reports of files that have changed since they were read, after the end of the run."""
+        """Return reports of files that have changed since they were read. Call this after the end of the run."""
         return self._files.changes(self._reads)
 
     def late_files(self) -> set[str]:
@@ -271,17 +271,17 @@ class StreamingRunner:
     # ---- Spark's callback threads
 
     def on_progress(self) -> None:
-        """Publish the committed batch. After the end of the run, leave that to the next attempt."""
+        """Publish the committed batch. After the end of the run the next attempt publishes it."""
         if not self._query.is_stopped:
             self._guard(self._batches.finish_committed)
 
     def on_idle(self) -> None:
-        """Report once that the query has nothing to read. Do nothing if it has published a batch."""
+        """Report that the query has nothing to read, unless it has published a batch or reported this before."""
         if not self._query.is_stopped:
             self._report_begun(published=False)
 
     def measured(self, progress: SparkProgress | None) -> None:
-        """Report measurements, after :meth:`on_progress`. None: the query has been idle for a while."""
+        """Report measurements, after :meth:`on_progress`; None if the query has been idle for a while."""
         if self._query.is_stopped:
             return
         measured = None
@@ -315,7 +315,7 @@ class StreamingRunner:
     def _wants_early_checkpoint(self) -> bool:
         """True if published batches bring the next checkpoint forward, so that rows of a live source are released soon.
 
-        Result partitions as inputs bring the barriers themselves, so this is false for a query that reads them.
+        False for a query that reads result partitions, because these bring the barriers.
         """
         is_live = set(self.vertex.sources) - set(self.vertex.bounded_sources)
         return bool(self._context.in_master_process and is_live and not self._inputs.edges)
@@ -327,13 +327,13 @@ class StreamingRunner:
         return ReadProgress(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
 
     def _edges_ended(self) -> bool:
-        """Return True if all inputs from other vertices have ended and were fed, so ``availableNow`` reads all."""
+        """Return True if all inputs from other vertices have ended and were fed. ``availableNow`` then reads all."""
         without = self._publication.plan.without
         return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
 
     @property
     def _runs_out(self) -> bool:
-        """True for a bounded source without a frozen end. Spark's ``availableNow`` sets its end at each start."""
+        """True if the vertex reads a bounded source without a frozen end. ``availableNow`` sets the end at a start."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     @property
@@ -341,7 +341,7 @@ class StreamingRunner:
         return self._runs_out or self._machine.reads_available
 
     def _carry_out(self, actions: Iterable[Action]) -> None:
-        """Carry out the actions in order. Long ones run in the runner's own thread."""
+        """Carry out the actions in order. Long actions run in the runner's own thread."""
         for action in actions:
             match action:
                 case BuildQuery(plan):
@@ -396,7 +396,7 @@ class StreamingRunner:
         edges = [edge for edge in self._context.graph.inputs(self.vertex.uid) if edge.uid not in without]
         ends = set(self.vertex.bounded_sources) - without
         if ends or any(self._context.graph.vertex(edge.producer).bounded for edge in edges):
-            return frozenset()  # the bounded input holds event time
+            return frozenset()  # the bounded input holds back event time
         inputs = self._current_builder().inputs
         return frozenset(uid for uid, frame in inputs.items() if watermark_over(built.frame, leaf_ids(frame)))
 
@@ -412,7 +412,7 @@ class StreamingRunner:
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
     def _restart_query(self, back: float = 0.0) -> None:
-        """Restart the query at a boundary. ``back``: seconds by which the clock was set back, if that is the reason."""
+        """Restart the query at a boundary. ``back``: seconds by which the clock was set back; 0 for another reason."""
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:  # a paused query starts again when it resumes
                 return
@@ -447,10 +447,7 @@ class StreamingRunner:
             self._carry_out(self._machine.data_ended())
 
     def _report_lost_input(self, mode: EndMode, built: BuiltQuery) -> None:
-        """Report unread input, and state that is lost with the end.
-
-        Raises UnfitInputError.
-        """
+        """Report unread input, and state that is lost at the end. Raises UnfitInputError."""
         self._files.compare_all(self._reads, wait=True)
         if mode == "drain":
             self._report_unread()
@@ -490,14 +487,14 @@ class StreamingRunner:
         return self._context.options.trigger_interval if chosen is None else chosen
 
     def _current_builder(self) -> QueryBuilder:
-        """Return the builder for the current plan. Make one in an attempt that ends at once."""
+        """Return the builder for the current plan. An attempt that ends at once has none before this call."""
         if self._builder is None:
             settings = self._publication.plan.settings
             self._builder, self._settings = self._make_builder(settings), settings
         return self._builder
 
     def _rebuild(self, hold: bool = True) -> BuiltQuery:
-        """Build the query of the current plan again. ``hold``: True if history holds event time."""
+        """Build the query of the current plan again. ``hold``: True if bounded inputs hold back event time."""
         return self._current_builder().build(self._publication.plan.without, hold=hold)
 
     def _submit(self, work: Callable[[], None]) -> None:

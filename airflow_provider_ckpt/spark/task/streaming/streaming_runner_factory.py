@@ -1,4 +1,4 @@
-"""Factory for the runner of a subtask in STREAMING mode, with its Spark folder, inputs and outputs."""
+"""The factory for the runner of a subtask in STREAMING mode, with its Spark folder, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ from airflow_provider_ckpt.task.read_files import key_of
 
 
 class StreamingRunnerFactory:
-    """The factory of one run.
+    """The factory of all StreamingRunners of one run.
 
     Args:
-        logs: subtask -> the log of its current attempt, if that attempt writes in this process.
-        frozen: source -> its frozen end. The input of a bounded source is the unread part of its end.
-        schemas: vertex -> the schema of its output.
-        aligned_timeout: in seconds.
-        whole: True if each batch of a producer is read as one batch, however large it is. Spark packs files by size,
+        logs: subtask → the log of its current attempt, if that attempt writes in this process.
+        frozen: source → its frozen end. The input of a bounded source is the unread part of its end.
+        schemas: vertex → the schema of its output.
+        aligned_timeout: seconds of alignment after which a gate becomes unaligned; None for no timeout.
+        whole: True if each batch of a producer is read as one batch, however large it is. Spark groups files by size,
             not by event time. If a batch were read in parts, the first parts would make rows of the others late (R13).
         changing: vertices whose rows replace earlier ones. Each of their batches is read as a whole, and alone.
     """
@@ -107,7 +107,7 @@ class StreamingRunnerFactory:
 
         Args:
             since: the first epoch whose attempts of the vertex count.
-            restores: True if the attempt goes back to the batches that a checkpoint covers, as the log shows them.
+            restores: True if the attempt goes back to the batches that a checkpoint covers, which the log shows.
                 Otherwise it resumes after the published batches.
         """
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
@@ -155,7 +155,7 @@ class StreamingRunnerFactory:
         prepared.delete_before(attempt)
         forget_earlier = functools.partial(folders.delete_kept_before, attempt, of_attempt.check_fenced)
         add_channels = functools.partial(self._add_channels, subtask, batches.inputs)
-        # trials of an attempt that died; an overtaken attempt must not delete trials of a later attempt
+        # dry runs of an attempt that died; an overtaken attempt must not delete those of a later attempt
         delete_trials_before(context.storage, f"{home}/trial", attempt)
         trials = QueryDryRuns(context, vertex, folder, f"{home}/trial/{attempt}", reads_whole=self._whole)
         return StreamingRunner(
@@ -175,7 +175,7 @@ class StreamingRunnerFactory:
         return {uid: timeout for uid, timeout in timeouts.items() if timeout is not None}
 
     def _strict_inputs(self, vertex: JobVertex) -> dict[str, str]:
-        """Return input -> one of its sources with ``late_rows="fail"``."""
+        """Return input → one of its sources with ``late_rows="fail"``. Inputs without such a source are omitted."""
         operators, graph = self._context.operators, self._context.graph
         sources = {uid: {uid} for uid in vertex.sources}
         sources |= {edge.uid: {*graph.upstream_sources(edge.producer)} for edge in graph.inputs(vertex.uid)}
@@ -205,7 +205,7 @@ class StreamingRunnerFactory:
         return channels(self._context.graph.rescaled(plan.parallelism), subtask)
 
     def _edges(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, fresh: bool) -> dict[str, EdgeInput]:
-        """Make the inputs from other vertices, by channel. ``fresh``: True if the feeds begin empty."""
+        """Return channel → input from another vertex. ``fresh``: True if the feeds begin empty."""
         last_batch = self._logs[subtask].state.last_batch
         inputs: dict[str, EdgeInput] = {}
         of_subtask = self._channels(subtask, plan)
@@ -225,7 +225,7 @@ class StreamingRunnerFactory:
     def _feeds(
         self, of_subtask: Iterable[Channel], vertex: str, attempt: AttemptId, *, fresh: bool
     ) -> dict[str, ChannelFeed]:
-        """Make the feeds, by channel. The channels of an edge share one feed, in the first producer's partition."""
+        """Return channel → its feed. The channels of an edge share one feed, in the first producer's partition."""
         context = self._context
         feeds: dict[str, ChannelFeed] = {}
         for edge in context.graph.inputs(vertex):
@@ -261,11 +261,11 @@ class StreamingRunnerFactory:
     def builder(
         self, vertex: JobVertex, edges: Mapping[str, EdgeInput], settings: VertexSettings | None
     ) -> QueryBuilder:
-        """Make the builder of a vertex's query.
+        """Return the builder of a vertex's query.
 
         Args:
-            edges: channel -> input from another vertex.
-            settings: of the vertex; None if requests have changed none.
+            edges: channel → input from another vertex.
+            settings: settings of the vertex; None if requests have changed none.
 
         Raises UnfitLogicError.
         """
@@ -285,7 +285,7 @@ class StreamingRunnerFactory:
             producer, location = locations[uid]
             schema = self._schemas[producer]
             reader = context.spark.readStream.name(uid).schema(plain(schema))
-            # recursive, because the files lie below the feed's folder and their paths must give no partition columns
+            # recursive, because the files are below the feed's folder and their paths must give no partition columns
             options: dict[str, Any] = {**READ, "recursiveFileLookup": True, "maxFileAge": NEVER_FORGOTTEN}
             if not self._whole and producer not in self._changing:
                 limits = SourceOptions(settings.max_bytes_per_batch, settings.max_files_per_batch)
