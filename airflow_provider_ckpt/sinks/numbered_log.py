@@ -98,8 +98,7 @@ class NumberedLog(Generic[T]):
             return self._recent[number]
 
     def refuse_shorter(self, entries: int, observer: str) -> None:
-        """Raise ReleaseRecordLostError if the log has fewer entries than ``observer`` (a text) has read (``entries``).
-        """
+        """Raise ReleaseRecordLostError if the log has fewer than ``entries``, which ``observer`` (a text) has read."""
         if entries > self.length():
             raise self._damaged(f"{observer} has seen {entries}, and there are {self.length()}")
 

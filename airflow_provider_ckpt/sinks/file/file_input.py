@@ -48,7 +48,7 @@ def _check_names(given: SinkInput) -> None:
 
 
 def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
-    """Return the column that Spark takes for this name. Spark ignores case, unless spark.sql.caseSensitive is set."""
+    """Return the input column for a name in ``partition_by``. Spark ignores case without spark.sql.caseSensitive."""
     names = [name for name, _ in given.columns]
     for name in names:
         if name == wanted:
