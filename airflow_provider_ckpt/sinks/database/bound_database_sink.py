@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 PartitionResults = list[dict[str, Any]]
-"""The results of the partitions that Spark counts: ``part`` and ``rows``."""
+"""``{"part": attempt id of the Spark task, "rows": number of rows}`` of each successful task."""
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):
@@ -55,8 +55,9 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     1. The second of two releasers waits for the lock, and then reads what the first one has committed.
     2. If the reply to a commit is lost, the next call reads in the ledger whether the commit happened. Prepared
        transactions are not used, because an undecided one blocks others.
-    3. A Spark task that ran twice has staged its rows twice. A handle names the task attempts that count.
-    4. A handle records the id of the ledger entry and its last release. So a lost ledger is never taken for a new one.
+    3. A Spark task that ran twice has staged its rows twice. A handle lists the successful task attempts, and only
+       their rows are moved.
+    4. A handle records the id of the ledger entry and its last release. So a new ledger is never taken for a lost one.
     """
 
     handle_format: ClassVar[str]
@@ -73,11 +74,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     @abstractmethod
     def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[C]:
-        """Open a transaction. ``refusal_of``: returns the error for a driver error that would persist."""
+        """Open a transaction. ``refusal_of``: returns the error for a driver error that a retry cannot mend."""
 
     @abstractmethod
     def _explain(self, error: Any) -> str:
-        """Return the problem that a driver's error reports, and the advice, without values of rows."""
+        """Return the problem that a driver's error reports, and advice, as one text without values of rows."""
 
     @abstractmethod
     def _check_schema(self, connection: C) -> None:
@@ -109,7 +110,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
-        """Return released handles whose staging tables still exist. Only a database whose DROP commits has any."""
+        """Return released handles that still have a staging table. Empty unless a DROP commits in this database."""
         return []
 
     @abstractmethod
@@ -180,8 +181,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _make_with_retries(self, request: StageRequest, make: Callable[[], T]) -> T:
         """Call ``make``, which makes the staging table of the request, and return its value.
 
-        It is called again while the database fails temporarily. The output of the previous try is deleted first,
-        because its commit may have happened although the reply was lost.
+        Repeats the call while the database fails temporarily. The output of the previous try is deleted first, because
+        its commit may have happened although the reply was lost.
         """
         tries = itertools.count()
 
@@ -226,7 +227,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         return counts
 
     def _clean_up(self, released: Sequence[str]) -> None:
-        """Delete the staging tables of released batches. Log a failure; the next release or clean-up tries again."""
+        """Delete the staging tables of released batches, or log the failure: the next release or clean-up tries again.
+        """
         try:
             self.delete_staged(released)
         except SinkUnavailableError as error:

@@ -27,7 +27,7 @@ _DELETED = (
 
 @dataclass(frozen=True)
 class Failures:
-    """The errors of one sink. ``table``, ``ledger``: names for people. ``problem`` must contain no values of rows."""
+    """The errors of one sink. ``table``, ``ledger``: names in messages. A ``problem`` must contain no row's values."""
 
     context: SinkContext
     table: str

@@ -15,8 +15,9 @@ class LedgerRow:
     """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
     Args:
-        born: random id of this entry. An entry that was created again has another one.
+        born: random id of this entry. An entry that was created again has another id.
         last: last released checkpoint; 0 before the first release.
+        rows: number of rows in the last release.
     """
 
     born: str
@@ -37,12 +38,12 @@ class Decision:
 
 @dataclass(frozen=True)
 class LedgerRules:
-    """The rules for one sink of one job."""
+    """The rules for releases of one sink of one job."""
 
     failures: Failures
 
     def check(self, row: LedgerRow | None, handles: Sequence[Handle]) -> None:
-        """Refuse a lost or older ledger, which lacks a release that a handle recorded when it was staged.
+        """Refuse a ledger without a release that a handle recorded when it was staged: the ledger is lost or older.
 
         Raises ReleaseRecordLostError.
         """
@@ -97,9 +98,9 @@ class LedgerRules:
         return Decision(tuple(waiting.values()))
 
     def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
-        """Refuse another table or mode for a sink that the job left out for some runs and names again.
+        """Refuse another table or mode for a sink that the job has left out for some runs and has again.
 
-        The sink finds its old ledger entry, which does not describe releases to another table.
+        The old ledger entry of the sink does not describe releases to another table.
 
         Raises TargetRefusedError.
         """
@@ -119,7 +120,7 @@ class LedgerRules:
         )
 
     def refuse_lost(self, row: LedgerRow | None) -> None:
-        """Refuse a sink whose table is gone if rows were released to it. An empty release of ``replace`` has no rows.
+        """Refuse a sink whose table is gone if the last release had rows.
 
         Raises OutputLostError.
         """

@@ -29,14 +29,14 @@ _AIRFLOW_KEYS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_lo
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """An address. ``parameters``: arguments of ``pymysql.connect``; for SQLite an absolute ``path``."""
+    """An address. ``parameters``: arguments of ``pymysql.connect``, or for SQLite the absolute ``path`` of the file."""
 
     kind: Kind
     parameters: Mapping[str, Any] = field(hash=False)
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """Return the address in a URL; None if the URL cannot be parsed. The parser's error would show a part of it.
+        """Return the address in a URL; None if it cannot be parsed, because the parser's error could show a secret.
 
         Raises InvalidSinkError.
         """
@@ -97,12 +97,12 @@ class Address:
 
     @property
     def database(self) -> str:
-        """Return the database of a table without a schema; empty if the address names none."""
+        """The database of a table without a schema; empty if the address names none."""
         return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
 
     @property
     def may_lack_tls(self) -> bool:
-        """Return True if the driver may connect over a network without TLS and the user has not asked for that."""
+        """True if the driver may connect over a network without TLS although the user has not asked for that."""
         is_chosen = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
         return self.kind == "mysql" and not is_chosen and not is_on_this_machine(self.parameters.get("host"))
 
@@ -135,7 +135,7 @@ def _without_empty(source: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tls(source: str, value: Any) -> dict[str, Any] | None:
-    """Return ``ssl`` of an extra. In a connection URI it is JSON text, as for Airflow's own hook."""
+    """Return the ``ssl`` settings of an extra. In a connection URI they are JSON text, as for Airflow's own hook."""
     settings = _read_json(value) if isinstance(value, str) and value else value or None
     if settings is None or (isinstance(settings, dict) and set(settings) <= _TLS):
         return settings

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlTable, TriggerWrites
 
 
 class Dialect(ABC):
-    """A database of a SqlSink.
+    """A database system that a SqlSink supports.
 
     Args:
         name: name of the database in messages.
@@ -43,11 +43,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def absence(self, parameters: Mapping[str, Any]) -> str | None:
-        """Return the reason why there is no database at this address; None if the dialect knows of none."""
+        """Return why there is no database at this address; None if the dialect finds no reason."""
 
     @abstractmethod
     def open_connection(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-        """Return the connection that ``connect`` makes, with a limit for a silent server."""
+        """Return a connection of ``connect``, with a timeout for a silent server."""
 
     @abstractmethod
     def session_statements(self) -> Sequence[str]:
