@@ -50,13 +50,10 @@ def format_of(path: str) -> str | None:
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
-    """Return the final names of staged files, relative to the sink's folder.
+    """Return the final names, relative to the sink's folder, of files given by their paths in the staged place.
 
     The names are unique and depend on the batch, not on the checkpoint. If the release of *n* crashes, the release of
     *n+1* may finish it (R9), and must then use the same names.
-
-    Args:
-        staged: paths of the files, relative to their staged place.
     """
     prefix = f"part-{job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
     names = []

@@ -23,10 +23,8 @@ _TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|c
 def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str) -> Iterator[None]:
     """Replace Spark's error for a partition folder whose name is too long, if the block raises it.
 
-    Spark's own error is as long as the value and names neither the job nor the column.
-
-    Args:
-        handle: id of the batch, which is in every path that the block writes.
+    Spark's own error is as long as the value and names neither the job nor the column. ``handle``: id of the batch,
+    which is in every path that the block writes.
 
     Raises RowsRefusedError.
     """

@@ -36,11 +36,7 @@ class _Mode:
 
 @contextmanager
 def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> Iterator[None]:
-    """Apply Spark settings while the block writes, and restore them afterwards.
-
-    Args:
-        allowed: Spark setting -> accepted values, the preferred one first.
-    """
+    """Apply Spark settings while the block writes. ``allowed``: setting -> accepted values, the preferred one first."""
     key = _identity(session)
     with _CHANGED:
         _enter(session, key, allowed)

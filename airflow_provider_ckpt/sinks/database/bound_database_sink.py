@@ -227,8 +227,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         return counts
 
     def _clean_up(self, released: Sequence[str]) -> None:
-        """Delete the staging tables of released batches, or log the failure: the next release or clean-up tries again.
-        """
+        """Delete the staging tables of released batches. Log a failure; the next release or clean-up tries again."""
         try:
             self.delete_staged(released)
         except SinkUnavailableError as error:

@@ -27,10 +27,8 @@ class TableName:
 def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None]) -> TableName:
     """Parse the name of a table: ``orders`` (in ``schema``) or ``shop.orders``.
 
-    Case matters. As in SQL, a name with dots or quotes must be quoted.
-
-    Args:
-        problem_of: returns why no object can have a name; None if one can.
+    Case matters. As in SQL, a name with dots or quotes must be quoted. ``problem_of``: returns why no object can have a
+    name, or None.
 
     Raises ValueError, whose text describes the problem.
     """

@@ -37,10 +37,8 @@ class FolderColumns:
     def check(self, given: SinkInput, *, is_first: bool) -> None:
         """Refuse columns that differ from those of the folder.
 
-        Between its runs a job may add and omit columns, if the format identifies columns by name.
-
-        Args:
-            is_first: True if the sink has released nothing and adds to existing files.
+        Between its runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: True if
+        the sink has released nothing and adds to existing files.
 
         Raises TargetRefusedError.
         """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TRIES = 3
-"""Attempts of a release that another releaser has fenced."""
+"""Largest number of tries for a release that other releasers fence."""
 _DEFAULT_LIMIT = 1_048_588
 _NO_ID = "A" * 22
 """Id of a topic if its brokers report none, because they are older than Kafka 2.8."""
@@ -45,11 +45,11 @@ class BoundKafkaSink(BoundSink):
     1. ``init_transactions`` fences every older releaser and settles its transaction: an open one is aborted, a
        half-committed one is completed. The ledger is final *after* that.
     2. Rows and ledger records are one transaction. Readers of committed records see both or neither.
-    3. A handle records where the ledger ended when it was staged. The records from there on show whether it was
-       released. A ledger that is gone, or ends before that place, is an error and never "nothing released".
+    3. A handle records the end offset of the ledger when it was staged. The records from this offset on show whether it
+       was released. A ledger that is gone, or ends before this offset, is an error and never "nothing released".
     4. After any failure the producer is discarded. The next release settles its transaction again (1).
-    5. Staged files are deleted last. A releaser that finds them missing reads the ledger again, because another one may
-       have released them.
+    5. Staged files are deleted last. If files are missing, the releaser reads the ledger again, because another
+       releaser may have released them.
     """
 
     def __init__(self, topic: str, client: KafkaClient, context: SinkContext, storage: Storage) -> None:
@@ -100,7 +100,7 @@ class BoundKafkaSink(BoundSink):
     def _check_topic(self) -> TopicLimits:
         """Return the current limits of the topic.
 
-        Raises TargetRefusedError if rows cannot be written to it.
+        Raises TargetRefusedError if rows cannot be written to the topic.
         """
         facts = self._client.topic(self._topic)
         if facts is None:
@@ -143,7 +143,7 @@ class BoundKafkaSink(BoundSink):
         return self._staging.handle(request.id, rows, files, ledger, since)
 
     def _ledger_end(self) -> tuple[str, int]:
-        """Return the ledger's id and end, read once in a process. A lower offset only means that more of it is read."""
+        """Return the ledger's (id, end offset), read once in a process. An older offset costs only a longer read."""
         if self._known_ledger_end is None:
             ledger_id = self._ledger.id()
             self._known_ledger_end = ledger_id, self._ledger.end() if ledger_id else 0
@@ -192,7 +192,7 @@ class BoundKafkaSink(BoundSink):
         return {"rows": rows}
 
     def _settle(self, staged: Sequence[Handle]) -> Transactions:
-        """Return a producer with no open transaction, and read the ledger after settling the earlier ones."""
+        """Settle earlier transactions, read the ledger, and return a producer without an open transaction."""
         since = min(handle["since_offset"] for handle in staged)
         ledgers = frozenset(handle["ledger"] for handle in staged)
         if self._transactions is None:
@@ -231,7 +231,7 @@ class BoundKafkaSink(BoundSink):
             )
 
     def last_released(self) -> int:
-        """Return the ledger's last released checkpoint.
+        """Return the last released checkpoint in the ledger; 0 if there is none.
 
         Raises OutputLostError if the topic is gone.
         """

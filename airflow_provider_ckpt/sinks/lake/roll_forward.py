@@ -1,4 +1,4 @@
-"""Commits of the decided releases of a sink to its table."""
+"""The commits of a sink's intents to its table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERSION = 1
 
 
 class StartMark:
-    """A record of how often jobs had replaced the table's rows when an overwriting sink began. It never changes.
+    """A record of how often the table's rows had been replaced when an overwriting sink began. It never changes.
 
     It distinguishes an abandoned job from its successor.
     """
@@ -62,12 +62,18 @@ class StartMark:
 
 
 TRIES = 100
-"""Attempts of a release, because other writers may commit in between."""
+"""Largest number of commits for one release, because other writers may commit in between."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A version of the table, its newest intent, and the ``pending`` intent that it lacks."""
+    """A version of the table, compared with the log of intents.
+
+    Args:
+        length: number of intents in the log.
+        newest: the last intent in the table; None if there is none.
+        pending: the intent in the log that the table lacks; None if it has all.
+    """
 
     snapshot: Snapshot
     length: int
@@ -76,12 +82,12 @@ class Position:
 
     @property
     def released(self) -> int:
-        """Return the newest checkpoint in the table; 0 if there is none."""
+        """The newest checkpoint in the table; 0 if there is none."""
         return 0 if self.newest is None else self.newest.checkpoint
 
 
 class RollForward:
-    """The releases of one sink of one job.
+    """The releases of one sink of one job to its table.
 
     An intent is appended only when the table contains all earlier ones, so the table lacks at most one. A table that
     lacks more, or has another id, has lost commits.
@@ -99,7 +105,8 @@ class RollForward:
     def read_position(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
         """Return the table's position; None if no table, no log entry and no handle exists.
 
-        Raises ReleaseRecordLostError if a handle or the log names another table or more commits.
+        Raises ReleaseRecordLostError if the log or one of ``handles`` has another table's id, or more commits than the
+        table.
         """
         snapshot = self._table.load()
         while True:
@@ -160,7 +167,7 @@ class RollForward:
             # only the reply was lost (R17)
 
     def check(self, snapshot: Snapshot, intent: Intent, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
-        """Refuse rows that the current table does not take.
+        """Refuse rows that the current table does not accept.
 
         Raises ReleaseRefusedError.
         """
@@ -182,9 +189,9 @@ class RollForward:
     def overwrites_before(self, position: Position, mode: LakeMode, *, has_rows: bool) -> int | None:
         """Return how often the table's rows may have been replaced before the sink's next release.
 
-        None stands for an overwriting sink that has not begun.
+        None if the sink overwrites and has not begun.
 
-        Raises OutputSupersededError.
+        Raises OutputSupersededError if they were replaced more often.
         """
         overwrites = position.snapshot.overwrites
         if position.newest is not None:

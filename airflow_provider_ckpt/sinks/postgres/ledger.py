@@ -159,7 +159,7 @@ class PostgresLedger(Ledger[Connection]):
         return {handle: (staging, size) for handle, staging, size in rows}
 
     def _statement(self, statement: str) -> sql.Composed:
-        """Return a statement for parameters, in which each % of a name is doubled."""
+        """Return a statement for parameters. Each % in the schema's name is doubled."""
         return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
 
 

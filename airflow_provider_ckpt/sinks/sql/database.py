@@ -66,10 +66,8 @@ class Database:
     ) -> Iterator[Connection]:
         """Open a transaction for the block. Commit at its end, or roll back if the block raises.
 
-        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened.
-
-        Args:
-            refusal_of: returns the error for a driver's error that a retry cannot mend.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
+        returns the error for a driver's error that a retry cannot mend.
 
         Raises SinkUnavailableError for errors that may pass.
         """

@@ -33,7 +33,7 @@ ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the m
 NO_AUTO_VALUE_ON_ZERO a 0 stays 0 in an AUTO_INCREMENT column.
 """
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
-"""Limits of the driver, in seconds."""
+"""Timeouts of the driver, in seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # never cut or refuse a result for its size; keep the session after a COMMIT
@@ -88,7 +88,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         """Do nothing, because a transaction begins with its first statement."""
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
-        """Return True also for a refused login or an expired password, because the password may be changing."""
+        """Return True also for a refused login or an expired password, because a new password may be set."""
         return code in _TRANSIENT or (not is_connected and code in DATABASE_CODES)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
@@ -181,7 +181,7 @@ def _create_like_absent(name: TableName) -> Executable:
 
 
 def _is_allowed(connection: Connection, statement: Executable) -> bool:
-    """Return whether the user may run a statement that changes nothing."""
+    """Return True if the user may run a statement that changes nothing."""
     try:
         connection.execute(statement)
     except DBAPIError as error:

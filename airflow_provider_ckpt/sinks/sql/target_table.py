@@ -16,8 +16,8 @@ class SqlColumn(TargetColumn):
     Args:
         definition: type with character set and collation, as in CREATE TABLE.
         charset: character set; None if the column holds no text.
-        characters: most characters of a value; None for no limit.
-        octets: most bytes of a value; None for no limit.
+        characters: largest number of characters of a value; None means no limit.
+        octets: largest number of bytes of a value; None means no limit.
     """
 
     definition: str = ""
@@ -31,8 +31,9 @@ class SqlTable:
     """The target table.
 
     Args:
-        refusal: why the table cannot keep rows, for people; None if it can.
-        uniques: unique index -> its columns; empty if it covers a part of a column, an expression, or some rows only.
+        refusal: reason in a message why the table cannot keep rows; None if it can.
+        uniques: unique index -> its columns; empty for an index on a part of a column, an expression, or some rows
+            only.
         checks: the CHECK constraints of the table, as SQL.
     """
 
@@ -44,7 +45,7 @@ class SqlTable:
 
 @dataclass(frozen=True)
 class TriggerWrites:
-    """The tables that the triggers of one table write to, also through routines, views and triggers of other tables.
+    """The tables to which the triggers of one table write, also through routines, views and triggers of other tables.
 
     Args:
         unsafe: (trigger, table, engine) of tables whose engine cannot roll back.
