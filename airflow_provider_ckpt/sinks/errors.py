@@ -22,7 +22,7 @@ class SinkInputError(InvalidInputError):
 
 
 class TargetRefusedError(InvalidInputError):
-    """The target cannot accept the rows in its current state. Nothing was staged."""
+    """The target, in its current state, cannot accept the rows. Nothing was staged."""
 
 
 class OutputLostError(InvalidInputError):
@@ -120,7 +120,7 @@ class ForeignReleaseError(TerminalError):
 
 
 class OutputSupersededError(TerminalError):
-    """Another job has replaced this job's output. The job releases nothing further, which would mix both outputs."""
+    """Another job has replaced this job's output. A further release is refused, because it would mix both outputs."""
 
 
 class SinkUnavailableError(TransientError):

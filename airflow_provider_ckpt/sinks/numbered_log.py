@@ -98,7 +98,7 @@ class NumberedLog(Generic[T]):
             return self._recent[number]
 
     def refuse_shorter(self, entries: int, observer: str) -> None:
-        """Raise ReleaseRecordLostError if the log has fewer than ``entries``, which ``observer`` (a text) has read."""
+        """Raise ReleaseRecordLostError if there are fewer than ``entries``. ``observer`` (a text) has read so many."""
         if entries > self.length():
             raise self._damaged(f"{observer} has seen {entries}, and there are {self.length()}")
 

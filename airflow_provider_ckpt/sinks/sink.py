@@ -4,12 +4,12 @@ A sink *stages* what a micro-batch writes (pre-commit: durable, invisible) and *
 checkpoint has completed (commit). Nothing relies on a recomputed batch being identical: what was staged
 and checkpointed is what is released.
 
-Life of a sink, and who calls what::
+Calls in the life of a sink, and their callers::
 
     Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
-                        Sink.spark_folders({})       the same; asked again in the driver, with the root's options
-                        Sink.at_odds(other)          the same; of two sinks with a folder in common
-                        Sink.not_released_with(...)  the same; of two sinks that name one transaction
+                        Sink.spark_folders({})       the same; again in the driver, with the root's options
+                        Sink.at_odds(other)          the same; for two sinks with a common folder
+                        Sink.not_released_with(...)  the same; for two sinks with a common transaction
     query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
@@ -23,9 +23,9 @@ Life of a sink, and who calls what::
     attempt fenced      BoundSink.collect_garbage()  any process that hosts the sink
     ckpt gc, a restart  BoundSink.staged()           the same; then BoundSink.delete_staged()
 
-A handle is what :meth:`BoundSink.stage` returns: a JSON object that is kept in the subtask's log and is
-all that :meth:`BoundSink.release` gets, maybe months later, maybe in a newer version of this package. It
-holds at least ``id`` (:attr:`StageRequest.id`) and ``rows``, and never a secret.
+A handle is the JSON object that :meth:`BoundSink.stage` returns. It is stored in the subtask's log.
+:meth:`BoundSink.release` receives only handles, perhaps months later in a newer version of this package. A handle
+has at least ``id`` (:attr:`StageRequest.id`) and ``rows``, and never a secret.
 """
 
 from __future__ import annotations
@@ -79,9 +79,8 @@ class SinkInput:
     """The form of the rows that a sink will receive.
 
     Args:
-        columns: (name, type) in order, the type as Spark's schema JSON has it (``"long"``, or an object for a nested
-            type).
-        bounded: True if the rows end.
+        columns: (name, type as in Spark's schema JSON), in order. The type is a text, or an object for a nested type.
+        bounded: True if the input is bounded.
         not_null: names of the columns that hold no null, according to Spark.
     """
 
@@ -153,7 +152,7 @@ def attempt_of(handle_id: str) -> str | None:
 
 
 class Sink(ABC):
-    """The value that a user gives to ``job.sink``: a description of the target.
+    """The description of a target, which a user passes to ``job.sink``.
 
     It must be picklable, must open nothing when constructed, and its ``repr`` must show no secret.
     """
@@ -306,12 +305,9 @@ class BoundSink(ABC):
         """Release several sinks of one job in one atomic step of the target: all of them or none.
 
         Called instead of :meth:`release` for sinks that share a transaction, if :meth:`Sink.not_released_with` permits
-        it. Some of the sinks may have released the checkpoint before. Returns counts as :meth:`release` does, one for
-        each share.
-
-        Args:
-            shares: one for each sink, including this one. The order is the same in each call of a run, and may differ
-                in the next run.
+        it. ``shares`` has one item for each sink, including this one. Their order is the same in each call of a run,
+        and may differ in the next run. Some of the sinks may have released the checkpoint before. Returns counts as
+        :meth:`release` does, one for each share.
         """
         raise NotImplementedError("a sink that permits a shared transaction must implement release_together")
 

@@ -57,7 +57,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
        transactions are not used, because an undecided one blocks others.
     3. A Spark task that ran twice has staged its rows twice. A handle lists the successful task attempts, and only
        their rows are moved.
-    4. A handle records the id of the ledger entry and its last release. So a new ledger is never taken for a lost one.
+    4. A handle records the id of the ledger entry and its last release. So a lost ledger is detected, and not taken for
+       a new one.
     """
 
     handle_format: ClassVar[str]

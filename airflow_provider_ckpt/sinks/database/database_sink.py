@@ -73,7 +73,7 @@ class DatabaseSink(Sink):
 
     @abstractmethod
     def has_type_for(self, kind: Any) -> bool:
-        """Return True if the database has a column type that keeps values of this Spark type unchanged."""
+        """Return True if the database has a column type that stores values of this Spark type unchanged."""
 
     @abstractmethod
     def validate_place(self) -> None:

@@ -1,4 +1,4 @@
-"""Constructors for the errors of one sink of one job, with the names that all of them contain."""
+"""Constructors of the errors of one sink of one job. Each error names the sink and the job."""
 
 from __future__ import annotations
 

@@ -14,10 +14,8 @@ from airflow_provider_ckpt.sinks.sink import Handle
 class LedgerRow:
     """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
-    Args:
-        born: random id of this entry. An entry that was created again has another id.
-        last: last released checkpoint; 0 before the first release.
-        rows: number of rows in the last release.
+    ``born``: random id, which a new entry does not share. ``last``: last released checkpoint; 0 before the first
+    release. ``rows``: number of rows in the last release.
     """
 
     born: str
@@ -30,7 +28,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision about a release. ``counts``: the answer if there is nothing to release; else None."""
+    """A decision about a release. ``waiting``: handles to release. ``counts``: result if nothing changes, or None."""
 
     waiting: tuple[Handle, ...] = ()
     counts: dict[str, int] | None = None
@@ -43,7 +41,7 @@ class LedgerRules:
     failures: Failures
 
     def check(self, row: LedgerRow | None, handles: Sequence[Handle]) -> None:
-        """Refuse a ledger without a release that a handle recorded when it was staged: the ledger is lost or older.
+        """Refuse a lost or older ledger, which lacks a release that a handle recorded when it was staged.
 
         Raises ReleaseRecordLostError.
         """
@@ -98,7 +96,7 @@ class LedgerRules:
         return Decision(tuple(waiting.values()))
 
     def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
-        """Refuse another table or mode for a sink that the job has left out for some runs and has again.
+        """Refuse another table or mode for a sink that was absent from the job for some runs and returns.
 
         The old ledger entry of the sink does not describe releases to another table.
 

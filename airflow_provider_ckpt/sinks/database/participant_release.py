@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
 
 REMEMBERED = 100
-"""Number of checkpoints for which the ledger keeps released batches, so that a late process finds its release done."""
+"""Number of checkpoints for which the ledger retains released handles, so that late processes find a release done."""
 
 _KEPT = (
     "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
@@ -21,15 +21,12 @@ _KEPT = (
 
 
 class ParticipantRelease(Generic[C]):
-    """The work of one sink in a release of one or several sinks.
+    """The work of one sink in a release of one or several sinks. ``connection`` is in the transaction of the release.
 
     First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
     sinks fill their tables. So a table that others reference is filled before them and emptied after them.
 
-    Args:
-        connection: in the transaction of the release.
-        replaces: True if the first release replaces all rows of the table.
-        problems: returns why the current table cannot accept the rows of these handles.
+    ``problems``: returns why the current table cannot accept the rows of these handles.
     """
 
     def __init__(

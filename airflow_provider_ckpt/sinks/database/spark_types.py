@@ -1,4 +1,4 @@
-"""Spark's types, in the spelling of its schema JSON. No I/O."""
+"""Properties of Spark's types, spelled as in Spark's schema JSON. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = (*_INTEGERS, "boolean", "float", "double", "date", "binary", "timestamp
 
 
 def plain(kind: Any) -> Any:
-    """Return the type that Spark writes: for a user-defined type its SQL type."""
+    """Return the SQL type of a user-defined type, which Spark writes; any other type unchanged."""
     while isinstance(kind, dict) and kind["type"] == "udt":
         kind = kind["sqlType"]
     return kind

@@ -18,12 +18,10 @@ _NEEDED["replace"] = (*_NEEDED["append"], "DELETE")
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """A column of the target.
+    """The properties of one column of the target.
 
-    Args:
-        type: type in the database's spelling.
-        has_default: True if the database supplies a value when a row has none.
-        is_computed: True if the database accepts no value for the column.
+    ``type``: type in the database's spelling. ``has_default``: True if the database supplies a value when a row has
+    none. ``is_computed``: True if the database accepts no value for the column.
     """
 
     type: str
@@ -39,7 +37,7 @@ def rights_needed(mode: str) -> tuple[str, ...]:
 def column_problems(
     columns: Columns, table_columns: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
 ) -> Iterator[Problem]:
-    """Yield the problems of a table's columns. ``fits``: returns True if a column keeps each value of a Spark type."""
+    """Yield the problems of a table's columns. ``fits``: returns True if a column stores each value of a type."""
     for name, kind in columns:
         column = table_columns.get(name)
         if column is None:

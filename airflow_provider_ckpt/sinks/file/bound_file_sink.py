@@ -99,7 +99,7 @@ class BoundFileSink(BoundSink):
         own_format = self._writer.format
         for path, _ in self._storage.files(""):
             *folders, _ = path.split("/")
-            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers take no other folders
+            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers skip other folders
             if is_read and format_of(path) not in (None, own_format):
                 reason = (
                     f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
@@ -274,7 +274,7 @@ class BoundFileSink(BoundSink):
                     removed.append(name)
         if self._log.catch_up():
             self._occupancy.sweep(force=True)
-        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # files that probes of the storage left
+        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
         if errors.failed:

@@ -27,11 +27,9 @@ class ReleasedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One release of one sink.
+    """One release of one sink. ``batches``: ids of the released handles, which no other manifest has.
 
-    Args:
-        batches: ids of the released handles. No other manifest has them.
-        supersedes: sinks whose releases this one replaces. Only a sink's first manifest has any.
+    ``supersedes``: sinks whose releases this one replaces. Only a sink's first manifest has any.
     """
 
     job_id: str
@@ -44,7 +42,7 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """Return the bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
     def to_json(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Occupancy:
     """The rules for one sink in a folder that sinks of other jobs may use, too. Jobs may start at the same time:
 
     1. The turn log puts first releases in one order. A process appends a turn only after it has read the earlier ones.
-       Of two new jobs that refuse other jobs' rows, the second one reads the first one's turn.
+       Of two new jobs that refuse other jobs' rows, the second one reads the first one's turn and is refused.
     2. The turn of an overwriting sink decides what it replaces. Its first manifest repeats that decision; from then on
        readers of the manifests see only its rows. A replaced sink never releases again, even if it has staged rows.
     3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if a job that
@@ -81,7 +81,7 @@ class Occupancy:
             self._turns.append(Turn("start", self._name, self._mode))
 
     def take_turn(self, has_rows: bool) -> Turn | None:
-        """Return the turn of the sink's first release, appended to the turn log if it is new; None if it needs none.
+        """Return the turn of the sink's first release; None if no turn is needed. Append a new turn to the turn log.
 
         A release without rows needs a turn only to replace another sink.
 

@@ -24,8 +24,7 @@ class Turn:
 
     Args:
         kind: ``start`` before an overwriting sink stages. ``first`` before a sink releases for the first time.
-        supersedes: sinks whose output the sink replaces. Decided by the entry of kind ``first``, and never computed
-            again.
+        supersedes: sinks whose output this sink replaces. Only entries of kind ``first`` have any. The list is final.
     """
 
     kind: Kind

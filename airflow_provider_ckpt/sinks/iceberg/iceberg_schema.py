@@ -25,7 +25,7 @@ _TO_SPARK = {
 _SMALL = ("short", "byte")
 """Types that Iceberg lacks. Iceberg and Parquet store these whole numbers with 32 bits."""
 _FIELD_ID = "parquet.field.id"
-"""The metadata key of a Spark field for its id in a Parquet file."""
+"""Metadata key of a Spark field. The value is the field's id in a Parquet file."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
@@ -132,7 +132,7 @@ def _fields_inside(fields: Sequence[Any]) -> Iterator[Any]:
 
 
 def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]:
-    """Return columns with the ids of a ``pyiceberg.schema.Schema``, or unchanged unless :func:`takes_field_ids`."""
+    """Return columns with the ids of a ``pyiceberg.schema.Schema``; unchanged if :func:`takes_field_ids` is False."""
     if not takes_field_ids(schema):
         return tuple(columns)
     fields = {field.name: field for field in schema.fields}

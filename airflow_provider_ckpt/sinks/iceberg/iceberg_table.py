@@ -49,7 +49,7 @@ class IcebergLakeTable(LakeTable):
     (:class:`SingleAttemptCatalog`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
-    ``upserts``: True if pyiceberg writes the rows, and the staged files do not enter the table.
+    ``upserts``: True if pyiceberg upserts the rows, so that the staged files do not enter the table.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ def _data_path(table: Any, name: str) -> str | None:
 def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """Return the frame with metadata that makes Spark write the ids of its fields to Parquet files.
 
-    ``DataFrame.to`` does not suffice: a column would keep an id that the frame has from another source.
+    ``DataFrame.to`` does not suffice: it would not remove an id that a column has from another source.
     """
     fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
     return frame.select(

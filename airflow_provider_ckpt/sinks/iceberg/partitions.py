@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 COPY = "_ckpt_p"
-"""Prefix of the copies' names. A number follows."""
+"""Prefix of the names of copied columns. A number follows."""
 _TRUNCATE = re.compile(r"truncate\[(\d+)\]")
 _DAY = "(unix_micros({0}) - pmod(unix_micros({0}), 86400000000)) / 86400000000"
 _HOUR = "(unix_micros({0}) - pmod(unix_micros({0}), 3600000000)) / 3600000000"
@@ -21,12 +21,9 @@ _TRUNCATED = ("integer", "long", "string")
 
 @dataclass(frozen=True)
 class PartitionField:
-    """A partition field of a table.
+    """A partition field of the column ``source``, whose Spark type is ``type``.
 
-    Args:
-        source: name of the column.
-        transform: transform in Iceberg's spelling (``day``, ``truncate[10]``).
-        type: Spark type of the column.
+    ``transform``: transform in Iceberg's spelling (``day``, ``truncate[10]``).
     """
 
     name: str

@@ -59,12 +59,12 @@ class BoundKafkaSink(BoundSink):
         self._transactional_id = f"ckpt:{self._ledger.name}"
         self._transactions: Transactions | None = None
         self._records: list[LedgerRecord] = []
-        """Ledger records from the lowest offset that a handle has needed, read after settling ``_transactions``."""
+        """Ledger records from ``_records_since`` on, read after ``_transactions`` settled the earlier transactions."""
         self._records_since = -1
         self._records_ledgers: frozenset[str] = frozenset()
-        """The ledger's id that the handles record."""
+        """Ids of ledgers in the handles for which ``_records`` were read."""
         self._known_ledger_end: tuple[str, int] | None = None
-        """The ledger's id, and an offset that the ledger had reached before any later batch was staged."""
+        """(id, end offset) of the ledger before the first batch was staged; None if not read."""
         self._limits: TopicLimits | None = None
         self._topic_id = ""
         """Id of the topic of ``_limits``."""
@@ -266,7 +266,7 @@ class BoundKafkaSink(BoundSink):
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
                 self._storage.delete_tree(self._staging.place(name))
                 removed.append(name)
-        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # files that probes of the storage left
+        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
         return removed
 
     def staged(self) -> dict[str, list[int]]:

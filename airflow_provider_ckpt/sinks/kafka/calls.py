@@ -42,7 +42,7 @@ class ReleaserFenced(Exception):
 
 
 class KafkaCalls:
-    """The calls of one sink. ``settings``: settings of librdkafka, with secrets, which are never shown."""
+    """The calls of one sink to the Kafka library. ``settings``: settings of librdkafka; secret, so never shown."""
 
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any]) -> None:
         self.sink, self.servers = sink, servers

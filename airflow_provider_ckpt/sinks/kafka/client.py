@@ -97,7 +97,7 @@ class KafkaClient:
         kafka, admin = self._calls.kafka, self._admin_client()
         cluster = admin.describe_cluster(request_timeout=ANSWER_WITHIN).result(ANSWER_WITHIN)
         brokers = [kafka.admin.ConfigResource(kafka.admin.RESOURCE_BROKER, str(node.id)) for node in cluster.nodes]
-        # each broker is asked alone, because the client refuses a call that names two
+        # one call for each broker, because the client refuses a call that names two
         futures = [admin.describe_configs([broker], request_timeout=ANSWER_WITHIN)[broker] for broker in brokers]
         return [future.result(ANSWER_WITHIN) for future in futures]
 

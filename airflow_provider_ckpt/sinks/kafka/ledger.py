@@ -1,7 +1,7 @@
 """The ledger of a Kafka sink's releases: a topic of its own for each job, sink and target.
 
 A release has one record, or several if it has many batches. The transaction that writes the rows also writes the
-records, so both exist or neither (R9). The topic has one partition, keeps all records, and belongs to one sink alone.
+records, so both exist or neither (R9). The topic has one partition, retains all records, and belongs to one sink alone.
 In a shared topic another job's open transaction would hide the sink's own committed record.
 """
 
@@ -31,13 +31,7 @@ _IDS = 16_384
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """A ledger record of a release.
-
-    Args:
-        rows: number of rows of the whole release.
-        ids: ids of released handles.
-        topic: id of the topic with the rows.
-    """
+    """A record of a release. ``rows``: rows of the whole release. ``topic``: id of the topic with the rows."""
 
     checkpoint: int
     rows: int

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OVERHEAD = 512
-"""Largest number of bytes that a record needs in addition to key and value."""
+"""Largest number of bytes of a record besides key and value."""
 _SIZE, _KEY, _PARTITION = "CKPT_KAFKA_RECORD_TOO_LARGE", "CKPT_KAFKA_NO_KEY", "CKPT_KAFKA_NO_PARTITION"
 
 

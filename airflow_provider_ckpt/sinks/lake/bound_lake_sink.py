@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS",)}
 """Spark settings for staged files. Tables do not accept INT96, which is Spark's default."""
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
-"""Option that makes Spark's writer keep statistics of long texts, cut to 64 bytes.
+"""Option with which Spark's writer records statistics of long texts, cut to 64 bytes.
 
 For texts of some KB Spark otherwise omits all statistics, also the number of nulls. Cut statistics serve only upserts,
 whose staged files never enter the table.
@@ -311,7 +311,7 @@ class BoundLakeSink(BoundSink):
     # ---- the table's folder
 
     def _find_roll_forward(self) -> RollForward | None:
-        """Return the releases in the table's folder; None if the table does not exist."""
+        """Return the :class:`RollForward` of the table; None if the table does not exist."""
         if self._roll_forward is None and (storage := self._table.storage()) is not None:
             self._roll_forward = RollForward(self._table, storage, self._context)
         return self._roll_forward

@@ -23,11 +23,9 @@ PARTITION_TYPES = ("string", "long", "integer", "short", "byte", "boolean", "dat
 
 @dataclass(frozen=True)
 class Column:
-    """A column of rows or of a table.
+    """A column of rows or of a table. ``type``: type as in Spark's schema JSON, with ids of inner fields.
 
-    Args:
-        type: type as in Spark's schema JSON, with ids of inner fields.
-        field_id: the table's id of the column; None if staged files contain no ids.
+    ``field_id``: the table's id of the column; None if staged files contain no ids.
     """
 
     name: str

@@ -39,12 +39,9 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class LakeHandle:
-    """The handle of a staged batch.
+    """The handle of a staged batch. ``table``: id of the table.
 
-    Args:
-        table: id of the table.
-        intents: number of the sink's intents when the batch was staged.
-        applied: number of these intents that the table contained.
+    ``intents``: number of the sink's intents when the batch was staged. ``applied``: number of them in the table.
     """
 
     id: str

@@ -33,7 +33,7 @@ VERSION = 1
 class StartMark:
     """A record of how often the table's rows had been replaced when an overwriting sink began. It never changes.
 
-    It distinguishes an abandoned job from its successor.
+    The mark distinguishes an abandoned job from its successor.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
@@ -67,12 +67,10 @@ TRIES = 100
 
 @dataclass(frozen=True)
 class Position:
-    """A version of the table, compared with the log of intents.
+    """A version of the table, compared with the log of intents. ``length``: number of intents in the log.
 
-    Args:
-        length: number of intents in the log.
-        newest: the last intent in the table; None if there is none.
-        pending: the intent in the log that the table lacks; None if it has all.
+    ``newest``: the last intent in the table; None if there is none. ``pending``: the intent that the table lacks, or
+    None.
     """
 
     snapshot: Snapshot
@@ -150,7 +148,7 @@ class RollForward:
         try:
             self._apply(position.snapshot, intent, position.length + 1)
         except CommitConflict:
-            pass  # as in catch_up (R9)
+            pass  # the next catch_up commits again (R9)
 
     def _apply(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         self.check(snapshot, intent, intent.columns, intent.partition_by)
@@ -187,11 +185,9 @@ class RollForward:
             )
 
     def overwrites_before(self, position: Position, mode: LakeMode, *, has_rows: bool) -> int | None:
-        """Return how often the table's rows may have been replaced before the sink's next release.
+        """Return the expected number of replacements of the table's rows before the sink's next release.
 
-        None if the sink overwrites and has not begun.
-
-        Raises OutputSupersededError if they were replaced more often.
+        None if the sink overwrites and has not begun. Raises OutputSupersededError if the table has another number.
         """
         overwrites = position.snapshot.overwrites
         if position.newest is not None:
@@ -208,7 +204,7 @@ class RollForward:
         return expected
 
     def collect_temporary(self, older_than: float) -> None:
-        self.storage.collect_temporary("", older_than, deep=False)  # files that probes of the storage left
+        self.storage.collect_temporary("", older_than, deep=False)  # leftovers of storage probes
         self.storage.collect_temporary(self._folder, older_than)
 
     def busy(self, reason: str) -> SinkUnavailableError:

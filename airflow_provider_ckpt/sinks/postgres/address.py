@@ -27,7 +27,7 @@ _LIBPQ = (
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """An address. ``parameters``: connection parameters of libpq."""
+    """The address and credentials of a database. ``parameters``: connection parameters of libpq."""
 
     parameters: Mapping[str, Any] = field(hash=False)
 

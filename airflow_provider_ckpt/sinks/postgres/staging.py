@@ -68,7 +68,7 @@ def _column(name: str, values: Sequence[Any]) -> pyarrow.Array:
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str]) -> None:
-    """Create the target for rows of these columns. Its key columns are NOT NULL."""
+    """Create the target for rows of these columns. Key columns are NOT NULL."""
     parts = [
         sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(column_type_for(kind)))) for name, kind in columns
     ]

@@ -85,7 +85,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """The target table.
+    """The properties of the target table, from the catalog.
 
     Args:
         kind: ``relkind`` of the catalog: ``r`` or ``p`` for a table.

@@ -1,4 +1,4 @@
-"""The types of PostgreSQL's columns that keep values of Spark's types unchanged. No I/O."""
+"""The types of PostgreSQL's columns that store values of Spark's types unchanged. No I/O."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ JSON = ("json", "jsonb")
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return True if the column keeps each value of the type, and does not round, cut or shift any.
+    """Return True if the column stores each value of the type, and does not round, cut or shift any.
 
     ``column``: the type that ``format_type`` returns; for a domain its base type, for an enum ``enum``.
     """
@@ -81,7 +81,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def fits_element(kind: Any, column: str) -> bool:
-    """Return True if an array's element type keeps each value. PostgreSQL has one type for arrays of any depth."""
+    """Return True if an array's element type stores each value. PostgreSQL has one type for arrays of any depth."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return kind["type"] == "array" and fits_element(kind["elementType"], column)
@@ -97,7 +97,7 @@ def _is_wide_enough(kind: str, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column that keeps values of Spark's type ``kind`` unchanged, or None."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):
@@ -149,7 +149,7 @@ def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | No
 
 
 def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
-    """Return an expression that makes too long values longer, because PostgreSQL silently cuts trailing blanks."""
+    """Return an expression that appends a dot to a too long value, because PostgreSQL silently cuts trailing blanks."""
     kind = plain(kind)
     if isinstance(kind, dict):
         element = f"e{depth}"

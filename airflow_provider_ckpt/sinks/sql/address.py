@@ -24,12 +24,12 @@ _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
 _TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
 """The keys of ``ssl`` that the driver reads; it silently ignores others."""
 _AIRFLOW_KEYS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
-"""The other keys of a connection's extra that Airflow's own hook reads."""
+"""Keys of a connection's extra that Airflow's own hook reads. Only ``ssl`` is used here, too."""
 
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """An address. ``parameters``: arguments of ``pymysql.connect``, or for SQLite the absolute ``path`` of the file."""
+    """The address and credentials of a database. ``parameters``: arguments of the driver; for SQLite only ``path``."""
 
     kind: Kind
     parameters: Mapping[str, Any] = field(hash=False)

@@ -33,7 +33,7 @@ class Database:
     def __init__(self, address: Address, dialect: Dialect, connect: Callable[..., Any] | None = None) -> None:
         self.address, self.dialect = address, dialect
         self._connect = connect or dialect.connect
-        # so its URL holds no secrets, and its errors no values of rows
+        # the engine's URL thus has no secrets, and its errors have no values of rows
         self._engine = create_engine(
             dialect.url, creator=self._connect_session, poolclass=NullPool, hide_parameters=True
         )

@@ -135,7 +135,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def column_type_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
-        """Return the type of a new column that keeps values of Spark's type ``kind`` unchanged, or None."""
+        """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
 
     @abstractmethod
     def insert(self, table: Table) -> Insert: ...

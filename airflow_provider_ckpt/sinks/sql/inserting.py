@@ -37,7 +37,7 @@ _TRANSIENT_SQLITE_TEXTS = (
     *("database is locked", "database table is locked", "database schema is locked", "interrupted", "disk I/O error"),
     *("database or disk is full", "unable to open database file", "locking protocol"),
 )
-"""SQLite's texts for these codes. After a colon it adds the object."""
+"""SQLite's error texts for these codes, up to the colon before an object's name."""
 
 
 class _Refused(Exception):

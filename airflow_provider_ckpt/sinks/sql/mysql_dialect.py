@@ -52,7 +52,7 @@ _NETWORK = (1158, 1159, 1160, 1161)
 _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
 _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
-"""Codes for a server that is currently read-only, a statement that an operator ended, and a time limit."""
+"""Codes for a read-only server, a statement that an operator ended, and a time limit."""
 _TRANSIENT = frozenset((*LOGIN_CODES, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED, _ABSENT = (1142, 1143), (1146,)
 

@@ -1,4 +1,4 @@
-"""The types of MySQL's columns that keep values of Spark's types unchanged. No I/O."""
+"""The types of MySQL's columns that store values of Spark's types unchanged. No I/O."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ update. They give the second one a zero, which a strict session refuses.
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return True if the column keeps each value of the type, and does not round, cut or shift any.
+    """Return True if the column stores each value of the type, and does not round, cut or shift any.
 
     An unsigned column does not fit, because all of Spark's numbers have a sign. ``column``: the catalog's
     ``COLUMN_TYPE``.
@@ -83,7 +83,7 @@ def _is_wide_enough(kind: str, base: str, size: str | None) -> bool:
 
 
 def column_type_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
-    """Return the type of a new column that keeps values of Spark's type ``kind`` unchanged, or None."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if is_key or not fits_in_json(kind):

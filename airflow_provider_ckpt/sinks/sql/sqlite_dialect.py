@@ -60,7 +60,7 @@ def affinity(declared: str) -> str:
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return True if a column of a declared type keeps each value of the Spark type.
+    """Return True if a column of a declared type stores each value of the Spark type.
 
     A decimal needs a text column, because SQLite's numbers have 15 digits.
     """
@@ -73,7 +73,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column that keeps values of Spark's type ``kind`` unchanged, or None."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return "TEXT" if fits_in_json(kind) else None
@@ -105,7 +105,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the driver's arguments. The driver must not create a missing file, because it would have no rows."""
+        """Return the driver's arguments. With them the driver does not create a missing file as an empty database."""
         uri = f"file:{quote(parameters['path'])}?mode=rw"
         return {"database": uri, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 

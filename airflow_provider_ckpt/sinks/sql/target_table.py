@@ -11,7 +11,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem, TargetCol
 
 @dataclass(frozen=True)
 class SqlColumn(TargetColumn):
-    """A column of the target.
+    """The properties of one column of the target, from the catalog.
 
     Args:
         definition: type with character set and collation, as in CREATE TABLE.
@@ -28,12 +28,11 @@ class SqlColumn(TargetColumn):
 
 @dataclass(frozen=True)
 class SqlTable:
-    """The target table.
+    """The properties of the target table, from the catalog.
 
     Args:
-        refusal: reason in a message why the table cannot keep rows; None if it can.
-        uniques: unique index -> its columns; empty for an index on a part of a column, an expression, or some rows
-            only.
+        refusal: why the table cannot store rows, as text for messages; None if it can.
+        uniques: unique index -> its columns; empty for an index on an expression, a part of a column or some rows only.
         checks: the CHECK constraints of the table, as SQL.
     """
 
