@@ -88,7 +88,7 @@ class NumberedLog(Generic[T]):
             return True
 
     def entry(self, number: int) -> T:
-        """Return an entry below :meth:`length`."""
+        """Return entry ``number``, which must be below :meth:`length`."""
         with self.lock:
             if number not in self._recent:
                 try:
@@ -98,7 +98,7 @@ class NumberedLog(Generic[T]):
             return self._recent[number]
 
     def refuse_shorter(self, entries: int, observer: str) -> None:
-        """Raise ReleaseRecordLostError if there are fewer than ``entries``. ``observer`` (a text) has read so many."""
+        """Raise ReleaseRecordLostError if the log has fewer than ``entries`` entries, which ``observer`` has read."""
         if entries > self.length():
             raise self._damaged(f"{observer} has seen {entries}, and there are {self.length()}")
 

@@ -19,7 +19,7 @@ _THREADS = 8
 
 
 def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
-    """Return the number of rows of all ``files`` (path, bytes).
+    """Return the number of rows in all files together. ``files``: (path, bytes) of each file.
 
     Raises StagedFileUnusableError, ObjectNotFoundError.
     """

@@ -333,22 +333,22 @@ class BoundSink(ABC):
 
         Rows are garbage if their id is not in ``live_handles`` and their attempt is not in ``live_attempts``. If some
         rows cannot be deleted, delete the others and then raise :class:`~.errors.GarbageLeftError`. A driver that takes
-        the job over reports it and continues; a deletion of the job is not complete. Idempotent.
+        the job over reports the error and continues; a deletion of the job stays incomplete. Idempotent.
 
         Called when a driver has taken the job over, at the end of a job, and when it is deleted.
 
         Args:
             live_handles: ids of all handles that are published, not voided by a restore (R4), and not released.
-            live_attempts: attempts that may still publish, because they are not fenced (R5). An attempt is live unless
-                the logs of this job show its end, because another job of this id, under another root, may stage in the
-                same target. Supports only ``in``, because it may contain attempts that do not exist yet.
+            live_attempts: attempts that may still publish, because they are not fenced (R5). An attempt counts as live
+                until the logs of this job show its end, because another job of this id, under another root, may stage
+                in the same target. Supports only ``in``, because it may contain attempts that do not exist yet.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         """Return the staged rows in the target: id of the handle -> bytes of each of its files. Reads only.
 
-        ``ckpt gc`` lists with it what it would delete. The next attempt of a subtask uses it to delete the rows of a
-        failed one. None if the sink cannot list staged rows; then only :meth:`collect_garbage` deletes them.
+        ``ckpt gc`` lists them, and the next attempt of a subtask deletes those of a failed attempt. None if the sink
+        cannot list staged rows; then only :meth:`collect_garbage` deletes them.
         """
         return None
 

@@ -64,7 +64,7 @@ class StagingArea:
 def file_changed(
     context: SinkContext, checkpoint: int, path: str, uri: str, expected: int, found: int
 ) -> StagedDataDamagedError:
-    """Return the error for a staged file of another size. ``expected``: the staged bytes; ``found``: the bytes now."""
+    """Return the error for a staged file whose size has changed from ``expected`` to ``found`` bytes."""
     return StagedDataDamagedError(
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
         "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and resume with "

@@ -111,7 +111,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
-        """Return released handles that still have a staging table. Empty unless a DROP commits in this database."""
+        """Return ids of released handles whose staging tables still exist, which is possible only if a DROP commits."""
         return []
 
     @abstractmethod

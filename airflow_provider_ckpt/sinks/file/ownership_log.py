@@ -48,7 +48,7 @@ class Turn:
 
 
 class TurnLog:
-    """The turns of one folder: one of each ``errorifexists`` sink, two of each ``overwrite`` sink."""
+    """The turn log of one folder: one entry of each ``errorifexists`` sink, two of each ``overwrite`` sink."""
 
     def __init__(self, storage: Storage) -> None:
         self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json, Turn.to_json)

@@ -26,7 +26,7 @@ SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes":
 """Topic settings that retain every record, because a late release may contain batches of several older ones."""
 _TAIL = 64
 _IDS = 16_384
-"""Approximate limit of the ids in one record, in bytes, so that brokers with small limits accept it."""
+"""Approximate limit of the ids in one record, in bytes, so that brokers with small limits accept the record."""
 
 
 @dataclass(frozen=True)

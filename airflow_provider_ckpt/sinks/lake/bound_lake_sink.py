@@ -268,7 +268,7 @@ class BoundLakeSink(BoundSink):
     def _finish(
         self, roll_forward: RollForward, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
     ) -> dict[str, int]:
-        """Delete the staged files of released batches. All batches in ``staged`` are in the table."""
+        """Delete the staged files of batches that are in the table, and return the counts of the release."""
         for handle in staged:
             roll_forward.files.delete(handle.id)
         return _counts(newest if checkpoint == newest.checkpoint else None)

@@ -44,7 +44,7 @@ class Footer:
 
 
 def footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Footer]:
-    """Return the footers of ``files`` (path, bytes).
+    """Return the footer of each file. ``files``: (path, bytes) of each file.
 
     Raises StagedFileUnusableError, ObjectNotFoundError.
     """

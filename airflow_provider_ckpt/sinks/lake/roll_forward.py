@@ -1,4 +1,4 @@
-"""The commits of a sink's intents to its table."""
+"""The commits to a table by which the intents in a sink's log take effect."""
 
 from __future__ import annotations
 

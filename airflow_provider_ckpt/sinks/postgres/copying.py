@@ -245,7 +245,7 @@ def _error_report(error: Any) -> dict[str, Any]:
 
 
 def _without_zone(column: Any) -> Any:
-    """Return instants without their zone, because it doubles the time to write them. The session's zone is UTC."""
+    """Return instants without their zone, because a zone doubles the time of a write. The session's zone is UTC."""
     import pyarrow
 
     if pyarrow.types.is_timestamp(column.type) and column.type.tz is not None:

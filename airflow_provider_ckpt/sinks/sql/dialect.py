@@ -1,4 +1,4 @@
-"""The interface to the differences between the databases of a SqlSink."""
+"""The interface to the database systems that a SqlSink supports."""
 
 from __future__ import annotations
 

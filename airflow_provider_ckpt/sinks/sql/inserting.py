@@ -249,7 +249,7 @@ def _write(kind: str, session: Any, insert: str, columns: Sequence[list[Any]]) -
 
 
 def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tuple[str, int]]:
-    """Yield INSERTs of many rows each, and their bytes. An INSERT above ``max_bytes`` has one row."""
+    """Yield (INSERT of many rows, its bytes). Only an INSERT of one row may exceed ``max_bytes``."""
     rows_to_write: list[str] = []
     size = head = len(insert.encode())
     for row in rows:

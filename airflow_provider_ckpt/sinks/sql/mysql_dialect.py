@@ -121,7 +121,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
                 yield right
 
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """Yield the missing rights by statements on an absent table. The server checks rights before tables."""
+        """Yield the missing rights, found by statements on an absent table. The server checks rights before tables."""
         table = existing_table(name, ["id"])
         statements: dict[str, Executable] = {
             "SELECT": select(table.c.id).where(false()),
