@@ -29,7 +29,7 @@ class NumberedLog(Generic[T]):
 
     One listing finds the end of the log (one request per thousand entries, R17), and shows whether entries were
     deleted. Later entries are found by a request for the next number. A missing or unreadable entry raises
-    ReleaseRecordLostError and is never taken for the end, because a shorter log would release or supersede twice. A
+    ReleaseRecordLostError. It never counts as the end, because a shorter log would release or supersede twice. A
     process appends only after it has read the previous entry.
 
     Args:

@@ -1,4 +1,4 @@
-"""Checks of the values that a sink returns, because they go into durable logs and a user may have written the sink."""
+"""Checks of the values that a user's sink returns, because they go into durable logs."""
 
 from __future__ import annotations
 

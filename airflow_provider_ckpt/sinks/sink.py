@@ -98,14 +98,14 @@ class StageRequest:
     Args:
         attempt: the subtask's attempt (letters, digits, ``_ . ~ -``, at most 150).
         nonce: a new text for each call (letters and digits, at most 40), so that :attr:`id` is never used twice (R5).
-        counted: takes the frame; returns a frame to consume instead, and a function that returns its number of rows
-            afterwards. A sink cannot count first, because a frame is read once (R18). Counting adds some 5 % to a plain
-            write, so a sink that can read the count from its output does without.
+        counted: takes the frame; returns (a frame to write instead, a function that then returns its number of rows). A
+            sink cannot count first, because a frame is read once (R18). Counting adds some 5 % to a plain write. Do not
+            use it if the output shows the count.
         over_partitions: takes the frame and a function, consumes the frame, and returns the function's results (JSON
-            values). The function runs on executors, once for each partition, with the attempt id of Spark's task and an
-            iterator of Arrow record batches. If Spark repeats a task, the function runs again with another id, and only
-            the successful task's result is returned. The function is sent with its module by value, so executors need
-            not have this package.
+            values). The function runs on executors, once for each partition. Its arguments are the attempt id of
+            Spark's task and an iterator of Arrow record batches. If Spark repeats a task, the function runs again with
+            another id, and only the successful task's result is returned. The function is sent with its module by
+            value, so executors need not have this package.
         patient: calls a function without arguments and returns its result. While the function raises a TransientError,
             it is called again, for the run's ``sink_timeout``. Use it to prepare the target before the frame is
             consumed. The function must undo its work when it fails.
@@ -171,8 +171,8 @@ class Sink(ABC):
     def bind(self, context: SinkContext) -> BoundSink:
         """Return this sink bound to one job and uid.
 
-        Called once in each process that stages or releases. It may connect, but must not write. Two processes may use
-        the same bound sink at the same time (a zombie and its successor, R8), and both must behave correctly.
+        Called once in each process that stages or releases. It may connect, but must not write. A zombie and its
+        successor may use the sink at the same time (R8), and both must behave correctly.
         """
 
     changeable: ClassVar[frozenset[str]] = frozenset()
@@ -221,7 +221,7 @@ class Sink(ABC):
 
 
 class BoundSink(ABC):
-    """A sink of one job. Invariants of every implementation (the conformance suite checks them):
+    """A sink that is bound to one job. Invariants of every implementation (the conformance suite checks them):
 
     1. No reader sees staged rows before the release of a checkpoint that contains them.
     2. Two calls of :meth:`stage` never touch each other's data, not even for one batch (R5).
@@ -294,10 +294,10 @@ class BoundSink(ABC):
         call it, without Spark. The handles are in the order in which they were staged (per subtask).
 
         * If ``checkpoint`` <= :meth:`last_released`, the call changes nothing (R9). The check and the advance are one
-          atomic step of the target, so a late call of a zombie changes nothing either. If the target shows that a
-          handle was never released, the call raises instead, because another job releases there.
-        * A call may include several checkpoints, and may repeat handles that an earlier call with a lower checkpoint
-          has released (if the driver crashed before it wrote the journal). Such handles are skipped.
+          atomic step of the target, so a zombie's late call changes nothing either. If the target shows that a handle
+          was never released, the call raises instead, because another job releases there.
+        * A call may include several checkpoints. Handles that an earlier call with a lower checkpoint has released are
+          skipped. The driver repeats them if it crashed before it wrote the journal.
         * Raises TransientError subclasses if another call may succeed, TerminalError subclasses if not.
         """
 
@@ -339,9 +339,9 @@ class BoundSink(ABC):
 
         Args:
             live_handles: ids of all handles that are published, not voided by a restore (R4), and not released.
-            live_attempts: attempts that may still publish, because they are not fenced (R5). An attempt counts as live
-                until the logs of this job show its end, because another job of this id, under another root, may stage
-                in the same target. Supports only ``in``, because it may contain attempts that do not exist yet.
+            live_attempts: attempts that may still publish, because they are not fenced (R5). It contains every attempt
+                except those that this job's logs show to be fenced: a job of the same id under another root may stage
+                in the same target. So it supports only ``in``.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:

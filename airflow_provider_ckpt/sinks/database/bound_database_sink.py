@@ -46,7 +46,7 @@ PartitionResults = list[dict[str, Any]]
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):
-    """A database sink of one job.
+    """A ``DatabaseSink`` that is bound to one job.
 
     A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips
     released handles, moves the rows of the others, records them, advances the entry and commits. No crash, second

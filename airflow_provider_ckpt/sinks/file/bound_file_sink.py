@@ -40,7 +40,7 @@ _LOOKED_FOR = 100
 
 
 class BoundFileSink(BoundSink):
-    """A file sink of one job.
+    """A ``FileSink`` that is bound to one job.
 
     A release checks that every staged file is complete. A first release then appends the sink's turn to the folder's
     turn log. The release moves every file to the name in its handle, and appends one manifest entry. Finally it deletes

@@ -1,8 +1,8 @@
 """Replacement of the rows of an Iceberg table that have given keys.
 
-pyiceberg finds rows by an expression with a term for each key. It is slow for many keys, and Arrow crashes the process
-at some ten thousand keys of two columns. Here a short expression selects files by the least and the greatest value of
-each key column, or by all values if they are few. A hash join with the keys finds the rows in each file.
+pyiceberg finds rows by an expression with a term for each key. The expression is slow for many keys, and Arrow crashes
+the process at some ten thousand keys of two columns. Here a short expression selects files by the range of each key
+column, or by its values if they are few. A hash join with the keys finds the rows in each file.
 """
 
 from __future__ import annotations

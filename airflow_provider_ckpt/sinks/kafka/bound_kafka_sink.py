@@ -36,7 +36,7 @@ _NO_ID = "A" * 22
 
 
 class BoundKafkaSink(BoundSink):
-    """A Kafka sink of one job.
+    """A ``KafkaSink`` that is bound to one job.
 
     A release settles earlier transactions and reads the ledger. It checks that every staged file is complete. Then it
     writes all rows and their ledger records in one transaction. A crash between two steps, or a second releaser, does

@@ -40,7 +40,7 @@ whose staged files never enter the table.
 
 
 class BoundLakeSink(BoundSink):
-    """A sink of one job that releases to a Delta or Iceberg table.
+    """A ``DeltaSink`` or ``IcebergSink`` that is bound to one job.
 
     A release checks that the table accepts the rows, and that every staged file is complete. It appends one intent to
     the sink's log. Then it commits all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BoundPostgresSink(BoundDatabaseSink[Connection]):
-    """A PostgreSQL sink of one job. The transaction of a release also drops the staging tables."""
+    """A ``PostgresSink`` that is bound to one job. The transaction of a release also drops the staging tables."""
 
     handle_format = "airflow-provider-ckpt/postgres-handle"
 

@@ -28,12 +28,12 @@ def copier(
 ) -> Any:
     """Return a function that copies a Spark partition into a staging table, on an executor.
 
-    The function uses the binary form if the frame's columns have the ``arrow_types``, and if the installed pgpq writes
-    the rows of ``sample`` correctly.
+    The function uses the binary form if the frame has the ``arrow_types`` and the installed pgpq writes ``sample``
+    correctly.
 
     Args:
-        statements: statements of one transaction. The last statement is the COPY of the frame's columns, of the number
-            of the attempt of Spark's task, and of the row's number if ``numbers_rows`` is set.
+        statements: statements of one transaction. The last one is the COPY of the frame's columns and the columns that
+            :func:`.staging.own_columns` adds.
         timeout: time limit of an answer of the server, in seconds.
         arrow_types: prefix of each column's Arrow type; None if a column must be written as text.
         sample: rows, and PostgreSQL's own bytes for them.

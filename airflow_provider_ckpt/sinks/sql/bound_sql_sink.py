@@ -42,7 +42,7 @@ _UNKNOWN_WRITES = (
 
 
 class BoundSqlSink(BoundDatabaseSink[Connection]):
-    """A SQL sink of one job.
+    """A ``SqlSink`` that is bound to one job.
 
     The transaction of a release contains no CREATE and no DROP, because in MySQL they would commit the transaction. A
     staging table is dropped after its release. If the process dies first, a later release or clean-up drops the table.

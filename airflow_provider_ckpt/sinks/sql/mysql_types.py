@@ -47,7 +47,7 @@ NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
 """The type of a TIMESTAMP column with an explicit default.
 
 With ``explicit_defaults_for_timestamp=OFF``, older servers set a table's first such column to the current time at each
-update. They give the second one a zero, which a strict session refuses.
+update. They set the second one to zero, which a strict session refuses.
 """
 
 
