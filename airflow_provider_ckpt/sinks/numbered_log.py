@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 T = TypeVar("T")
 _NAME = re.compile(r"(\d{8,})\.json")
 _REMEMBERED = 64
-"""Entries in memory. A release needs only the entries that were appended after its batches were staged."""
+"""Number of entries in memory. A release needs only entries that were appended after its batches were staged."""
 
 
 class NumberedLog(Generic[T]):

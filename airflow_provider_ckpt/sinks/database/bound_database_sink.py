@@ -105,7 +105,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _stage(
         self, frame: DataFrame, request: StageRequest, columns: Columns
     ) -> tuple[LedgerRow, str, PartitionResults]:
-        """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' results."""
+        """Stage the rows. Return (current ledger entry, name of the staging table, results of the partitions)."""
 
     @abstractmethod
     def _release_statements(self, connection: C) -> ReleaseStatements: ...

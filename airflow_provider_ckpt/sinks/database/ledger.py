@@ -78,10 +78,10 @@ class ReleaseStatements(Protocol):
         """Delete all rows of the target. Return False if a trigger or a rule of the table keeps some rows."""
 
     def move(self, handle: Handle) -> int:
-        """Move the rows that successful tasks staged to the target. Return how many rows reached the target."""
+        """Move to the target the rows that successful tasks have staged, and return how many arrived there."""
 
     def count(self, handle: Handle) -> int:
-        """Return the number of rows that successful tasks staged."""
+        """Return the number of rows that successful tasks have staged."""
 
     def drop(self, handle: Handle) -> None:
         """Drop the staging table, unless a DROP would commit the transaction."""

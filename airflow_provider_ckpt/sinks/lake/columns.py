@@ -35,7 +35,7 @@ class Column:
 
 
 def columns_of(schema_json: str) -> tuple[Column, ...]:
-    """Return the columns in a schema as Spark's JSON, which Delta tables use, too."""
+    """Return the columns of Spark's schema JSON, which Delta tables use, too."""
     return tuple(Column(field["name"], field["type"], field["nullable"]) for field in json.loads(schema_json)["fields"])
 
 

@@ -54,7 +54,7 @@ _ARROW = {
     "date": ("date", "date32[day]"),
     "bytea": ("binary", "binary"),
 }
-"""Column type -> the only (Spark type, Arrow type) whose values its binary form accepts unchanged."""
+"""Column type -> the only (Spark type, Arrow type) that is sent to the column in PostgreSQL's binary form."""
 _INTEGERS = {"smallint": "int16", "integer": "int32", "bigint": "int64"}
 JSON = ("json", "jsonb")
 

@@ -28,7 +28,7 @@ _TOKEN = re.compile(
     r'(?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")|(?P<word>[\w$]+)|(?P<mark>[.;(])',
     re.DOTALL,
 )
-"""The tokens of an SQL statement. Comments and strings have no group. Double quotes count as quoted names."""
+"""Pattern of the tokens of an SQL statement. Comments and strings have no group. Double quotes mark names."""
 _VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 """The words that end the list of a statement's target tables."""
