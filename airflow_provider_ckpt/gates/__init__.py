@@ -1,1 +1,1 @@
-"""Ready-made gates. A gate can hold the releases of a sink."""
+"""Ready-made gates. A gate permits or holds the releases of a sink."""

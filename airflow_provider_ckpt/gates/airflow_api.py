@@ -14,12 +14,12 @@ from airflow_provider_ckpt.connections.errors import BadConnectionError
 from airflow_provider_ckpt.connections.plain_text import is_on_this_machine, warn_once
 
 ANSWER_WITHIN = 10.0
-"""Seconds to wait for an answer. A run does not end while a gate waits."""
+"""Timeout of a request, in seconds. A run cannot end while a gate waits for the answer."""
 _UNAUTHORIZED, _NOT_FOUND = 401, 404
 
 
 class ApiFailedError(Exception):
-    """A server that refused the request or did not answer. The error contains no secret."""
+    """The server refused the request or did not answer. The error contains no secret."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -34,7 +34,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class AirflowApi:
     """A client that logs in with the connection's login and password (``POST /auth/token``), or uses its ``token``.
 
-    The ``token`` is in the connection's extra. Only one thread may use the client at a time.
+    The ``token`` is in the connection's extra. Not thread-safe.
 
     Raises BadConnectionError if the connection has no address.
     """

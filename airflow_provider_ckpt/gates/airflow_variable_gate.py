@@ -23,8 +23,8 @@ class AirflowVariableGate:
     release, it reads the Variable over Airflow's REST API.
 
     Args:
-        key: The key of the Variable. ``{job_id}`` and ``{sink}`` in it are replaced.
-        conn_id: A connection whose host is the API server's address, with a login and password or a ``token`` in its
+        key: key of the Variable. ``{job_id}`` and ``{sink}`` in it are replaced.
+        conn_id: connection whose host is the API server's address, with a login and password or a ``token`` in its
             extra. Name it in ``conn_ids`` of the operator.
 
     Raises InvalidInputError. A release raises ConnectionMissingError, BadConnectionError, GateUndecidedError.

@@ -16,7 +16,7 @@ def names_problem(given: object) -> str | None:
 
 
 def options_problem(given: object) -> str | None:
-    """Return what is wrong with the form of a dict of options, or None. It shows no value, which may be a secret."""
+    """Return what is wrong with the form of a dict of options, or None. Values are not shown, because of secrets."""
     if not isinstance(given, Mapping):
         return f"is given as an object of type {type(given).__name__}; give a dict of options by name"
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""The sinks of a job in a process that hosts them."""
+"""Functions that bind the sinks of a job and list their folders."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from airflow_provider_ckpt.storage.location import Location
 
 
 def bind_sinks(job: HasSinks, job_id: str, root: Location) -> dict[str, BoundSink]:
-    """Return the sinks of the job by uid, bound. Nothing is written yet."""
+    """Bind each sink to the job's id, and return uid -> bound sink. Writes nothing."""
     return {operator.uid: operator.sink.bind(SinkContext(job_id, operator.uid, root.options)) for operator in job.sinks}
 
 
 def output_folders(job: HasSinks, root: Location) -> dict[str, str]:
-    """Return the URI of each sink's folder by uid, to show to users.
+    """Return sink uid -> URI of the sink's folder, for display.
 
-    A folder in a store with its own endpoint is left out, because its URI alone would name a folder in another store.
+    A folder in a store with its own endpoint is omitted, because its URI alone would name a folder in another store.
     """
     folders = {operator.uid: operator.sink.spark_folders(root.options) for operator in job.sinks}
     return {

@@ -22,11 +22,11 @@ class SinkInputError(InvalidInputError):
 
 
 class TargetRefusedError(InvalidInputError):
-    """A target that cannot take the rows in its current state. Nothing was staged."""
+    """The target, in its current state, cannot accept the rows. Nothing was staged."""
 
 
 class OutputLostError(InvalidInputError):
-    """Released output, or the journal's knowledge of it, is gone. A run would lose or repeat rows."""
+    """Released output, or its record in the journal, is gone. A run would lose or repeat rows."""
 
 
 class SinkContractError(TerminalError):
@@ -34,11 +34,11 @@ class SinkContractError(TerminalError):
 
 
 class RowsRefusedError(TerminalError):
-    """Rows or options that the target or its format does not take. Nothing of the batch was staged."""
+    """The target or its format does not accept the rows or options. Nothing of the batch was staged."""
 
 
 class StagedRowCountError(TerminalError):
-    """Staged files that do not agree with the number of counted rows. Rows could be lost."""
+    """The number of staged files contradicts the number of counted rows. Rows could be lost."""
 
     template = (
         "Batch {handle} was staged in {uri} with {rows} rows in {files} files, which cannot be; nothing was "
@@ -48,13 +48,13 @@ class StagedRowCountError(TerminalError):
 
 
 class StagedFileUnusableError(TerminalError):
-    """A file that was just written lacks what its release needs."""
+    """A file that was just staged is unreadable or lacks data that its release needs."""
 
     template = "The staged file {uri} cannot be used: {problem}; nothing was published"
 
 
 class UnknownHandleError(TerminalError):
-    """A staged handle has a format that this version does not read."""
+    """This version of the package cannot read the format of a handle."""
 
     template = (
         "A staged handle has format {format!r:.80} version {version!r:.80}; this version reads {known!r} up to version "
@@ -63,7 +63,7 @@ class UnknownHandleError(TerminalError):
 
 
 class DamagedHandleError(TerminalError):
-    """The entry of a staged batch in a subtask's log that lacks a field or holds a damaged one."""
+    """A handle in a subtask's log lacks a field or has a damaged one."""
 
     template = (
         "The log of job {job!r} has a damaged entry for a batch that sink {sink} has staged: {problem} "
@@ -73,7 +73,7 @@ class DamagedHandleError(TerminalError):
 
 
 class StagedElsewhereError(TerminalError):
-    """A sink whose target was changed while staged rows wait for their release in the old target."""
+    """The target of a sink was changed while staged rows wait for their release in the old target."""
 
     template = (
         "Sink {sink} writes to {uri} now, but batch {handle!s:.200} was staged for {staged_for!s:.500}. Point the sink "
@@ -82,7 +82,7 @@ class StagedElsewhereError(TerminalError):
 
 
 class StagedFilesMissingError(TerminalError):
-    """Staged files that were deleted: they are neither in their staged place nor at their final name."""
+    """Staged files were deleted: they are neither in their staged place nor at their final name."""
 
     template = (
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: staged files are gone ({count} in "
@@ -92,15 +92,15 @@ class StagedFilesMissingError(TerminalError):
 
 
 class StagedDataDamagedError(TerminalError):
-    """Staged data that differs from what was staged: the disk lost data, or another writer changed the data."""
+    """Staged data has changed: the disk lost data, or another writer changed the data."""
 
 
 class ReleaseRefusedError(TerminalError):
-    """A release that the target refuses now and allowed when the rows were staged. The rows stay staged."""
+    """The target refuses a release that it allowed when the rows were staged. The rows stay staged."""
 
 
 class ReleaseRecordLostError(TerminalError):
-    """A target, or its record of releases, that the job has not used before. A release would repeat or lose rows."""
+    """The target's record of releases is gone, damaged or new to this job. A release would repeat or lose rows."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
@@ -110,7 +110,7 @@ class ReleaseRecordLostError(TerminalError):
 
 
 class ForeignReleaseError(TerminalError):
-    """A release of another job under the same name, with the number that this job's release needs."""
+    """Another job of the same name has released the checkpoint number that this job's release needs."""
 
     template = (
         "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "
@@ -120,20 +120,17 @@ class ForeignReleaseError(TerminalError):
 
 
 class OutputSupersededError(TerminalError):
-    """Error of a job whose output another job has replaced.
-
-    The job releases nothing further, because more rows of it would mix both outputs.
-    """
+    """Another job has replaced this job's output. A further release is refused, because it would mix both outputs."""
 
 
 class SinkUnavailableError(TransientError):
-    """A target that did not answer or was in use. The operation may or may not have taken effect."""
+    """The target did not answer or was in use. The operation may or may not have taken effect."""
 
 
 class GarbageLeftError(TransientError):
-    """Garbage of a sink that could not be deleted. ``data``: ``deleted`` and ``left`` (ids).
+    """Garbage of a sink could not be deleted. ``data`` has the ids, as ``deleted`` and ``left``.
 
-    The remaining garbage harms no run. A driver that takes the job over reports it and continues.
+    The remaining garbage harms no run. A driver that takes the job over reports this error and continues.
     """
 
     template = (

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from airflow_provider_ckpt.storage.nesting import is_hidden
 
 BOOKKEEPING = "_ckpt"
-"""The bookkeeping folder inside the folder of a sink. A file sink has it next to the table instead."""
+"""Name of the bookkeeping folder inside a sink's folder. File sinks have theirs next to the table instead."""
 
 TURNS = "~turns"
-"""A folder in the bookkeeping folder. No job's folder has this name, because no job id starts with a tilde."""
+"""Name of the turn log's folder in the bookkeeping folder. No job id starts with a tilde, so no job's folder has it."""
 
 _MAX_PREFIX = 130  # of the 255 bytes that file systems allow; the rest is for batch, nonce, number and extension
 _SPARK_FILE = re.compile(r"part-\d+-[0-9a-f-]{36}(?:_\d+)?[-.]c\d+")
@@ -37,12 +37,12 @@ def manifests_folder(job_id: str, uid: str) -> str:
 
 
 def is_data_file(path: str) -> bool:
-    """Return whether Spark would read the file: no part of its path is hidden. A partition ``_day=1`` is visible."""
+    """Return True if Spark would read the file: no name in its path is hidden. A partition ``_day=1`` is not hidden."""
     return not any(map(is_hidden, path.split("/")))
 
 
 def format_of(path: str) -> str | None:
-    """Return the file format of a name such as ``x.csv`` or ``x.csv.gz``; None if it names no format of a sink."""
+    """Return the file format of a name such as ``x.csv`` or ``x.csv.gz``; None if it is not a format of a sink."""
     extensions = path.rpartition("/")[2].lower().split(".")[1:][-2:]
     return next(
         (extension for extension in reversed(extensions) if extension in ("parquet", "json", "csv", "orc")), None
@@ -50,10 +50,10 @@ def format_of(path: str) -> str | None:
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
-    """Return the final names of files from their paths in the staged place. Names are relative to the sink's folder.
+    """Return the final names, relative to the sink's folder, of files given by their paths in the staged place.
 
-    The names are unique and depend only on the staged batch. They do not contain the checkpoint. If the release of *n*
-    crashes, the release of *n+1* may finish it (R9), and must then produce the same names.
+    The names are unique and depend on the batch, not on the checkpoint. If the release of *n* crashes, the release of
+    *n+1* may finish it (R9), and must then use the same names.
     """
     prefix = f"part-{job_and_sink(job_id, uid)}-{batch_id:08d}-{nonce}"
     names = []
@@ -65,7 +65,7 @@ def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: in
 
 
 def job_and_sink(job_id: str, uid: str) -> str:
-    """Return the part that the names of a sink's released files have after ``part-``.
+    """Return the text after ``part-`` in the names of a sink's released files: ``<job id>-<uid>``.
 
     A sink uid has no ``-``, so job and sink are distinguishable. A long name is shortened and gets a hash.
     """
@@ -76,7 +76,7 @@ def job_and_sink(job_id: str, uid: str) -> str:
 
 
 def released_by(path: str) -> str | None:
-    """Return the :func:`job_and_sink` in a file name of :func:`released_names`; None for another name."""
+    """Return the :func:`job_and_sink` text in a released file's name; None if no sink has released the file."""
     match = _RELEASED.fullmatch(path.rpartition("/")[2])
     return match[1] if match else None
 

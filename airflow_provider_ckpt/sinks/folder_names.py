@@ -12,19 +12,19 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.spark_exceptions import texts
 
 _LONGEST = 255
-"""Bytes of a file name that most file systems and HDFS allow."""
+"""Largest number of bytes in a file name on most file systems and HDFS."""
 _FOLDER = re.compile(r"(?:(?<=/)|(?<=limit of ))([^/=]+)=([^/]*?)(?=/| \(exists=| in directory |$)")
-"""A partition folder in a path in Hadoop's error, local or on HDFS. Spark has escaped the names."""
+"""Pattern of a partition folder, (column, value), in the paths of Hadoop's errors. Spark has escaped both names."""
 _TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit")
-"""Hadoop's errors for a long name. On an object store these texts may have other causes."""
+"""Pattern of Hadoop's errors for a long name. On an object store these texts may have other causes."""
 
 
 @contextmanager
 def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str) -> Iterator[None]:
-    """Translate Spark's error for a folder name that is too long.
+    """Replace Spark's error for a partition folder whose name is too long, if the block raises it.
 
-    Spark's own error is as long as the value and names neither the job nor the column. ``handle`` names the place to
-    which the block writes.
+    Spark's own error is as long as the value and names neither the job nor the column. ``handle``: id of the batch,
+    which is in every path that the block writes.
 
     Raises RowsRefusedError.
     """
@@ -50,7 +50,7 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
 
 
 def _longest(error: BaseException, partition_by: Sequence[str], path: str) -> tuple[str, int] | None:
-    """Return the column with the longest name in the error's lines with ``path``, and that name's bytes; else None."""
+    """Return (column, bytes) of the longest folder name in the error's lines with ``path``; None if all are allowed."""
     columns = {name.casefold(): name for name in partition_by}
     if not columns:
         return None

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 
 @contextmanager
 def reading_handle(handle: Mapping[str, Any], handle_format: str, context: SinkContext) -> Iterator[None]:
-    """Refuse a handle of another format, and a handle in which the block finds a damaged field.
+    """Refuse a handle of another format, and a handle in which the block finds a damaged field (UnknownFormError).
 
     Raises UnknownHandleError, DamagedHandleError.
     """

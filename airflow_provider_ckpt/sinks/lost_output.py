@@ -11,11 +11,10 @@ from airflow_provider_ckpt.sinks.sink import BoundSink
 
 
 def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse a sink that has lost releases which the journal knows (R9).
+    """Refuse a sink that lacks releases which the journal records (R9).
 
     A new folder or ledger would start as if nothing had been released. Called before a job that has run resumes; writes
-    nothing. Compares only releases with rows that the journal still remembers, because a sink need not record an empty
-    release.
+    nothing. Compares only releases with rows, because a sink need not record an empty release.
 
     Raises OutputLostError.
     """
@@ -33,15 +32,15 @@ def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
 
 
 def _has_rows(counts: Mapping[str, int]) -> bool:
-    """Return whether the release brought new rows. The sink counts ``earlier_rows`` under an earlier checkpoint."""
+    """Return True if the release made new rows visible. ``earlier_rows`` became visible in an earlier call."""
     return counts.get("rows", 0) > counts.get("earlier_rows", 0)
 
 
 def refuse_older_journal(journal: Journal, sinks: Mapping[str, BoundSink]) -> None:
     """Refuse a journal that is older than a sink's releases (R9), because the run would release their rows again.
 
-    The sinks are read before the journal, because a live driver may complete and release a checkpoint at any moment. A
-    completion is never taken back, so the newest one bounds every earlier release.
+    The sinks are read before the journal, because a live driver may complete and release a checkpoint at any moment. In
+    this order, the journal's last completed checkpoint is never below a release that was read.
 
     Raises OutputLostError.
     """

@@ -1,4 +1,4 @@
-"""A log of numbered objects in a folder, created one after the other. File sinks base their decisions on this log."""
+"""An append-only log in a folder, with one numbered object for each entry."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from airflow_provider_ckpt.storage.storage import Storage
 T = TypeVar("T")
 _NAME = re.compile(r"(\d{8,})\.json")
 _REMEMBERED = 64
-"""Entries kept in memory. A release needs only the entries that were appended since its batches were staged."""
+"""Number of entries in memory. A release needs only entries that were appended after its batches were staged."""
 
 
 class NumberedLog(Generic[T]):
-    """A log without gaps that is never truncated. Thread-safe.
+    """An append-only log without gaps that is never truncated. Thread-safe.
 
-    One listing finds its end (one request per thousand entries, R17), and shows whether entries were deleted. After the
-    listing the next number is requested. A missing or unreadable entry raises ReleaseRecordLostError and is never taken
-    for the end, because a shorter log would release or supersede twice. A process appends only after it has read the
-    entry before.
+    One listing finds the end of the log (one request per thousand entries, R17), and shows whether entries were
+    deleted. Later entries are found by a request for the next number. A missing or unreadable entry raises
+    ReleaseRecordLostError. It never counts as the end, because a shorter log would release or supersede twice. A
+    process appends only after it has read the previous entry.
 
     Args:
-        version: version that is written, and the newest that is read.
-        parse: makes a value of an entry's body, and raises UnknownFormError for a damaged one.
-        write: makes an entry's body of a value.
+        version: version of written entries, and the newest that can be read.
+        parse: returns the value of an entry's body. Raises UnknownFormError for a damaged body.
+        write: returns the body of an entry for a value.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class NumberedLog(Generic[T]):
         self.lock = threading.RLock()
 
     def length(self) -> int:
-        """Return the number of entries read so far. There may be more."""
+        """Return the number of known entries. Other processes may have appended more."""
         with self.lock:
             if self._length is None:
                 self._length = self._count_listed()
             return self._length
 
     def catch_up(self) -> int:
-        """Read the entries that any process has appended since, and return the number of entries."""
+        """Read the entries that other processes have appended, and return the number of entries."""
         with self.lock:
             while True:
                 try:
@@ -74,7 +74,7 @@ class NumberedLog(Generic[T]):
                     return self.length()
 
     def append(self, value: T) -> bool:
-        """Append after the last entry read. Return False if another process did; then call :meth:`catch_up`."""
+        """Append after the last known entry. Return False if another process was first; then call :meth:`catch_up`."""
         with self.lock:
             number, writer = self.length(), secrets.token_hex(8)
             body = self._body(value)
@@ -88,7 +88,7 @@ class NumberedLog(Generic[T]):
             return True
 
     def entry(self, number: int) -> T:
-        """Return an entry below :meth:`length`."""
+        """Return entry ``number``, which must be below :meth:`length`."""
         with self.lock:
             if number not in self._recent:
                 try:
@@ -98,7 +98,7 @@ class NumberedLog(Generic[T]):
             return self._recent[number]
 
     def refuse_shorter(self, entries: int, observer: str) -> None:
-        """Raise ReleaseRecordLostError if the log has fewer ``entries`` than ``observer`` has read."""
+        """Raise ReleaseRecordLostError if the log has fewer than ``entries`` entries, which ``observer`` has read."""
         if entries > self.length():
             raise self._damaged(f"{observer} has seen {entries}, and there are {self.length()}")
 

@@ -19,7 +19,7 @@ _THREADS = 8
 
 
 def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
-    """Return the number of rows of all ``files`` (path, bytes).
+    """Return the number of rows in all files together. ``files``: (path, bytes) of each file.
 
     Raises StagedFileUnusableError, ObjectNotFoundError.
     """
@@ -27,7 +27,7 @@ def parquet_rows(storage: Storage, files: Collection[tuple[str, int]]) -> int:
 
 
 def parquet_columns(storage: Storage, path: str, size: int) -> list[tuple[str, Any]]:
-    """Return the names and types of a file's columns. A type is None if Spark has not written the file.
+    """Return (name, type in Spark's schema JSON) of each column. The type is None if Spark has not written the file.
 
     Raises the errors of :func:`parquet_rows`.
     """

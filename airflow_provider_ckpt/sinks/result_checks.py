@@ -1,4 +1,4 @@
-"""Checks of the values that a sink returns, because they go into durable logs and a user may have written the sink."""
+"""Checks of the values that a user's sink returns, because they go into durable logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AROUND = 10
 
 
 def checked_handle_of(uid: str, sink: BoundSink, answer: object, request: StageRequest) -> Handle:
-    """Return the handle that :meth:`BoundSink.stage` returned, checked.
+    """Check the result of :meth:`BoundSink.stage`, and return it as a handle.
 
     Raises SinkContractError.
     """
@@ -45,7 +45,7 @@ def _handle_problem(answer: object, request: StageRequest) -> str | None:
 
 
 def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[Handle]) -> dict[str, int]:
-    """Return the counts that :meth:`BoundSink.release` returned for these handles, checked.
+    """Check the result of :meth:`BoundSink.release` for these handles, and return it as counts.
 
     Raises SinkContractError. The rows may be visible then; the next call will detect that.
     """
@@ -62,7 +62,7 @@ def checked_counts(uid: str, sink: BoundSink, answer: object, handles: Sequence[
 
 
 def checked_together(uid: str, sink: BoundSink, answer: object, sinks: int) -> list[object]:
-    """Return the list that :meth:`BoundSink.release_together` returned, checked to have one item for each sink.
+    """Check that :meth:`BoundSink.release_together` returned a list with one item for each sink, and return the list.
 
     Raises SinkContractError.
     """

@@ -1,6 +1,6 @@
-"""Settings of a Spark session during one write, where Spark's writers have no option.
+"""Temporary settings of a Spark session for writes, where Spark's writers have no option.
 
-Several writes may run at once. A write waits while another one uses settings that conflict.
+Several writes may run at once. A write waits while another write uses settings that conflict.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ LOSSLESS = {
     "spark.sql.parquet.writeLegacyFormat": ("false",),
     "spark.sql.parquet.fieldId.write.enabled": ("true",),
 }
-"""Settings for Parquet files that return exactly the written values: setting -> accepted values, preferred first."""
+"""Spark setting -> accepted values, preferred first. With them, Parquet files return exactly the written values."""
 _MODES: dict[str, _Mode] = {}
 _CHANGED = threading.Condition()
 
 
 @dataclass
 class _Mode:
-    """The running writes of a session. ``before``: values to restore when the last one ends."""
+    """The running writes of a session. ``before``: setting -> value to restore after the last write."""
 
     before: Mapping[str, str]
     writes: int = 1
@@ -36,7 +36,7 @@ class _Mode:
 
 @contextmanager
 def writing(session: SparkSession, allowed: Mapping[str, tuple[str, ...]]) -> Iterator[None]:
-    """Run a write with settings of the session. ``allowed``: setting -> accepted values, the preferred one first."""
+    """Apply Spark settings while the block writes. ``allowed``: setting -> accepted values, the preferred one first."""
     key = _identity(session)
     with _CHANGED:
         _enter(session, key, allowed)

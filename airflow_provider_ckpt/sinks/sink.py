@@ -4,12 +4,12 @@ A sink *stages* what a micro-batch writes (pre-commit: durable, invisible) and *
 checkpoint has completed (commit). Nothing relies on a recomputed batch being identical: what was staged
 and checkpointed is what is released.
 
-Life of a sink, and who calls what::
+Calls in the life of a sink, and their callers::
 
     Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
-                        Sink.spark_folders({})       the same; asked again in the driver, with the root's options
-                        Sink.at_odds(other)          the same; of two sinks with a folder in common
-                        Sink.not_released_with(...)  the same; of two sinks that name one transaction
+                        Sink.spark_folders({})       the same; again in the driver, with the root's options
+                        Sink.at_odds(other)          the same; for two sinks with a common folder
+                        Sink.not_released_with(...)  the same; for two sinks with a common transaction
     query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
     every start         Sink.definition()            the driver, compared with what the journal recorded
     driver starts       Sink.bind(context)           every process that hosts the sink, once
@@ -23,9 +23,9 @@ Life of a sink, and who calls what::
     attempt fenced      BoundSink.collect_garbage()  any process that hosts the sink
     ckpt gc, a restart  BoundSink.staged()           the same; then BoundSink.delete_staged()
 
-A handle is what :meth:`BoundSink.stage` returns: a JSON object that is kept in the subtask's log and is
-all that :meth:`BoundSink.release` gets, maybe months later, maybe in a newer version of this package. It
-holds at least ``id`` (:attr:`StageRequest.id`) and ``rows``, and never a secret.
+A handle is the JSON object that :meth:`BoundSink.stage` returns. It is stored in the subtask's log.
+:meth:`BoundSink.release` receives only handles, perhaps months later in a newer version of this package. A handle
+has at least ``id`` (:attr:`StageRequest.id`) and ``rows``, and never a secret.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Patient(Protocol):
-    """A function that calls another one again while it fails with an error that may pass."""
+    """A function that calls ``act`` again while ``act`` fails with an error that may pass."""
 
     def __call__(self, act: Callable[[], T]) -> T: ...
 
@@ -67,7 +67,7 @@ _NONCE = re.compile(r"[A-Za-z0-9]{1,40}")
 
 @dataclass(frozen=True)
 class SinkContext:
-    """The job and uid of a sink. ``storage_options`` are those of the job's root, and secret: they are never shown."""
+    """The job id and uid of a sink. ``storage_options``: fsspec options of the job's root; secret, so never shown."""
 
     job_id: str
     uid: str
@@ -76,15 +76,12 @@ class SinkContext:
 
 @dataclass(frozen=True)
 class SinkInput:
-    """The rows that a sink will get.
+    """The form of the rows that a sink will receive.
 
     Args:
-        uid: the sink.
-        columns: (name, type) in order, the type as Spark's schema JSON has it (``"long"``, or an object for a nested
-            type).
-        output_mode: Spark's output mode.
-        bounded: True if the rows end.
-        not_null: names of the columns that Spark knows to hold no null.
+        columns: (name, type as in Spark's schema JSON), in order. The type is a text, or an object for a nested type.
+        bounded: True if the input is bounded.
+        not_null: names of the columns that hold no null, according to Spark.
     """
 
     uid: str
@@ -96,24 +93,22 @@ class SinkInput:
 
 @dataclass(frozen=True)
 class StageRequest:
-    """One call of :meth:`BoundSink.stage`.
+    """The arguments of one call of :meth:`BoundSink.stage` besides the frame.
 
-    ``attempt`` is the subtask's attempt (letters, digits, ``_ . ~ -``, at most 150). ``nonce`` is new for each call
-    (letters and digits, at most 40), so :attr:`id` is never used twice (R5).
-
-    ``counted`` takes the frame, and returns the frame and a function. While the returned frame is consumed, its rows
-    are counted, because a frame is read once (R18). After that, the function returns the count. Counting adds some 5 %
-    to a plain write, so a sink that can read the count from its output does without.
-
-    ``over_partitions`` takes a frame and a function. It consumes the frame: on executors it calls the function once for
-    each partition, and it returns the results (JSON values). The function gets the attempt id of Spark's task and an
-    iterator of Arrow record batches. A task that Spark repeats calls it again, with another id; only the result of the
-    call that Spark counts is returned. The function is sent with its module by value, so this package need not be
-    installed on executors.
-
-    ``patient`` calls a function without arguments and returns its result. While the function fails with a
-    TransientError it is called again, for the run's ``sink_timeout``. Use it for the target's preparations before the
-    frame is consumed. The function must undo its work when it fails.
+    Args:
+        attempt: the subtask's attempt (letters, digits, ``_ . ~ -``, at most 150).
+        nonce: a new text for each call (letters and digits, at most 40), so that :attr:`id` is never used twice (R5).
+        counted: takes the frame; returns (a frame to write instead, a function that then returns its number of rows). A
+            sink cannot count first, because a frame is read once (R18). Counting adds some 5 % to a plain write. Do not
+            use it if the output shows the count.
+        over_partitions: takes the frame and a function, consumes the frame, and returns the function's results (JSON
+            values). The function runs on executors, once for each partition. Its arguments are the attempt id of
+            Spark's task and an iterator of Arrow record batches. If Spark repeats a task, the function runs again with
+            another id, and only the successful task's result is returned. The function is sent with its module by
+            value, so executors need not have this package.
+        patient: calls a function without arguments and returns its result. While the function raises a TransientError,
+            it is called again, for the run's ``sink_timeout``. Use it to prepare the target before the frame is
+            consumed. The function must undo its work when it fails.
 
     Raises SinkContractError if ``attempt`` or ``nonce`` cannot be part of a file name.
     """
@@ -149,7 +144,7 @@ class StageRequest:
 
 
 def attempt_of(handle_id: str) -> str | None:
-    """Return the attempt in a handle's id; None if the text is no such id, and so belongs to no place of a sink."""
+    """Return the attempt in a handle's id; None if the text is no such id."""
     parts = handle_id.rsplit("-", 2)
     if len(parts) != 3 or not parts[1].isdigit() or not _NONCE.fullmatch(parts[2]):
         return None
@@ -157,7 +152,7 @@ def attempt_of(handle_id: str) -> str | None:
 
 
 class Sink(ABC):
-    """The value that a user gives to ``job.sink``: a description of the target.
+    """The description of a target, which a user passes to ``job.sink``.
 
     It must be picklable, must open nothing when constructed, and its ``repr`` must show no secret.
     """
@@ -174,11 +169,10 @@ class Sink(ABC):
 
     @abstractmethod
     def bind(self, context: SinkContext) -> BoundSink:
-        """Return the sink of this job and uid.
+        """Return this sink bound to one job and uid.
 
-        Called once in each process that stages or releases. It may connect, but must not write. Two processes may hold
-        the same bound sink at the same time (a zombie and its successor, R8). The methods of the bound sink must be
-        right then, too.
+        Called once in each process that stages or releases. It may connect, but must not write. A zombie and its
+        successor may use the sink at the same time (R8), and both must behave correctly.
         """
 
     changeable: ClassVar[frozenset[str]] = frozenset()
@@ -187,34 +181,33 @@ class Sink(ABC):
     def definition(self) -> Mapping[str, Any]:
         """Return the part of this sink that decides where its rows go and in which form: a JSON object without secrets.
 
-        It is recorded in the journal when the job first starts, and compared, key by key, at every later start. A
-        difference is refused unless the key is in :attr:`changeable`. A default that is added later must leave the key
-        out when it is not set. ``type`` is the class.
+        The journal records it when the job first starts. Every later start compares it, key by key. A difference is
+        refused unless the key is in :attr:`changeable`. If a later version of a sink adds a setting, its key must be
+        absent while the setting has its default. ``type`` is the class.
         """
         return {"type": f"{type(self).__module__}.{type(self).__qualname__}"}
 
     def check_input(self, given: SinkInput) -> None:  # noqa: B027 - a sink may take anything
         """Refuse rows that cannot be written.
 
-        Called in the driver once the query is analysed, before anything is written; does no I/O.
+        Called in the driver after the query is analysed, before anything is written; does no I/O.
 
         Raises subclasses of InvalidInputError.
         """
 
     def at_odds(self, other: Sink) -> Sequence[str]:
-        """Return why readers could not read both sinks' rows in one folder, for example keys of :meth:`definition`.
+        """Return why the rows of both sinks cannot be read in one folder, for example keys of :meth:`definition`.
 
-        ``other``: another sink of the job that has a folder of :meth:`spark_folders` in common with this one. Called
-        with :meth:`validate`; a result that is not empty refuses the job. A sink whose folder is not read directly
-        returns nothing.
+        ``other`` is a sink of the same job with a common folder in :meth:`spark_folders`. Called with :meth:`validate`;
+        a result that is not empty refuses the job. A sink whose folder is not read directly returns nothing.
         """
         return ()
 
     def not_released_with(self, other: Sink) -> str | None:
         """Return why this sink and ``other`` cannot be released in one transaction; None if they can.
 
-        ``other`` is another sink of the job. Called with :meth:`validate`, if the job wants a common transaction. See
-        :meth:`BoundSink.release_together`.
+        ``other`` is a sink of the same job. Called with :meth:`validate`, if the job wants a common transaction
+        (:meth:`BoundSink.release_together`).
         """
         return f"a {type(self).__name__} is released by itself"
 
@@ -228,24 +221,23 @@ class Sink(ABC):
 
 
 class BoundSink(ABC):
-    """A sink of one job. Invariants every implementation keeps (the conformance suite checks them):
+    """A sink that is bound to one job. Invariants of every implementation (the conformance suite checks them):
 
-    1. Staged rows are in no reader's sight before the release of a checkpoint that covers them.
+    1. No reader sees staged rows before the release of a checkpoint that contains them.
     2. Two calls of :meth:`stage` never touch each other's data, not even for one batch (R5).
-    3. A handle is released at most once, whatever is called how often and from where; whatever was released
-       stays (R9).
-    4. A crash between any two steps of :meth:`release` is repaired by calling it again, with the same or
-       with a higher checkpoint.
+    3. A handle is released at most once, although any process may repeat any call. Released rows stay (R9).
+    4. A crash between any two steps of :meth:`release` is repaired by another call, with the same or a higher
+       checkpoint.
 
-    Calls for one bound sink come one at a time, except that :meth:`stage` may run in one thread while
-    :meth:`release` runs in another, and :meth:`staged` and :meth:`delete_staged` in a third one.
+    Calls for one bound sink do not overlap, with one exception: :meth:`stage` may run in one thread, :meth:`release` in
+    another, and :meth:`staged` and :meth:`delete_staged` in a third one.
     """
 
     def check_target(self) -> None:  # noqa: B027 - a target may take any job
         """Refuse a target that a new job must not write to, because other jobs wrote there.
 
-        Called once, for a job that its root does not know, before anything is written, also to the root. Reads only.
-        The job may be abandoned after the call.
+        Called once, for a job that is new under its root, before anything is written, also to the root. Reads only. The
+        job may be abandoned after the call.
 
         Raises subclasses of InvalidInputError.
         """
@@ -261,31 +253,32 @@ class BoundSink(ABC):
         """Refuse rows that do not fit the existing target.
 
         Called in the driver at every start, after :meth:`check_target`, before anything is written, also to the root.
-        Reads only. It is not called if no query that feeds the sink is left.
+        Reads only. Not called if all queries that feed the sink have finished.
 
         Raises subclasses of InvalidInputError.
         """
 
     def prepare(self) -> None:  # noqa: B027 - most targets need no preparation
-        """Make the target ready, and refuse a target that cannot keep the promises above (R17).
+        """Make the target ready, and refuse a target that cannot satisfy the invariants of this class (R17).
 
-        Called before the first :meth:`stage` of an attempt, and before the job is claimed: by several drivers at once,
-        and more than once by the same driver. Must be idempotent.
+        Called before the job is claimed, and before the first :meth:`stage` of an attempt. Must be idempotent, because
+        one driver calls it several times, and several drivers may call it at once.
         """
 
     @abstractmethod
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
         """Write the frame durably and invisibly to a place of its own and return its handle.
 
-        Called inside ``foreachBatch`` in the Spark driver. It is called again, with another nonce, when Spark repeats a
-        batch; the frame may then hold other rows. Of several calls for one batch at most one handle is published; the
-        others are left to :meth:`collect_garbage`.
+        Called inside ``foreachBatch`` in the Spark driver. When Spark repeats a batch, the call is repeated with
+        another nonce, and the frame may hold other rows. Of several calls for one batch at most one handle is
+        published. :meth:`collect_garbage` deletes the rows of the others.
 
         * Consumes the frame exactly once, also if it is empty (R18): no ``isEmpty``, no ``limit`` before.
         * An empty batch gives a handle without content and leaves nothing in the target.
-        * When it returns, the rows survive the loss of every process. When it raises, nothing is promised. After a
-          TransientError it is called again, with another nonce, if the frame may be consumed again.
-        * Output modes: in ``update`` and ``complete`` mode the frame holds changed (all) rows. The sink decides what
+        * After the call returns, the rows survive the loss of every process. After an error, any part of the rows may
+          be in the target. A TransientError is followed by another call, with another nonce, if the frame may be
+          consumed again.
+        * In output mode ``update`` the frame holds the changed rows, in ``complete`` all rows. The sink decides what
           that means for the target.
         """
 
@@ -293,45 +286,44 @@ class BoundSink(ABC):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         """Make the rows of ``handles`` visible, as checkpoint ``checkpoint``; return counts of what became visible.
 
-        ``rows`` is needed: the sum of ``rows`` of the handles that became visible. The next start compares it to detect
-        that the target has lost a release. Other counts are for display. If the answer of an earlier call was lost, the
-        caller itself counts the rows that the call released (``earlier_rows``).
+        The counts must have ``rows``: the sum of ``rows`` of the handles that became visible. The next start compares
+        this count to detect that the target has lost a release. Other counts are for display. If the answer of an
+        earlier call was lost, the caller itself counts the rows which that call released (``earlier_rows``).
 
-        Called after the checkpoint has completed, until it succeeds, in any process that hosts the sink, without Spark.
-        The handles are in the order in which they were staged (per subtask).
+        Called after the checkpoint has completed, and again until a call succeeds. Any process that hosts the sink may
+        call it, without Spark. The handles are in the order in which they were staged (per subtask).
 
-        * Conditional in the target (R9): ``checkpoint`` <= :meth:`last_released` is a no-op. The check and the advance
-          are one atomic step of the target, so a zombie that comes late changes nothing. If the target shows that a
-          handle was never released, the call raises instead: another job releases there.
-        * A call may cover several checkpoints, and may repeat handles that an earlier call with a lower checkpoint has
-          released (if the driver crashed before it wrote the journal). Those are skipped.
-        * Raises TransientError subclasses if trying again may help, TerminalError subclasses if not.
+        * If ``checkpoint`` <= :meth:`last_released`, the call changes nothing (R9). The check and the advance are one
+          atomic step of the target, so a zombie's late call changes nothing either. If the target shows that a handle
+          was never released, the call raises instead, because another job releases there.
+        * A call may include several checkpoints. Handles that an earlier call with a lower checkpoint has released are
+          skipped. The driver repeats them if it crashed before it wrote the journal.
+        * Raises TransientError subclasses if another call may succeed, TerminalError subclasses if not.
         """
 
     def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         """Release several sinks of one job in one atomic step of the target: all of them or none.
 
-        It does the work of :meth:`release` for each of them. ``shares``: one for each sink, including this one. Their
-        order is the same in each call of a run. In the next run the job's file may define another order. Returns
-        counts, one for each share.
-
-        Called instead of :meth:`release` for sinks that share a transaction, which :meth:`Sink.not_released_with` has
-        permitted. Some of them may have released the checkpoint before.
+        Called instead of :meth:`release` for sinks that share a transaction, if :meth:`Sink.not_released_with` permits
+        it. ``shares`` has one item for each sink, including this one. Their order is the same in each call of a run,
+        and may differ in the next run. Some of the sinks may have released the checkpoint before. Returns counts as
+        :meth:`release` does, one for each share.
         """
         raise NotImplementedError("a sink that permits a shared transaction must implement release_together")
 
     @abstractmethod
     def last_released(self) -> int:
-        """Return the highest checkpoint that the target knows to be released; 0 if there is none.
+        """Return the highest checkpoint that is released according to the target; 0 if there is none.
 
-        It is read from the target, not from memory. A sink need not record a checkpoint that released nothing. So the
-        result may lag behind the journal by empty checkpoints, and releasing nothing twice is harmless.
+        The result comes from the target, not from memory. A sink need not record a checkpoint that released nothing. So
+        the result may lag behind the journal by empty checkpoints, and releasing nothing twice is harmless.
         """
 
     def emptied(self) -> str | None:
-        """Return what shows that the target has lost the rows that were released to it; None: nothing shows that.
+        """Return a text that states why the target seems to have lost released rows; None if it does not.
 
-        Called in the driver when a run begins, which warns: a reader may have deleted what it has read. Reads only.
+        Called in the driver when a run begins. The driver only warns, because a reader may have deleted rows after
+        reading them. Reads only.
         """
         return None
 
@@ -339,24 +331,24 @@ class BoundSink(ABC):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         """Delete staged rows of this job and sink that no call will need again; return their ids, sorted.
 
-        Rows are garbage if both conditions hold. Their id is not in ``live_handles``: the ids of all handles that are
-        published, not voided by a restore (R4), and not released. Their attempt is not in ``live_attempts``: it is
-        fenced, and cannot publish (R5). ``live_attempts`` answers ``in``; it may hold attempts that do not exist yet,
-        and then cannot be listed.
+        Rows are garbage if their id is not in ``live_handles`` and their attempt is not in ``live_attempts``. If some
+        rows cannot be deleted, delete the others and then raise :class:`~.errors.GarbageLeftError`. A driver that takes
+        the job over reports the error and continues; a deletion of the job stays incomplete. Idempotent.
 
-        Called when a driver has taken the job over, at the end of a job, and when it is deleted. An attempt is live
-        unless the logs of this job know that it is over, because another job of this id, under another root, may stage
-        in the same target. Idempotent.
+        Called when a driver has taken the job over, at the end of a job, and when it is deleted.
 
-        If some rows cannot be deleted, delete the others and then raise :class:`~.errors.GarbageLeftError`. A driver
-        that takes the job over reports it and continues; a deletion of the job is not complete.
+        Args:
+            live_handles: ids of all handles that are published, not voided by a restore (R4), and not released.
+            live_attempts: attempts that may still publish, because they are not fenced (R5). It contains every attempt
+                except those that this job's logs show to be fenced: a job of the same id under another root may stage
+                in the same target. So it supports only ``in``.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         """Return the staged rows in the target: id of the handle -> bytes of each of its files. Reads only.
 
-        ``ckpt gc`` uses it to list what it would delete. The next attempt of a subtask uses it to delete the rows of a
-        failed one. None: the sink cannot list them, and its staged rows are left to the next driver.
+        ``ckpt gc`` lists them, and the next attempt of a subtask deletes those of a failed attempt. None if the sink
+        cannot list staged rows; then only :meth:`collect_garbage` deletes them.
         """
         return None
 
@@ -370,7 +362,7 @@ class BoundSink(ABC):
 
 @dataclass(frozen=True)
 class ReleaseParticipant:
-    """The part of one sink in a release of several."""
+    """One sink and its handles in a call of :meth:`BoundSink.release_together`."""
 
     sink: BoundSink
     handles: Sequence[Handle]

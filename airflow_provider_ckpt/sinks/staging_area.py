@@ -1,4 +1,4 @@
-"""The place of a sink's files until their release, and checks that the files are unchanged."""
+"""The folder of a sink's files until their release, and the refusal of files that have changed there."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class StagingArea:
-    """The staging area of one sink of one job, with a place for each ``stage`` call, named by the handle's id."""
+    """The staged files of one sink of one job. Each ``stage`` call has a folder (place), named by the handle's id."""
 
     def __init__(self, storage: Storage, context: SinkContext, bookkeeping: str = BOOKKEEPING) -> None:
-        """Open the area. ``bookkeeping``: path of the bookkeeping folder in ``storage``."""
+        """Open the folder. ``bookkeeping``: path of the bookkeeping folder in ``storage``."""
         self._storage = storage
         self._context = context
         self.folder = join(bookkeeping, staging_folder(context.job_id, context.uid))
@@ -27,7 +27,7 @@ class StagingArea:
         return f"{self.folder}/{handle_id}"
 
     def written(self, place: str) -> list[tuple[str, int]]:
-        """Return the data files that Spark left in a place: (path relative to it, bytes). Empty files are left out."""
+        """Return (path in the place, bytes) of each data file that Spark wrote to a place. Empty files are omitted."""
         files = self._storage.child(place).files("")
         return [(path, size) for path, size in files if size > 0 and self._is_data(path)]
 
@@ -64,7 +64,7 @@ class StagingArea:
 def file_changed(
     context: SinkContext, checkpoint: int, path: str, uri: str, expected: int, found: int
 ) -> StagedDataDamagedError:
-    """Return the error for a staged file of another size. ``expected``: the staged bytes; ``found``: the bytes now."""
+    """Return the error for a staged file whose size has changed from ``expected`` to ``found`` bytes."""
     return StagedDataDamagedError(
         "Checkpoint {checkpoint} of sink {sink} of job {job!r} cannot be released: {path!r} in {uri} was staged with "
         "{expected} bytes and has {found}. Nothing of the checkpoint was released. Bring the file back and resume with "

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 PartitionResults = list[dict[str, Any]]
-"""The results of the partitions that Spark counts: ``part`` and ``rows``."""
+"""``{"part": attempt id of the Spark task, "rows": number of rows}`` of each successful task."""
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):
-    """A database sink of one job.
+    """A ``DatabaseSink`` that is bound to one job.
 
     A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips
     released handles, moves the rows of the others, records them, advances the entry and commits. No crash, second
@@ -55,8 +55,10 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     1. The second of two releasers waits for the lock, and then reads what the first one has committed.
     2. If the reply to a commit is lost, the next call reads in the ledger whether the commit happened. Prepared
        transactions are not used, because an undecided one blocks others.
-    3. A Spark task that ran twice has staged its rows twice. A handle names the task attempts that count.
-    4. A handle records the id of the ledger entry and its last release. So a lost ledger is never taken for a new one.
+    3. A Spark task that ran twice has staged its rows twice. A handle lists the successful task attempts, and only
+       their rows are moved.
+    4. A handle records the id of the ledger entry and its last release. So a lost ledger is detected, and not taken for
+       a new one.
     """
 
     handle_format: ClassVar[str]
@@ -73,11 +75,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     @abstractmethod
     def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[C]:
-        """Open a transaction. ``refusal_of``: returns the error for a driver error that would persist."""
+        """Open a transaction. ``refusal_of``: returns the error for a driver error that a retry cannot mend."""
 
     @abstractmethod
     def _explain(self, error: Any) -> str:
-        """Return the problem that a driver's error reports, and the advice, without values of rows."""
+        """Return the problem that a driver's error reports, and advice, as one text without values of rows."""
 
     @abstractmethod
     def _check_schema(self, connection: C) -> None:
@@ -103,13 +105,13 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _stage(
         self, frame: DataFrame, request: StageRequest, columns: Columns
     ) -> tuple[LedgerRow, str, PartitionResults]:
-        """Stage the rows. Return the earlier ledger entry, the staging table's name and the partitions' results."""
+        """Stage the rows. Return (current ledger entry, name of the staging table, results of the partitions)."""
 
     @abstractmethod
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
-        """Return released handles whose staging tables still exist. Only a database whose DROP commits has any."""
+        """Return ids of released handles whose staging tables still exist, which is possible only if a DROP commits."""
         return []
 
     @abstractmethod
@@ -180,8 +182,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _make_with_retries(self, request: StageRequest, make: Callable[[], T]) -> T:
         """Call ``make``, which makes the staging table of the request, and return its value.
 
-        It is called again while the database fails temporarily. The output of the previous try is deleted first,
-        because its commit may have happened although the reply was lost.
+        Repeats the call while the database fails temporarily. The output of the previous try is deleted first, because
+        its commit may have happened although the reply was lost.
         """
         tries = itertools.count()
 

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 
 Mode = Literal["append", "upsert", "replace"]
 STATEMENT_TIMEOUT = 3600
-"""Default limit of a statement in seconds. A statement may move a whole batch or empty a table, which may take long."""
+"""Default timeout of a statement in seconds. It is long because a statement may move a whole batch or empty a table."""
 MIN_TIMEOUT, MAX_TIMEOUT = 1, 86_400
 """Limits of ``statement_timeout`` in seconds."""
 
@@ -26,9 +26,9 @@ class DatabaseSink(Sink):
     """A sink that releases in one transaction of a database. The subclasses describe the other arguments.
 
     Args:
-        staging_schema: schema of the ledger and the staging tables; None: the schema of the table.
-        statement_timeout: seconds.
-        database: name of the database for people.
+        staging_schema: schema of the ledger and the staging tables; None means the schema of the table.
+        statement_timeout: timeout of a statement in seconds; None means the default.
+        database: name of the database in messages.
     """
 
     table: str
@@ -46,7 +46,7 @@ class DatabaseSink(Sink):
 
     @property
     def settings(self) -> Settings:
-        """Return the parsed settings of a valid sink."""
+        """The parsed settings of a valid sink."""
         return Settings(self.parsed_table(), self.mode, tuple(self.key), self.create, self.staging_schema or "")
 
     def definition(self) -> dict[str, Any]:
@@ -73,11 +73,11 @@ class DatabaseSink(Sink):
 
     @abstractmethod
     def has_type_for(self, kind: Any) -> bool:
-        """Return whether some column type keeps values of this Spark type unchanged."""
+        """Return True if the database has a column type that stores values of this Spark type unchanged."""
 
     @abstractmethod
     def validate_place(self) -> None:
-        """Check the place of the ledger, and ``url`` if it is given.
+        """Check the schema of the ledger, and ``url`` if it is given.
 
         Raises InvalidSinkError.
         """

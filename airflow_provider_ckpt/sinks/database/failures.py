@@ -1,4 +1,4 @@
-"""Constructors for the errors of one sink of one job, with the names that all of them contain."""
+"""Constructors of the errors of one sink of one job. Each error names the sink and the job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DELETED = (
 
 @dataclass(frozen=True)
 class Failures:
-    """The errors of one sink. ``table``, ``ledger``: names for people. ``problem`` must contain no values of rows."""
+    """The errors of one sink. ``table``, ``ledger``: names in messages. A ``problem`` must contain no row's values."""
 
     context: SinkContext
     table: str

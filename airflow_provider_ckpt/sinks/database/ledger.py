@@ -1,4 +1,4 @@
-"""The interface of a database sink to its own tables: the ledger of its releases, and one staging table a batch."""
+"""Interfaces to the tables of a database sink: the ledger of its releases, and a staging table for each batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.sink import Handle
 
 C = TypeVar("C")
-"""A connection, in a transaction."""
+"""Type of a connection that is in a transaction."""
 
 
 class Ledger(ABC, Generic[C]):
@@ -18,7 +18,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def create(self, connection: C, born: str) -> None:
-        """Create the ledger and this sink's entry if they are absent.
+        """Create the ledger and this sink's entry if they are absent. ``born``: random id of a new entry.
 
         Until the first release, update the entry's table and mode.
 
@@ -30,11 +30,11 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def row(self, connection: C, *, lock: bool = False) -> LedgerRow | None:
-        """Return the sink's entry, or None if it is absent. ``lock`` locks it until the end of the transaction (R9)."""
+        """Return the sink's entry, or None. ``lock``: True to lock the entry until the end of the transaction (R9)."""
 
     @abstractmethod
     def lock_target(self, connection: C, *, exclusive: bool) -> None:
-        """Lock the target against other releases to the same table; ``exclusive`` excludes all of them."""
+        """Lock the target against exclusive releases to the same table, or with ``exclusive`` against all releases."""
 
     @abstractmethod
     def released(self, connection: C, handles: Sequence[str]) -> set[str]: ...
@@ -44,15 +44,15 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def forget_released(self, connection: C, upto: int) -> None:
-        """Forget the handles that were released as checkpoint ``upto`` or an earlier one."""
+        """Delete the records of handles that were released with checkpoint ``upto`` or an earlier one."""
 
     @abstractmethod
     def has_other_sink_released(self, connection: C) -> bool:
-        """Return whether another sink of this job has released rows to the table."""
+        """Return True if another sink of this job has released rows to the table."""
 
     @abstractmethod
     def supersede(self, connection: C) -> None:
-        """Mark the other jobs in the table as replaced if they have released or were about to replace it."""
+        """Mark the other jobs of the table as replaced if they have released, or were about to replace its rows."""
 
     @abstractmethod
     def record_staged(self, connection: C, handle: str, staging: str) -> None: ...
@@ -62,7 +62,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def staged(self, connection: C) -> dict[str, tuple[str, int]]:
-        """Return handle -> (staging table, its bytes). The bytes are -1 if the table is gone."""
+        """Return handle id -> (staging table, bytes of the table). The bytes are -1 if the table is gone."""
 
 
 class ReleaseStatements(Protocol):
@@ -75,13 +75,13 @@ class ReleaseStatements(Protocol):
         """Lock the definition of the target until the end of the transaction."""
 
     def empty(self) -> bool:
-        """Delete all rows of the target. Return False if it still has rows, because a trigger or a rule keeps them."""
+        """Delete all rows of the target. Return False if a trigger or a rule of the table keeps some rows."""
 
     def move(self, handle: Handle) -> int:
-        """Move the rows of the task attempts that count. Return how many rows reached the target."""
+        """Move to the target the rows that successful tasks have staged, and return how many arrived there."""
 
     def count(self, handle: Handle) -> int:
-        """Return the number of staged rows of the task attempts that count."""
+        """Return the number of rows that successful tasks have staged."""
 
     def drop(self, handle: Handle) -> None:
         """Drop the staging table, unless a DROP would commit the transaction."""

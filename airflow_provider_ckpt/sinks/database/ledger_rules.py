@@ -14,9 +14,8 @@ from airflow_provider_ckpt.sinks.sink import Handle
 class LedgerRow:
     """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
-    Args:
-        born: random id of this entry. An entry that was created again has another one.
-        last: last released checkpoint; 0 before the first release.
+    ``born``: random id, which a new entry does not share. ``last``: last released checkpoint; 0 before the first
+    release. ``rows``: number of rows in the last release.
     """
 
     born: str
@@ -29,7 +28,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision about a release. ``counts``: the answer if there is nothing to release; else None."""
+    """A decision about a release. ``waiting``: handles to release. ``counts``: result if nothing changes, or None."""
 
     waiting: tuple[Handle, ...] = ()
     counts: dict[str, int] | None = None
@@ -37,7 +36,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class LedgerRules:
-    """The rules for one sink of one job."""
+    """The rules for releases of one sink of one job."""
 
     failures: Failures
 
@@ -97,9 +96,9 @@ class LedgerRules:
         return Decision(tuple(waiting.values()))
 
     def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
-        """Refuse another table or mode for a sink that the job left out for some runs and names again.
+        """Refuse another table or mode for a sink that was absent from the job for some runs and returns.
 
-        The sink finds its old ledger entry, which does not describe releases to another table.
+        The old ledger entry of the sink does not describe releases to another table.
 
         Raises TargetRefusedError.
         """
@@ -119,7 +118,7 @@ class LedgerRules:
         )
 
     def refuse_lost(self, row: LedgerRow | None) -> None:
-        """Refuse a sink whose table is gone if rows were released to it. An empty release of ``replace`` has no rows.
+        """Refuse a sink whose table is gone if the last release had rows.
 
         Raises OutputLostError.
         """

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 PART = "_ckpt_part"
 ROW = "_ckpt_row"
-"""The sink's own columns in a staging table: the attempt of Spark's task, and the row's number in it."""
+"""Columns that the sink adds to a staging table: the attempt of Spark's task, and the row's number in it."""
 _NAME = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^".]+))(?:\.|$)')
 
 
 @dataclass(frozen=True)
 class TableName:
-    """A table's name. ``schema`` is a database in MySQL; if it is empty, the connection's own schema or database."""
+    """A table's name. ``schema`` is a database in MySQL. An empty ``schema`` means that of the connection."""
 
     schema: str
     name: str
@@ -25,10 +25,10 @@ class TableName:
 
 
 def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None]) -> TableName:
-    """Return the name of a table, given as ``orders`` (in ``schema``) or ``shop.orders``.
+    """Parse the name of a table: ``orders`` (in ``schema``) or ``shop.orders``.
 
-    Upper and lower case differ. As in SQL, a part with dots or quotes must be quoted. ``problem_of`` returns why no
-    object can have a name, or None.
+    Case matters. As in SQL, a name with dots or quotes must be quoted. ``problem_of``: returns why no object can have a
+    name, or None.
 
     Raises ValueError, whose text describes the problem.
     """
@@ -49,7 +49,7 @@ def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None])
 
 
 def staging_hash(job_id: str, sink: str, handle_id: str) -> str:
-    """Return a hash for the name of a staging table, because handle ids are longer than names may be."""
+    """Return a hash for the name of a staging table, because handle ids are longer than table names may be."""
     return hashlib.sha256("\0".join((job_id, sink, handle_id)).encode()).hexdigest()[:40]
 
 

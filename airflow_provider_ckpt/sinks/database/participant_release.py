@@ -1,4 +1,4 @@
-"""The part of one sink in the transaction that releases a checkpoint."""
+"""The work of one sink in the transaction that releases a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
 
 REMEMBERED = 100
-"""Checkpoints for which the ledger remembers released batches, so that a late process finds its release done."""
+"""Number of checkpoints for which the ledger retains released handles, so that late processes find a release done."""
 
 _KEPT = (
     "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
@@ -21,10 +21,12 @@ _KEPT = (
 
 
 class ParticipantRelease(Generic[C]):
-    """The part of one sink in a release.
+    """The work of one sink in a release of one or several sinks. ``connection`` is in the transaction of the release.
 
     First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
     sinks fill their tables. So a table that others reference is filled before them and emptied after them.
+
+    ``problems``: returns why the current table cannot accept the rows of these handles.
     """
 
     def __init__(
@@ -39,10 +41,6 @@ class ParticipantRelease(Generic[C]):
         replaces: bool,
         problems: Callable[[Sequence[Handle]], Iterable[Problem]],
     ) -> None:
-        """Prepare the part of one sink. ``connection`` is in the transaction of the release.
-
-        ``problems``: returns why the current table cannot take the rows of these handles.
-        """
         self._connection, self._ledger, self._failures, self._statements = connection, ledger, failures, statements
         self._staged, self._checkpoint, self._replaces = staged, checkpoint, replaces
         self._problems = problems
@@ -50,7 +48,7 @@ class ParticipantRelease(Generic[C]):
         self._decision = Decision()
 
     def decide(self) -> None:
-        """Take the locks, until the end of the transaction, and decide what to release. Changes nothing."""
+        """Lock entry and table until the end of the transaction, and decide what to release. Changes nothing."""
         self._row = self._lock_row()
         rules, staged = LedgerRules(self._failures), self._staged
         rules.check(self._row, staged)
@@ -63,7 +61,7 @@ class ParticipantRelease(Generic[C]):
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
-        """Refuse a table that was altered, because a narrower column may silently round or cut values."""
+        """Refuse an altered table that no longer fits, because a narrower column may silently round or cut values."""
         self._statements.lock_definition()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
@@ -103,7 +101,7 @@ class ParticipantRelease(Generic[C]):
         return {"rows": rows}
 
     def _forget_released(self) -> None:
-        """Forget batches that were released long before the oldest of these batches was staged."""
+        """Delete records of batches that were released long before the oldest batch of this release was staged."""
         upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
         if upto > 0:
             self._ledger.forget_released(self._connection, upto)

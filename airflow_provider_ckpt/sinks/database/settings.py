@@ -9,7 +9,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a database sink. ``schema`` is that of the ledger and the staging tables."""
+    """The settings of a database sink. ``schema`` is the schema of the ledger and the staging tables."""
 
     table: TableName
     mode: str

@@ -1,4 +1,4 @@
-"""Spark's types, in the spelling of its schema JSON. No I/O."""
+"""Properties of Spark's types, spelled as in Spark's schema JSON. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = (*_INTEGERS, "boolean", "float", "double", "date", "binary", "timestamp
 
 
 def plain(kind: Any) -> Any:
-    """Return the type that Spark writes: for a user-defined type its SQL type."""
+    """Return the SQL type of a user-defined type, which Spark writes; any other type unchanged."""
     while isinstance(kind, dict) and kind["type"] == "udt":
         kind = kind["sqlType"]
     return kind
@@ -34,14 +34,14 @@ def decimal_of(kind: Any) -> tuple[int, int] | None:
 
 
 def digits_of(kind: Any) -> tuple[int, int] | None:
-    """Return (all digits, digits after the point) of the largest value; None for other types."""
+    """Return (all digits, digits after the point) of a number type's largest value; None for other types."""
     if isinstance(kind, str) and kind in _INTEGERS:
         return _INTEGERS[kind], 0
     return decimal_of(kind)
 
 
 def fits_in_json(kind: Any) -> bool:
-    """Return whether Spark's ``to_json`` writes values of the type without loss."""
+    """Return True if Spark's ``to_json`` writes values of the type without loss."""
     kind = plain(kind)
     if not isinstance(kind, dict):
         return kind in _PLAIN or is_text(kind) or decimal_of(kind) is not None
@@ -54,7 +54,7 @@ def fits_in_json(kind: Any) -> bool:
 
 
 def digits_in(kind: Any) -> int:
-    """Return the digits of the longest decimal in the type, itself or inside it; 0 if there is none."""
+    """Return the digits of the longest decimal in a type or its nested types; 0 if there is none."""
     kind = plain(kind)
     if not isinstance(kind, dict):
         decimal = decimal_of(kind)
@@ -65,12 +65,12 @@ def digits_in(kind: Any) -> int:
 
 
 def _is_key(kind: Any) -> bool:
-    """Return whether the type can be a key of a map in JSON. Bytes, arrays and structs cannot."""
+    """Return True if the type can be a key of a map in JSON. Bytes, arrays and structs cannot."""
     return fits_in_json(kind) and not isinstance(kind, dict) and kind != "binary"
 
 
 _INSTANT = "concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS{zone}')"
-"""A format of instants that no setting of Spark's parser changes."""
+"""Format of instants that no setting of Spark's parser changes."""
 _JSON = {
     "ignoreNullFields": "'false'",
     # by default Spark writes milliseconds, and an offset that is rounded to minutes

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.sinks.database.spark_types import shown
 
 Columns = Sequence[tuple[str, Any]]
-"""(name, type), spelled as in Spark's schema JSON."""
+"""(name, type as in Spark's schema JSON), in order."""
 Problem = tuple[str, str]
 """(the problem, the advice)."""
 _NEEDED = {"append": ("SELECT", "INSERT"), "upsert": ("SELECT", "INSERT", "UPDATE")}
@@ -18,12 +18,10 @@ _NEEDED["replace"] = (*_NEEDED["append"], "DELETE")
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """A column of the target.
+    """The properties of one column of the target.
 
-    Args:
-        type: in the database's spelling.
-        has_default: True if the database supplies a value if a row gives none.
-        is_computed: True if the database takes no value for the column.
+    ``type``: type in the database's spelling. ``has_default``: True if the database supplies a value when a row has
+    none. ``is_computed``: True if the database accepts no value for the column.
     """
 
     type: str
@@ -39,7 +37,7 @@ def rights_needed(mode: str) -> tuple[str, ...]:
 def column_problems(
     columns: Columns, table_columns: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
 ) -> Iterator[Problem]:
-    """Yield the problems of a table's columns. ``fits``: returns whether a column keeps each value of a Spark type."""
+    """Yield the problems of a table's columns. ``fits``: returns True if a column stores each value of a type."""
     for name, kind in columns:
         column = table_columns.get(name)
         if column is None:

@@ -17,7 +17,7 @@ _NEWEST_WRITER = 7
 def refusal(
     writer: int, features: Collection[str], configuration: Mapping[str, Any], schema_json: str, change: Change
 ) -> str | None:
-    """Return why a commit that only names files cannot write to the table; None if it can."""
+    """Return why the table does not allow a commit of files that Spark wrote; None if it does."""
     if writer > _NEWEST_WRITER:
         return f"it demands writers of version {writer}, and this one knows {_NEWEST_WRITER}"
     if unknown := sorted(set(features) - _KNOWN):

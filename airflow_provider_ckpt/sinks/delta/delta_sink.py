@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, is_local, open_
 from airflow_provider_ckpt.storage.storage import Storage
 
 _AMBIGUOUS_PATH = re.compile(r"\\|%[0-9A-Fa-f]{2}")
-"""Parts of a local path for which ``deltalake`` creates the table under one path and searches under another."""
+"""Pattern of a local path at which ``deltalake`` creates the table under one path and searches under another."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class DeltaSink(Sink):
         key: columns of the key, for ``upsert``.
         partition_by: the table's partition columns.
         options: options of Spark's Parquet writer.
-        storage_options: fsspec options of the folder; None takes those of the job's root.
-        delta_options: options by which ``deltalake`` reaches the folder. None derives them from ``storage_options`` on
-            S3, and gives none elsewhere.
+        storage_options: fsspec options of the folder; None means those of the job's root.
+        delta_options: options by which ``deltalake`` reaches the folder. None means those derived from
+            ``storage_options`` on S3, and no options elsewhere.
     """
 
     uri: str
@@ -115,7 +115,7 @@ class DeltaSink(Sink):
         return [Location(self.uri, storage_options if self.storage_options is None else self.storage_options)]
 
     def bind_to(self, storage: Storage, context: SinkContext) -> BoundLakeSink:
-        """Bind the sink to an opened storage of the table's folder. See :meth:`bind`."""
+        """Bind the sink like :meth:`bind`. ``storage``: the opened storage of the table's folder."""
         return BoundLakeSink(self.table(storage, context), self.settings, context)
 
     def table(self, storage: Storage, context: SinkContext) -> LakeTable:
@@ -137,7 +137,7 @@ _S3 = {
 
 
 def delta_options(uri: str, storage_options: Mapping[str, Any], given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return options for ``deltalake``: the given ones, or on S3 those made from the fsspec options.
+    """Return the options for ``deltalake``: ``given``, or if it is None, those derived from the fsspec options on S3.
 
     Raises InvalidSinkError for an option with which two commits may both succeed.
     """
@@ -160,7 +160,7 @@ def _translate_s3(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_unsafe(options: Mapping[str, str]) -> None:
-    """Refuse ``AWS_S3_ALLOW_UNSAFE_RENAME``, in the options or the environment. The library itself accepts it."""
+    """Refuse ``AWS_S3_ALLOW_UNSAFE_RENAME`` in options and environment, because ``deltalake`` itself accepts it."""
     for source, checked in (("delta_options", options), ("the environment", os.environ)):
         for name, value in checked.items():
             if name.lower() == _UNSAFE and value.strip().lower() in ("true", "1", "yes"):

@@ -25,16 +25,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt/~overwrites"
-"""The transaction that counts the overwrites of all jobs. No job id starts with a tilde."""
+"""The application transaction that counts the overwrites of all jobs. No job id starts with a tilde."""
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 class DeltaLakeTable(LakeTable):
-    """A Delta table.
+    """A Delta table. The version of its application transaction ``ckpt/<job>/<sink>`` is the number of intents in it.
 
-    Its application transaction ``ckpt/<job>/<sink>`` is the number of intents in the table. The table keeps this number
-    when old versions are cleaned up. The library must not retry commits: it would rebase them on an unchecked version,
-    and it does not compare the numbers of transactions.
+    The table retains this number when old versions are cleaned up. The library must not retry commits: it would rebase
+    them on an unchecked version, and it does not compare the numbers of transactions.
     """
 
     def __init__(self, location: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:
@@ -101,7 +100,7 @@ class DeltaLakeTable(LakeTable):
         return frame, list(self._partition_by)
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """Return the values in the names of the file's folders, which Spark has escaped."""
+        """Return partition column -> value, from the names of the file's folders, which Spark has escaped."""
         parts = [part.split("=", 1) for part in path.split("/")[:-1]]
         return {urllib.parse.unquote(name): _value(value) for name, value in parts}
 
@@ -135,7 +134,7 @@ class DeltaLakeTable(LakeTable):
         merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
     def _properties(self, intent: Intent, number: int) -> Any:
-        """Return the commit's properties. The custom metadata is for people; no code reads it."""
+        """Return the commit's properties. The custom metadata is for users; no code reads it."""
         from deltalake import CommitProperties, Transaction
 
         metadata = {

@@ -36,24 +36,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOOKED_FOR = 100
-"""Number of files of a release to check. If none of them exists, the table counts as emptied."""
+"""Number of files of the last release to check. If none of them exists, the table counts as emptied."""
 
 
 class BoundFileSink(BoundSink):
-    """A file sink of one job.
+    """A ``FileSink`` that is bound to one job.
 
-    A release checks that every staged file is complete. A first release then takes the sink's turn in the folder. The
-    release moves every file to the name in its handle, and appends one manifest entry. Finally it deletes the empty
-    staged places, and the files that the entry replaces. A crash between two steps, or a second releaser, does no harm:
+    A release checks that every staged file is complete. A first release then appends the sink's turn to the folder's
+    turn log. The release moves every file to the name in its handle, and appends one manifest entry. Finally it deletes
+    the empty staged places, and the files that the entry replaces. A crash between two steps, or a second releaser,
+    does no harm:
 
     1. Names are fixed when a batch is staged, and a repeated move moves nothing twice.
     2. The manifest entry is the release. It is created under the next number only if that number is free. Of two
        releasers one wins, and the other one reads the winner's entry and starts over.
-    3. A handle records how many entries there were when it was staged. Only later entries can list it, so these few
+    3. A handle records the number of manifest entries when it was staged. Only later entries can list it, so these few
        entries show whether it was released. The files are not checked, because readers may consume and delete them.
-    4. A checkpoint with nothing staged appends no entry, unless it is the first release and replaces other jobs' rows.
-       So ``last_released`` stays lower. A late release is still a no-op, because the later entries list all its handles
-       (3).
+    4. A checkpoint without staged rows appends no entry, unless it is the first release and replaces other jobs' rows.
+       So ``last_released`` may be lower. A late release still changes nothing, because the later entries list all its
+       handles (3).
     5. The turn decides what is replaced, see :class:`~.occupancy.Occupancy`.
     """
 
@@ -98,7 +99,7 @@ class BoundFileSink(BoundSink):
         own_format = self._writer.format
         for path, _ in self._storage.files(""):
             *folders, _ = path.split("/")
-            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers take no other folders
+            is_read = is_data_file(path) and all("=" in folder for folder in folders)  # readers skip other folders
             if is_read and format_of(path) not in (None, own_format):
                 reason = (
                     f"is not that of {path!r} in {self._storage.uri}, and a folder is read in one format; give "
@@ -203,7 +204,7 @@ class BoundFileSink(BoundSink):
             # Another releaser was first, and its entry decides what remains to release (R9).
 
     def _prepare_manifest(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
-        """Do everything that precedes the manifest entry and return it; None if there is nothing to release."""
+        """Verify and move the files, and return the manifest entry to append; None if there is nothing to release."""
         if waiting:
             self._occupancy.refuse_superseded()
         self._staged.verify(waiting, checkpoint)
@@ -273,7 +274,7 @@ class BoundFileSink(BoundSink):
                     removed.append(name)
         if self._log.catch_up():
             self._occupancy.sweep(force=True)
-        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # files that probes of the storage left
+        self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
         if errors.failed:

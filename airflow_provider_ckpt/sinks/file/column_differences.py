@@ -10,7 +10,7 @@ from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 _UNREAD = {"nullable", "metadata", "containsNull", "valueContainsNull"}
 """Parts of a type that do not change how values are read."""
 Columns = Sequence[tuple[str, Any]]
-"""(name, type as in Spark's schema JSON), in order. None stands for an unknown type."""
+"""(name, type as in Spark's schema JSON), in order. The type is None if it is unknown."""
 
 
 def differences(
@@ -21,7 +21,7 @@ def differences(
     file_format: str,
     partition_by: Collection[str],
 ) -> list[str]:
-    """Return how two writers' lists of columns differ for a reader of the format, each difference as a phrase."""
+    """Return a phrase for each difference between two writers' columns that matters to a reader of the format."""
     differ = [
         *_only_one_has(own_columns, other_columns, own_name, other_name),
         *type_differences(own_columns, other_columns, own_name, other_name),
@@ -34,7 +34,7 @@ def differences(
 
 
 def type_differences(own_columns: Columns, other_columns: Columns, own_name: str, other_name: str) -> Iterator[str]:
-    """Yield a phrase for each column of both lists that has two types."""
+    """Yield a phrase for each column that has another type in the other list."""
     other_types = dict(other_columns)
     for name, kind in own_columns:
         other_type = other_types.get(name)
@@ -53,7 +53,7 @@ def _only_one_has(own_columns: Columns, other_columns: Columns, own_name: str, o
 def _order(
     own_columns: Columns, other_columns: Columns, own_name: str, other_name: str, partition_by: Collection[str]
 ) -> Iterator[str]:
-    """Yield a phrase if the same columns have another order. Only CSV identifies columns by position."""
+    """Yield a phrase if both lists have the same columns in another order. Only CSV identifies columns by position."""
     own_order, other_order = (_names(columns, partition_by) for columns in (own_columns, other_columns))
     if own_order != other_order and sorted(own_order) == sorted(other_order):
         yield f"the order is {', '.join(own_order)} in {own_name} and {', '.join(other_order)} in {other_name}"

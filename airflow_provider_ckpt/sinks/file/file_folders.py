@@ -1,6 +1,6 @@
-"""The two folders of a file sink. One holds only released files; the other holds everything else.
+"""The two folders of a file sink: the table's folder for released files, and the bookkeeping folder for all others.
 
-Staged files lie next to the table's folder, because not all readers skip hidden names as Spark does. DuckDB's ``**``
+Staged files are next to the table's folder, because not all readers skip hidden names as Spark does. DuckDB's ``**``
 and a folder scan of Polars list every file below a folder. Polars also refuses a folder whose files have two
 extensions.
 """
@@ -23,7 +23,7 @@ _WITHOUT_HOST = ("file", "memory")
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table: the URI of the parent, and the paths of the table and its bookkeeping folder in it."""
+    """The folders of a table. ``above``: URI of their parent. ``target``, ``books``: relative paths in the parent."""
 
     above: str
     target: str
@@ -31,12 +31,12 @@ class Places:
 
 
 def places_of(path: str) -> Places:
-    """Return the places for ``path``, a local path or a URI. No file system is opened.
+    """Return the folders for the ``path`` of a sink, a local path or a URI. Opens no file system.
 
     A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it. A
     link on a local disk is resolved first.
 
-    Raises InvalidSinkError if no folder lies above the table, and InvalidStorageUriError for an unreadable URI.
+    Raises InvalidSinkError if the table has no parent folder, and InvalidStorageUriError for an unreadable URI.
     """
     uri = canonical_uri(path)
     scheme, rest = uri.split("://", 1)
@@ -68,7 +68,7 @@ def _linked(folder: str) -> str | None:
 
 @dataclass(frozen=True)
 class FileFolders:
-    """The opened folders of a file sink. ``above``: the storage of the folder that holds both."""
+    """The opened folders of a file sink. ``above``: the storage of their parent folder."""
 
     above: Storage
     places: Places

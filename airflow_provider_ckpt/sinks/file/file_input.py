@@ -1,4 +1,4 @@
-"""The rows that Spark's file writers take. No I/O. The rules come from the source of Spark 4.2."""
+"""Checks of the rows for Spark's file writers. No I/O. The rules come from the source of Spark 4.2."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _check_names(given: SinkInput) -> None:
 
 
 def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
-    """Return the column that Spark takes for this name. Spark ignores case, unless spark.sql.caseSensitive is set."""
+    """Return the input column for a name in ``partition_by``. Spark ignores case, unless configured otherwise."""
     names = [name for name, _ in given.columns]
     for name in names:
         if name == wanted:
@@ -99,7 +99,7 @@ def _leaves(kind: Any) -> Iterator[str]:
 
 
 def _plain(kind: Any) -> Any:
-    """Return the type that Spark writes: for a user-defined type its SQL type."""
+    """Return the SQL type of a user-defined type, which Spark writes; any other type unchanged."""
     while isinstance(kind, dict) and kind["type"] == "udt":
         kind = kind["sqlType"]
     return kind

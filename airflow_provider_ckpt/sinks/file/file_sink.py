@@ -27,16 +27,16 @@ COMPRESSION = "compression"
 class FileSink(Sink):
     """A sink that writes files to a folder through Spark's writers.
 
-    In output mode ``update`` or ``complete`` every batch appends the changed (all) rows once more, because a folder has
-    no keys. Aggregate over the newest rows, or use a sink with keys. Within a job releases add up in every mode, also
-    after a stop or a crash. The run of another day is another job: give each day its own path.
+    In output mode ``update`` every batch appends the changed rows once more, in ``complete`` all rows, because a folder
+    has no keys. Aggregate over the newest rows, or use a sink with keys. The releases of one job add up in every
+    ``mode``, also after a stop or a crash. If each day has a job of its own, give each day its own path.
 
     Args:
         path: the folder, as a path or any fsspec URI (``s3://…``). A relative path is resolved against the working
             directory of the process that binds the sink; use an absolute one if several processes do.
         partition_by: columns whose values become folders.
         options: options of Spark's writer (``header``, ``compression`` …).
-        storage_options: fsspec options of the folder; None takes those of the job's root. Spark reaches the same folder
+        storage_options: fsspec options of the folder; None means those of the job's root. Spark reaches the same folder
             with its own Hadoop configuration, which on S3 is completed from these options.
         mode: how a new job treats the releases of other jobs in the folder. ``errorifexists`` refuses such a folder.
             ``append`` adds to them. ``overwrite`` replaces them with the job's first release, and never deletes a file
@@ -118,7 +118,7 @@ class FileSink(Sink):
         return [Location(self.path, storage_options if self.storage_options is None else self.storage_options)]
 
     def bind_to(self, above: Storage, context: SinkContext) -> BoundFileSink:
-        """Bind the sink to ``above``, the opened storage of the folder above the table. See :meth:`bind`."""
+        """Bind the sink like :meth:`bind`. ``above``: the opened storage of the table's parent folder."""
         folders = FileFolders(above, places_of(self.path))
         return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, folders, self.mode)
 
@@ -145,7 +145,7 @@ _READ_BY: dict[str, dict[str, str | None]] = {
 
 
 def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options that readers need, each as ``option.<name in lower case>``, and ``compression``.
+    """Return the options that change how files are read, as ``option.<name in lower case>``, and ``compression``.
 
     Other options are omitted, because they may be secrets.
     """

@@ -34,10 +34,10 @@ class FileWriter:
     partition_by: Sequence[str]
     options: Mapping[str, Any] = field(repr=False)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Spark settings and their accepted values, as in :func:`..session_settings.writing`."""
+    """Spark setting -> its accepted values, as in :func:`..session_settings.writing`."""
 
     def write(self, frame: DataFrame, uri: str) -> None:
-        """Write to a new folder, whose URI is in Hadoop's spelling."""
+        """Write the frame to a new folder. ``uri``: the folder's URI in Hadoop's spelling."""
         writer = frame.write.format(self.format).mode("errorifexists")
         writer = writer.options(**self.options).options(**_WRITER_OPTIONS)
         if self.partition_by:
@@ -46,9 +46,10 @@ class FileWriter:
             writer.save(uri)
 
     def refused_options(self, frame: DataFrame, uri: str) -> list[str]:
-        """Return the options that Spark's writer refuses for any rows, after a write has failed. It may refuse none.
+        """Return the options that make Spark's writer fail even without rows. Called after a write has failed.
 
-        Each option is tried without rows, in folders of ``uri``, because Spark raises many kinds of errors for them.
+        Each option is tried alone, in folders of ``uri``, because Spark raises many kinds of errors for bad options.
+        All are returned if only their combination fails.
         """
 
         def fails(trial: str, options: Mapping[str, Any]) -> bool:
@@ -93,7 +94,7 @@ class FileWriter:
 
     @property
     def shows_row_count(self) -> bool:
-        """Return whether the row count can be read from the files.
+        """True if the row count can be read from the files.
 
         Without partitions, Spark writes a file even for an empty frame. So no file means that executors write
         elsewhere.
@@ -104,10 +105,10 @@ class FileWriter:
 
 @dataclass(frozen=True)
 class BlankLines:
-    """The rule by which a row of a CSV file is a blank line. Only one column, or a blank separator, allows such rows.
+    """The rule by which a row becomes a blank line of CSV. Only one column, or a blank separator, allows such rows.
 
     Args:
-        columns: name -> whether the column is a text.
+        columns: column -> True if the column is a text.
         null: True if the writer writes a null as blank text.
         empty: True if the writer writes an empty text as blank text. If it trims, a text of blanks counts as empty.
         blanks: True if the writer writes a text of blanks unchanged.
@@ -134,7 +135,7 @@ class BlankLines:
         return frame.selectExpr(*(checked if name == first else quoted[name] for name in frame.columns))
 
     def _conditions(self, column: str, is_text: bool) -> Iterator[str]:
-        """Yield SQL conditions under which the column adds only blanks to its line."""
+        """Yield SQL conditions. If any is true, the column adds only blanks to its line."""
         if self.null:
             yield f"{column} IS NULL"
         if not is_text:
@@ -156,7 +157,7 @@ def _literal(text: str) -> str:
 
 
 def _unescaped(separator: str) -> str:
-    r"""Return the separator that Spark understands; ``\t`` and the like may be spelled in ASCII."""
+    r"""Return the separator as Spark reads it: escapes such as ``\t`` become characters."""
     for spelled, meant in _ESCAPED.items():
         separator = separator.replace(spelled, meant)
     return separator

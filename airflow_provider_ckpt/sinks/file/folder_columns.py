@@ -22,7 +22,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class FolderColumns:
-    """The check of one sink. ``visible_sinks``: returns the sinks whose rows readers of the folder find."""
+    """The check of one sink's columns. ``visible_sinks``: returns the sinks whose rows readers of the folder find."""
 
     def __init__(
         self, folders: FileFolders, name: SinkName, writer: FileWriter, visible_sinks: Callable[[], Iterable[SinkName]]
@@ -37,8 +37,8 @@ class FolderColumns:
     def check(self, given: SinkInput, *, is_first: bool) -> None:
         """Refuse columns that differ from those of the folder.
 
-        Between its runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: True
-        if the sink has released nothing there and adds to existing files.
+        Between its runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: True if
+        the sink has released nothing and adds to existing files.
 
         Raises TargetRefusedError.
         """
@@ -52,7 +52,7 @@ class FolderColumns:
             self._compare(given, foreign_file[1], f"file {foreign_file[0]!r}")
 
     def record(self) -> None:
-        """Record the checked columns for the next sink. A process that has checked none records none."""
+        """Record the columns of the last :meth:`check`, for checks of other sinks. Without a check, do nothing."""
         if self._given is not None:
             self._record.write(self._name, self._given.columns)
 
@@ -71,7 +71,7 @@ class FolderColumns:
         return f"sink {name.sink}" if name.job_id == self._name.job_id else f"job {name.job_id!r} (sink {name.sink})"
 
     def _foreign_file(self) -> tuple[str, Columns] | None:
-        """Return the path of a Parquet file that no job has released, and its columns with those of its folders."""
+        """Return (path, columns including those of its folders) of a Parquet file that no job has released, or None."""
         if self._writer.format != "parquet":
             return None
         for path, size in self._folder.files(""):
@@ -89,7 +89,7 @@ _Recorded = tuple[tuple[str, Any], ...]
 
 
 class ColumnRecord:
-    """The columns of the sinks of one folder. ``books``: its bookkeeping folder."""
+    """The recorded columns of the sinks of one folder. ``books``: storage of the bookkeeping folder."""
 
     def __init__(self, books: Storage) -> None:
         self._books = books

@@ -25,7 +25,7 @@ class RecordedSink:
     sink: Sink
     release: str
     gate: None = None
-    """Always None, because the journal does not record enough of a gate to ask it."""
+    """Always None, because the journal does not record enough of a gate to call it."""
     transaction: None = None
     """Always None, because folders have no transactions."""
 
@@ -39,11 +39,11 @@ class RecordedJob:
 
 
 def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> dict[str, BoundSink]:
-    """Return the file sinks of a job by uid, bound for a clean-up of their targets.
+    """Return uid -> file sink of a job, bound for a clean-up of its target.
 
-    They use the options of ``root``. A sink's own options are not recorded, because they may be secrets. No name from
-    the journal is imported. Sinks in another store are left out, because a writer of the root can forge the journal and
-    must not direct the root's credentials elsewhere.
+    The sinks use the options of ``root``. A sink's own options are not recorded, because they may be secrets. No name
+    from the journal is imported. Sinks in another store are omitted: a user who can write to the root could forge the
+    journal, and must not direct the root's credentials elsewhere.
     """
     bound = {}
     for uid, sink in _folders(definition, root):
@@ -55,7 +55,7 @@ def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
     """Return a job with the sinks that can be released from their records.
 
     These are file sinks that use the root's options, have no gate, and whose definition equals the recorded one. No
-    name from the journal is imported. Sinks in another store are left out, as by :func:`recorded_sinks`.
+    name from the journal is imported. Sinks in another store are omitted, as by :func:`recorded_sinks`.
     """
     sinks = []
     for uid, recorded in definition.sinks.items():

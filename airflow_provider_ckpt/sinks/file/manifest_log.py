@@ -27,7 +27,7 @@ class ReleasedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One release of one sink. Each of its ``batches`` (ids) is in no other manifest.
+    """One release of one sink. ``batches``: ids of the released handles, which no other manifest has.
 
     ``supersedes``: sinks whose releases this one replaces. Only a sink's first manifest has any.
     """
@@ -42,7 +42,7 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """Return the bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -78,23 +78,23 @@ class Manifest:
 
 
 class ManifestLog(NumberedLog[Manifest]):
-    """The manifests of one sink, with rising checkpoints. Only the newest ones are read if that is enough."""
+    """The manifests of one sink, in ascending order of their checkpoints."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = manifests_folder(job_id, uid)
         super().__init__(storage, folder, MANIFEST, VERSION, Manifest.from_json, Manifest.to_json)
 
     def newest(self) -> Manifest | None:
-        """Read the entries that any process has appended since, and return the newest manifest."""
+        """Read the entries that other processes have appended, and return the newest manifest, or None."""
         length = self.catch_up()
         return self.entry(length - 1) if length else None
 
     def batches_since(self, number: int) -> set[str]:
-        """Return the ids of the batches in the read entries from ``number`` on."""
+        """Return the ids of the batches in the known entries from ``number`` on."""
         return {batch for index in range(number, self.length()) for batch in self.entry(index).batches}
 
     def read(self, after: int | None = None) -> list[Manifest]:
-        """Return the manifests with a checkpoint above ``after``, in order."""
+        """Return the manifests with a checkpoint above ``after`` (None: all), in order."""
         with self.lock:
             first, end = 0, self.catch_up()
             while after is not None and first < end:

@@ -31,17 +31,17 @@ def read_manifests(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Manifest]:
-    """Return all releases to the sink's folder ``path`` that were not replaced since.
+    """Return all releases to the sink's folder ``path``, without those that were replaced.
 
-    They are grouped by job and sink (sorted), each group in the order of its checkpoints. A sink with
+    The manifests are grouped by job and sink (sorted), each group in the order of its checkpoints. A sink with
     ``mode="overwrite"`` replaces the releases of other jobs with its first manifest, all at once. An absent folder has
     no releases.
 
     Args:
-        job_id: only this job.
-        sink: only the sink with this uid.
-        after: only checkpoints above this one. An incremental reader passes the last one it has read, with ``job_id``
-            and ``sink``, because each sink counts its own checkpoints.
+        job_id: job of the releases; None means all jobs.
+        sink: uid of the sink; None means all sinks.
+        after: checkpoint above which releases are returned; None means all. An incremental reader passes the last one
+            it has read, with ``job_id`` and ``sink``, because each sink counts its own checkpoints.
         storage_options: fsspec options of the folder.
 
     Raises ReleaseRecordLostError when manifests were deleted, and NewerFormatError when a newer version wrote them.
@@ -62,10 +62,10 @@ def read_manifests(
 def _replaced(
     storage: Storage, logs: Mapping[SinkName, ManifestLog], is_selected: Callable[[SinkName], bool]
 ) -> set[SinkName]:
-    """Return the sinks that others have replaced.
+    """Return the sinks whose releases another sink has replaced.
 
     The first manifests count as they were when ``logs`` were read. Otherwise a replacement in between would hide both
-    the old and the new rows. A selected sink that is not among ``logs`` had no manifest at that time.
+    the old and the new rows. A selected sink that is not in ``logs`` had no manifest at that time.
     """
     replaced: set[SinkName] = set()
     for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:

@@ -29,15 +29,15 @@ _WAYS = {
 
 
 class Occupancy:
-    """The place of one sink among the sinks of other jobs in its folder. Jobs that start at once do no harm:
+    """The rules for one sink in a folder that sinks of other jobs may use, too. Jobs may start at the same time:
 
     1. The turn log puts first releases in one order. A process appends a turn only after it has read the earlier ones.
-       Of two new jobs that refuse other jobs' rows, the second one reads the first one's turn.
+       Of two new jobs that refuse other jobs' rows, the second one reads the first one's turn and is refused.
     2. The turn of an overwriting sink decides what it replaces. Its first manifest repeats that decision; from then on
        readers of the manifests see only its rows. A replaced sink never releases again, even if it has staged rows.
-    3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if another job has
-       replaced the folder since the sink started. So an abandoned driver replaces nothing of its successor.
-    4. Only files of replaced sinks are deleted, once the replacing manifest exists. Their names identify them. Any
+    3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if a job that
+       started later has replaced the folder. So an abandoned driver replaces nothing of its successor.
+    4. Only files of replaced sinks are deleted, after the replacing manifest exists. Their names identify them. Any
        process may delete them, at any time and repeatedly.
 
     Sinks of one job never exclude or replace each other.
@@ -52,7 +52,7 @@ class Occupancy:
         self._is_swept = False
 
     def refuse_foreign_content(self) -> None:
-        """Refuse a folder whose content the mode does not allow, for a new job. Reads only.
+        """Refuse a new job if its mode does not allow the folder's content. Reads only.
 
         Raises TargetRefusedError.
         """
@@ -64,26 +64,26 @@ class Occupancy:
             )
 
     def has_releases(self) -> bool:
-        """Return whether any job has released to the folder."""
+        """Return True if any job has released to the folder."""
         return any(map(self._release_count, self._recorded_sinks()))
 
     def visible_sinks(self) -> list[SinkName]:
-        """Return the sinks whose rows readers find in the folder, including this one if it has released."""
+        """Return the sinks that have rows in the folder, except those that are or will be replaced."""
         replaced = {name for turn in self._turns.catch_up() for name in turn.supersedes}
         released = [name for name in self._recorded_sinks() if name not in replaced and self._release_count(name)]
         return [name for name in released if self._mode != "overwrite" or name.job_id == self._name.job_id]
 
     def register_start(self) -> None:
-        """Register the start of a sink that overwrites. A sink that has registered keeps its place."""
+        """Append the start of an overwriting sink to the turn log, unless the log has it. Other modes need no entry."""
         if self._mode != "overwrite":
             return
         while self._first_index("start", self._name, self._turns.catch_up()) is None:
             self._turns.append(Turn("start", self._name, self._mode))
 
     def take_turn(self, has_rows: bool) -> Turn | None:
-        """Take and return the turn of the first release; None if it needs none.
+        """Return the turn of the sink's first release; None if no turn is needed. Append a new turn to the turn log.
 
-        A release without rows takes a turn only to replace another sink.
+        A release without rows needs a turn only to replace another sink.
 
         Raises ReleaseRefusedError, OutputSupersededError.
         """
@@ -122,7 +122,7 @@ class Occupancy:
     def sweep(self, force: bool = False) -> None:
         """Delete the files of the sinks that this one has replaced. Call it after this sink's first manifest exists.
 
-        The folder is listed, once in a process unless ``force``.
+        Only the first call in a process lists the folder, unless ``force`` is set.
         """
         if self._is_swept and not force:
             return
@@ -183,7 +183,7 @@ class Occupancy:
     # ---- reading the folder
 
     def _other_jobs_sinks(self, turns: list[Turn]) -> set[SinkName]:
-        """Return the sinks of other jobs that have released, or have taken their turn."""
+        """Return the sinks of other jobs that have released, or have a turn for their first release."""
         sinks = {turn.name for turn in turns if turn.kind == "first" and turn.name.job_id != self._name.job_id}
         for name in self._recorded_sinks():
             if name.job_id != self._name.job_id and name not in sinks and self._release_count(name):

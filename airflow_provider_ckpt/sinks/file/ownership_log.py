@@ -1,4 +1,4 @@
-"""The turn log of a folder: the order, agreed among all jobs, in which sinks start and first release."""
+"""The turn log of a folder: the order in which sinks of all jobs start and first release there."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ class Turn:
     """An entry of the turn log.
 
     Args:
-        kind: ``start``: an overwriting sink is about to stage. ``first``: a sink is about to release for the first
-            time.
-        supersedes: sinks whose output the sink replaces. The entry of kind ``first`` decides this. No retry
-            computes it again.
+        kind: ``start`` before an overwriting sink stages. ``first`` before a sink releases for the first time.
+        supersedes: sinks whose output this sink replaces. Only entries of kind ``first`` have any. The list is final.
     """
 
     kind: Kind
@@ -50,21 +48,21 @@ class Turn:
 
 
 class TurnLog:
-    """The turns of one folder. A sink that refuses other jobs' releases has one, a sink that replaces them has two."""
+    """The turn log of one folder: one entry of each ``errorifexists`` sink, two of each ``overwrite`` sink."""
 
     def __init__(self, storage: Storage) -> None:
         self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json, Turn.to_json)
         self._turns: list[Turn] = []
 
     def catch_up(self) -> list[Turn]:
-        """Return all current turns, by number."""
+        """Read the turns that other processes have appended, and return all turns, by number."""
         with self._log.lock:
             for number in range(len(self._turns), self._log.catch_up()):
                 self._turns.append(self._log.entry(number))
             return list(self._turns)
 
     def append(self, turn: Turn) -> bool:
-        """Append a turn. Return False if another process appended one since :meth:`catch_up`; then call it again."""
+        """Append a turn. Return False if another process has appended one; then call :meth:`catch_up`."""
         with self._log.lock:
             if not self._log.append(turn):
                 return False

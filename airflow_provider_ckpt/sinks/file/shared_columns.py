@@ -15,8 +15,7 @@ from airflow_provider_ckpt.storage.nesting import segments
 def refuse_unlike_columns(sinks: Sequence[SinkOperator], inputs: Mapping[str, SinkInput]) -> None:
     """Refuse two sinks that write different columns to one folder.
 
-    Args:
-        inputs: the rows that each sink gets, by uid. A sink without an entry has ended.
+    ``inputs``: sink uid -> the form of its rows. A finished sink has no entry.
 
     Raises TargetRefusedError.
     """

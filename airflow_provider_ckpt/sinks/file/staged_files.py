@@ -37,7 +37,7 @@ _FIELDS = {
 
 
 class StagedFiles(StagingArea):
-    """The staged files that the handles of one sink list."""
+    """The staged files of one sink, which its handles list."""
 
     def __init__(self, folders: FileFolders, context: SinkContext) -> None:
         super().__init__(folders.books, context, bookkeeping="")
@@ -82,9 +82,9 @@ class StagedFiles(StagingArea):
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """Check that every file has its size, in its staged place or under its final name.
+        """Check that every file has its recorded size, in its staged place or under its final name.
 
-        Costs one listing a place, and one more request for each file that was moved before.
+        Makes one listing for each place, and one request for each file that was moved before.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
@@ -103,7 +103,7 @@ class StagedFiles(StagingArea):
         self._refuse_missing(missing, checkpoint)
 
     def move(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """Give all files their final names. A repeated call moves nothing.
+        """Move all files to their final names. A repeated call moves nothing.
 
         Raises StagedFilesMissingError.
         """

@@ -25,12 +25,12 @@ _TO_SPARK = {
 _SMALL = ("short", "byte")
 """Types that Iceberg lacks. Iceberg and Parquet store these whole numbers with 32 bits."""
 _FIELD_ID = "parquet.field.id"
-"""The metadata key of a Spark field for its id in a Parquet file."""
+"""Metadata key of a Spark field. The value is the field's id in a Parquet file."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def spark_columns(schema: Any) -> tuple[Column, ...]:
-    """Return the columns of a ``pyiceberg.schema.Schema``. A type that Spark lacks keeps Iceberg's name."""
+    """Return the columns of a ``pyiceberg.schema.Schema``. A type that Spark lacks has Iceberg's name."""
     return tuple(Column(field.name, _spark_type(field.field_type), not field.required) for field in schema.fields)
 
 
@@ -53,7 +53,7 @@ def _spark_type(kind: Any) -> Any:
 
 
 def as_iceberg_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns with small whole numbers as ``integer``."""
+    """Return the columns with ``integer`` for the types of small whole numbers."""
     return tuple(Column(column.name, _widened(column.type), column.nullable) for column in columns)
 
 
@@ -70,7 +70,7 @@ def _widened(kind: Any) -> Any:
 
 
 def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns with the table's types where the table has widened them.
+    """Return the columns of rows, with the table's types where the table has widened its types.
 
     A widening is final, and readers can read the older files (Iceberg's spec, "Schema Evolution").
     """
@@ -95,7 +95,7 @@ def _is_promoted(row_type: Any, table_type: Any) -> bool:
 
 
 def required_field(columns: Sequence[Column]) -> str | None:
-    """Return the name of the first field, also a nested one, that may not be null. Keys of maps do not count."""
+    """Return the name of the first required field, also a nested one; None if there is none. Map keys do not count."""
     for column in columns:
         inside = _required_inside(column.type)
         if not column.nullable or inside is not None:
@@ -116,7 +116,7 @@ def _required_inside(kind: Any) -> str | None:
 
 
 def takes_field_ids(schema: Any) -> bool:
-    """Return whether Spark can write the id of every field of a ``pyiceberg.schema.Schema`` to a Parquet file.
+    """Return True if Spark can write the id of every field of a ``pyiceberg.schema.Schema`` to a Parquet file.
 
     Spark writes no ids inside arrays and maps. A file must have all ids or none, because readers treat fields without
     an id as missing and show nulls.
@@ -132,7 +132,7 @@ def _fields_inside(fields: Sequence[Any]) -> Iterator[Any]:
 
 
 def with_field_ids(columns: Sequence[Column], schema: Any) -> tuple[Column, ...]:
-    """Return columns with the ids of a ``pyiceberg.schema.Schema``; without ids unless :func:`takes_field_ids`."""
+    """Return columns with the ids of a ``pyiceberg.schema.Schema``; unchanged if :func:`takes_field_ids` is False."""
     if not takes_field_ids(schema):
         return tuple(columns)
     fields = {field.name: field for field in schema.fields}
@@ -162,7 +162,7 @@ def _type_with_ids(kind: Any, iceberg_type: Any) -> Any:
 
 
 def spark_schema_with_ids(columns: Sequence[Column]) -> dict[str, Any]:
-    """Return Spark's JSON for columns, with the ids that Spark writes to Parquet files."""
+    """Return the columns as Spark's schema JSON, with the ids that Spark writes to Parquet files."""
     fields = [
         {
             "name": column.name,

@@ -31,7 +31,7 @@ class IcebergSink(Sink):
         mode: see :class:`~airflow_provider_ckpt.DeltaSink`.
         key: columns of the key, for ``upsert``.
         options: options of Spark's Parquet writer.
-        storage_options: fsspec options of the table's folder; None takes those of the job's root.
+        storage_options: fsspec options of the table's folder; None means those of the job's root.
     """
 
     table: str
@@ -102,17 +102,17 @@ class IcebergSink(Sink):
 
 
 _PLAIN = ("type", "warehouse", "py-io-impl", "py-catalog-impl", "name")
-"""Properties that are no secrets and stay readable in errors."""
+"""Properties of a catalog that are no secrets and stay readable in errors."""
 
 
 def catalog_of(name: str | None, properties: Mapping[str, str]) -> Any:
-    """Return a ``pyiceberg.catalog.Catalog``. Without a name it has pyiceberg's default name."""
+    """Return a ``pyiceberg.catalog.Catalog``. If ``name`` is None, pyiceberg uses its default name."""
     from pyiceberg.catalog import load_catalog
 
     return load_catalog(name, **properties)
 
 
 def catalog_secrets(properties: Mapping[str, str], storage_options: Mapping[str, Any]) -> Location:
-    """Return a location that hides the catalog's and storage's secrets in a library's errors. It is never opened."""
+    """Return a location that only redacts: it hides the secrets of catalog and storage in a library's errors."""
     secret = {name: value for name, value in properties.items() if name not in _PLAIN}
     return Location(str(properties.get("uri", "")), {**storage_options, **secret})

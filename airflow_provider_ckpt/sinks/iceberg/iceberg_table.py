@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OVERWRITES = "ckpt.~overwrites"
-"""The property that counts the overwrites of all jobs. No job id starts with a tilde."""
+"""The table property that counts the overwrites of all jobs. No job id starts with a tilde."""
 _NEWEST_FORMAT = 2
 
 
@@ -49,7 +49,7 @@ class IcebergLakeTable(LakeTable):
     (:class:`SingleAttemptCatalog`). Each commit makes a snapshot, also one without rows, because only then does
     pyiceberg require the loaded snapshot.
 
-    ``upserts``: True if pyiceberg writes the rows, and the staged files do not enter the table.
+    ``upserts``: True if pyiceberg upserts the rows, so that the staged files do not enter the table.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class IcebergLakeTable(LakeTable):
         return None if self._releases_files(snapshot) else _write_refusal(fields)
 
     def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
-        """Return a problem if the table keeps no statistics of a partition column; pyiceberg would read nulls."""
+        """Return a problem if the table has no statistics of a partition column, because pyiceberg would read nulls."""
         from pyiceberg.io.pyarrow import compute_statistics_plan
 
         plan = compute_statistics_plan(table.schema(), table.properties)
@@ -169,7 +169,7 @@ class IcebergLakeTable(LakeTable):
         ]
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """Return the partition that the library reads from the file.
+        """Return partition field -> value, as the library reads them from the file.
 
         Raises StagedFileUnusableError if the library would put the file into another partition, or refuses it.
         """
@@ -204,7 +204,7 @@ class IcebergLakeTable(LakeTable):
         return _data_path(snapshot.handle, name.rpartition("/")[2])
 
     def _releases_files(self, snapshot: Snapshot) -> bool:
-        """Return whether Spark's files enter the table. Otherwise pyiceberg writes their rows."""
+        """Return True if Spark's files enter the table. Otherwise pyiceberg writes their rows."""
         if self._upserts or not takes_field_ids(snapshot.handle.schema()):
             return False
         return _data_path(snapshot.handle, "part.parquet") is not None
@@ -221,7 +221,7 @@ class IcebergLakeTable(LakeTable):
         self._call("committed to", act)
 
     def _commit(self, table: Any, intent: Intent, number: int) -> None:
-        """Commit the intent. The snapshot's summary is for people; no code reads it."""
+        """Commit the intent. The snapshot's summary is for users; no code reads it."""
         from pyiceberg.expressions import AlwaysTrue
 
         storage = self.storage()
@@ -253,14 +253,14 @@ class IcebergLakeTable(LakeTable):
 
 
 class SingleAttemptCatalog:
-    """A catalog that passes one commit on to a ``pyiceberg.catalog.Catalog``.
+    """A catalog that forwards each commit one time to a ``pyiceberg.catalog.Catalog``.
 
-    It reports every conflict as :class:`CommitConflict`, so pyiceberg never sees its own CommitFailedException.
-    pyiceberg would retry on top of a version that the sink has not checked, and finally delete the manifests of the
-    commit. But the commit may be in the table: a client that repeats its request conflicts with its own first request.
-    A table without these manifests cannot be read (R9).
+    Every conflict becomes a :class:`CommitConflict`, so pyiceberg never sees its own CommitFailedException. pyiceberg
+    would retry on top of a version that the sink has not checked, and finally delete the manifests of the commit. But
+    the commit may be in the table: a client that repeats its request conflicts with its own first request. A table
+    without these manifests cannot be read (R9).
 
-    The commit also requires the schema and the partition spec of the version. A change of these makes no snapshot, and
+    The commit also requires the schema and the partition spec of the version. Their changes make no snapshot, and
     pyiceberg requires only the snapshot.
     """
 
@@ -288,7 +288,7 @@ class SingleAttemptCatalog:
 
 
 def with_single_attempt(table: Any) -> Any:
-    """Return the ``pyiceberg.table.Table`` with a catalog that commits on top of this version only."""
+    """Return a ``pyiceberg.table.Table`` with a catalog that commits only on top of the table's loaded version."""
     from pyiceberg.table import Table
 
     catalog = SingleAttemptCatalog(table.catalog, table.metadata)
@@ -296,7 +296,7 @@ def with_single_attempt(table: Any) -> Any:
 
 
 def _data_path(table: Any, name: str) -> str | None:
-    """Return the path of a data file below the table's folder; None if the table keeps its data files elsewhere."""
+    """Return the path of a data file below the table's folder; None if the table has its data files elsewhere."""
     folder = f"{table.location().rstrip('/')}/"
     place = table.location_provider().new_data_location(name)
     return place.removeprefix(folder) if place.startswith(folder) else None
@@ -305,7 +305,7 @@ def _data_path(table: Any, name: str) -> str | None:
 def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
     """Return the frame with metadata that makes Spark write the ids of its fields to Parquet files.
 
-    ``DataFrame.to`` does not suffice: a column would keep an id that the frame has from another source.
+    ``DataFrame.to`` does not suffice: it would not remove an id that a column has from another source.
     """
     fields = frame.schema.fromJson(spark_schema_with_ids(columns)).fields
     return frame.select(
@@ -325,7 +325,7 @@ def _write_refusal(fields: Sequence[PartitionField]) -> str | None:
 
 
 def _have_current_ids(table: Any, intent: Intent) -> bool:
-    """Return whether the staged files have the ids of the table's columns.
+    """Return True if the staged files have the ids of the table's columns.
 
     A column that was dropped and added again after the rows were staged has another id. Readers find columns by id, and
     would show nulls.

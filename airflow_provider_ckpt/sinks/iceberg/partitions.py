@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 COPY = "_ckpt_p"
-"""The prefix of the copies' names; a number follows."""
+"""Prefix of the names of copied columns. A number follows."""
 _TRUNCATE = re.compile(r"truncate\[(\d+)\]")
 _DAY = "(unix_micros({0}) - pmod(unix_micros({0}), 86400000000)) / 86400000000"
 _HOUR = "(unix_micros({0}) - pmod(unix_micros({0}), 3600000000)) / 3600000000"
@@ -23,7 +23,7 @@ _TRUNCATED = ("integer", "long", "string")
 class PartitionField:
     """A partition field of the column ``source``, whose Spark type is ``type``.
 
-    ``transform`` is in Iceberg's spelling (``day``, ``truncate[10]``).
+    ``transform``: transform in Iceberg's spelling (``day``, ``truncate[10]``).
     """
 
     name: str
@@ -32,7 +32,7 @@ class PartitionField:
     type: Any
 
     def expression(self) -> str | None:
-        """Return a Spark SQL expression whose value is the same for all rows of a partition; None if there is none."""
+        """Return a Spark SQL expression with one value for all rows of a partition; None if there is none."""
         column = quoted(self.source)
         if self.transform == "identity":
             if not isinstance(self.type, str) or self.type in ("binary", "float", "double"):
@@ -67,12 +67,12 @@ class PartitionField:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a column in Spark's SQL."""
+    """Return the name of a column, quoted for Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _hashed(text: str) -> str:
-    """Return an expression that gives each text a folder of its own.
+    """Return an expression that makes Spark use a separate folder for each text.
 
     Spark has one folder for null, for the empty text and for the name of that folder. A file with nulls *and* a text
     would be in the partition of the text, so queries for nulls would miss it. File systems also refuse long names.
@@ -91,5 +91,5 @@ def refusal(fields: Sequence[PartitionField]) -> str | None:
 
 
 def copy_expressions(fields: Sequence[PartitionField]) -> list[str]:
-    """Return what to select in addition to all columns: ``expression AS name``."""
+    """Return the expressions to select in addition to all columns: ``expression AS name``."""
     return [f"{field.expression()} AS `{COPY}{number}`" for number, field in enumerate(fields)]

@@ -1,8 +1,8 @@
 """Replacement of the rows of an Iceberg table that have given keys.
 
-pyiceberg finds rows by an expression with a term for each key. It is slow for many keys, and Arrow crashes the process
-at some ten thousand keys of two columns. Here a short expression selects files by the least and the greatest value of
-each key column, or by all values if they are few. A hash join with the keys finds the rows in each file.
+pyiceberg finds rows by an expression with a term for each key. The expression is slow for many keys, and Arrow crashes
+the process at some ten thousand keys of two columns. Here a short expression selects files by the range of each key
+column, or by its values if they are few. A hash join with the keys finds the rows in each file.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 _NUMBER = "_ckpt_number"
 _COMPARED = 200
-"""Largest number of values that pyiceberg compares one by one with the least and the greatest value of a file."""
+"""Largest number of key values that pyiceberg compares individually with the statistics of a file."""
 
 
 def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> None:
-    """Add rows to the snapshot of an overwrite, and rewrite the files that hold a row with one of their keys.
+    """Add rows to the snapshot of an overwrite, and rewrite the files that have a row with one of their keys.
 
     Args:
         producer: the overwrite of ``pyiceberg.table.update.snapshot``, on top of the ``pyiceberg.table.Table``.
@@ -57,7 +57,7 @@ def _write_files(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterab
 
 
 def _keys(table: Any, rows: Any, key: Sequence[str]) -> Any:
-    """Return the keys of a ``pyarrow.Table``, in the types of the table."""
+    """Return the key columns of a ``pyarrow.Table``, in the types of the table."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     schema = schema_to_pyarrow(table.schema().select(*key), include_field_ids=False)
@@ -65,7 +65,7 @@ def _keys(table: Any, rows: Any, key: Sequence[str]) -> Any:
 
 
 def _filter(keys: Any) -> Any:
-    """Return a filter that holds for all keys. Its size does not grow with their number."""
+    """Return a filter that matches all keys. Its size does not grow with their number."""
     import pyarrow as pa
     from pyarrow import compute
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
@@ -96,7 +96,7 @@ def _rows_to_keep(table: Any, task: Any, keys: Any) -> Any:
 
 
 def _mask_without_keys(rows: Any, keys: Any) -> Any:
-    """Return a mask of the rows; None if it is true for all of them."""
+    """Return a mask that is true for rows without any of the keys; None if it is true for all rows."""
     import pyarrow as pa
     from pyarrow import compute
 

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TRIES = 3
-"""Attempts of a release that another releaser has fenced."""
+"""Largest number of tries for a release that other releasers fence."""
 _DEFAULT_LIMIT = 1_048_588
 _NO_ID = "A" * 22
 """Id of a topic if its brokers report none, because they are older than Kafka 2.8."""
 
 
 class BoundKafkaSink(BoundSink):
-    """A Kafka sink of one job.
+    """A ``KafkaSink`` that is bound to one job.
 
     A release settles earlier transactions and reads the ledger. It checks that every staged file is complete. Then it
     writes all rows and their ledger records in one transaction. A crash between two steps, or a second releaser, does
@@ -45,11 +45,11 @@ class BoundKafkaSink(BoundSink):
     1. ``init_transactions`` fences every older releaser and settles its transaction: an open one is aborted, a
        half-committed one is completed. The ledger is final *after* that.
     2. Rows and ledger records are one transaction. Readers of committed records see both or neither.
-    3. A handle records where the ledger ended when it was staged. The records from there on show whether it was
-       released. A ledger that is gone, or ends before that place, is an error and never "nothing released".
+    3. A handle records the end offset of the ledger when it was staged. The records from this offset on show whether it
+       was released. A ledger that is gone, or ends before this offset, is an error and never "nothing released".
     4. After any failure the producer is discarded. The next release settles its transaction again (1).
-    5. Staged files are deleted last. A releaser that finds them missing reads the ledger again, because another one may
-       have released them.
+    5. Staged files are deleted last. If files are missing, the releaser reads the ledger again, because another
+       releaser may have released them.
     """
 
     def __init__(self, topic: str, client: KafkaClient, context: SinkContext, storage: Storage) -> None:
@@ -59,12 +59,12 @@ class BoundKafkaSink(BoundSink):
         self._transactional_id = f"ckpt:{self._ledger.name}"
         self._transactions: Transactions | None = None
         self._records: list[LedgerRecord] = []
-        """Ledger records from the lowest offset that a handle has needed, read after settling ``_transactions``."""
+        """Ledger records from ``_records_since`` on, read after ``_transactions`` settled the earlier transactions."""
         self._records_since = -1
         self._records_ledgers: frozenset[str] = frozenset()
-        """The ledger's id that the handles record."""
+        """Ids of ledgers in the handles for which ``_records`` were read."""
         self._known_ledger_end: tuple[str, int] | None = None
-        """The ledger's id, and an offset that the ledger had reached before any later batch was staged."""
+        """(id, end offset) of the ledger before the first batch was staged; None if not read."""
         self._limits: TopicLimits | None = None
         self._topic_id = ""
         """Id of the topic of ``_limits``."""
@@ -100,7 +100,7 @@ class BoundKafkaSink(BoundSink):
     def _check_topic(self) -> TopicLimits:
         """Return the current limits of the topic.
 
-        Raises TargetRefusedError if rows cannot be written to it.
+        Raises TargetRefusedError if rows cannot be written to the topic.
         """
         facts = self._client.topic(self._topic)
         if facts is None:
@@ -143,7 +143,7 @@ class BoundKafkaSink(BoundSink):
         return self._staging.handle(request.id, rows, files, ledger, since)
 
     def _ledger_end(self) -> tuple[str, int]:
-        """Return the ledger's id and end, read once in a process. A lower offset only means that more of it is read."""
+        """Return the ledger's (id, end offset), read once in a process. An older offset costs only a longer read."""
         if self._known_ledger_end is None:
             ledger_id = self._ledger.id()
             self._known_ledger_end = ledger_id, self._ledger.end() if ledger_id else 0
@@ -192,7 +192,7 @@ class BoundKafkaSink(BoundSink):
         return {"rows": rows}
 
     def _settle(self, staged: Sequence[Handle]) -> Transactions:
-        """Return a producer with no open transaction, and read the ledger after settling the earlier ones."""
+        """Settle earlier transactions, read the ledger, and return a producer without an open transaction."""
         since = min(handle["since_offset"] for handle in staged)
         ledgers = frozenset(handle["ledger"] for handle in staged)
         if self._transactions is None:
@@ -231,7 +231,7 @@ class BoundKafkaSink(BoundSink):
             )
 
     def last_released(self) -> int:
-        """Return the ledger's last released checkpoint.
+        """Return the last released checkpoint in the ledger; 0 if there is none.
 
         Raises OutputLostError if the topic is gone.
         """
@@ -266,7 +266,7 @@ class BoundKafkaSink(BoundSink):
             if attempt is not None and attempt not in live_attempts and name not in live_handles:
                 self._storage.delete_tree(self._staging.place(name))
                 removed.append(name)
-        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # files that probes of the storage left
+        self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
         return removed
 
     def staged(self) -> dict[str, list[int]]:

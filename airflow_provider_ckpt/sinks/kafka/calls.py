@@ -38,11 +38,11 @@ _LOGIN_REFUSED = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAIL
 
 
 class ReleaserFenced(Exception):
-    """Another releaser of this sink has begun since. The ledger shows the outcome of this releaser's transaction."""
+    """Another releaser of this sink has begun. The ledger shows the outcome of this releaser's transaction."""
 
 
 class KafkaCalls:
-    """The calls of one sink. ``settings``: settings of librdkafka, with secrets, which are never shown."""
+    """The calls of one sink to the Kafka library. ``settings``: settings of librdkafka; secret, so never shown."""
 
     def __init__(self, sink: str, servers: str, settings: Mapping[str, Any]) -> None:
         self.sink, self.servers = sink, servers
@@ -53,7 +53,7 @@ class KafkaCalls:
 
     @property
     def kafka(self) -> Any:
-        """Return the library.
+        """The library ``confluent_kafka``.
 
         Raises MissingPackageError.
         """
@@ -68,15 +68,15 @@ class KafkaCalls:
         return confluent_kafka
 
     def on_error(self, error: Any) -> None:
-        """Store an error that a client reports to its ``error_cb``. Only this error explains why it cannot connect.
+        """Store an error that a client reports to its ``error_cb``. Only such an error explains a failure to connect.
 
-        A refused login is kept, because the later error only reports that all brokers are down.
+        A refused login is not overwritten, because the later error only reports that all brokers are down.
         """
         if self._client_error is None or error.name() in _LOGIN_REFUSED:
             self._client_error = error
 
     def create_client(self, make: Callable[[], Any]) -> Any:
-        """Return a new client.
+        """Return the new client that ``make`` returns.
 
         Raises InvalidSinkError, because another try would fail, too.
         """
@@ -96,7 +96,7 @@ class KafkaCalls:
     def request(self, description: str, act: Any, absent: str | None = None) -> Any:
         """Return the result of ``act``; None for an error with the name ``absent``.
 
-        Raises ReleaserFenced. Raises SinkUnavailableError if another try may help, ReleaseRefusedError if not.
+        Raises ReleaserFenced. Raises SinkUnavailableError if another try may succeed, ReleaseRefusedError if not.
         """
         kafka = self.kafka
         self.poll_errors()
@@ -146,7 +146,7 @@ def unavailable(sink: str, servers: str, description: str, cause: str) -> SinkUn
 
 
 def topic_refused(sink: str, topic: str, servers: str, problem: str) -> TargetRefusedError:
-    """Return the error for a topic that does not take the rows."""
+    """Return the error for a topic that does not accept the rows."""
     return TargetRefusedError(
         "sink {sink} cannot write to topic {topic} at {servers}: {problem}",
         sink=sink,

@@ -15,16 +15,16 @@ from airflow_provider_ckpt.sinks.kafka.transactions import SETTLED_WITHIN, WAITI
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN = 30.0
-"""Seconds to wait for an answer of the brokers."""
+"""Timeout of a request to the brokers, in seconds."""
 _POLL = 0.1
 _RECORDS = 1_000_000
-"""Bytes of a record that the client permits. A ledger record may be larger than the topic's limit."""
+"""Largest record that the client allows, in bytes. A ledger record may be larger than the topic's limit."""
 _MAX_TIMEOUT = "transaction.max.timeout.ms"
 
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """The properties of a topic. ``may_write`` is None if the brokers do not report it."""
+    """The properties of a topic. ``may_write``: True if the user may write to it; None if that is unknown."""
 
     id: str
     partitions: int
@@ -33,7 +33,7 @@ class TopicFacts:
 
 
 class KafkaClient:
-    """The client of a Kafka sink. ``timeout``: seconds of a transaction. ``settings`` contain secrets.
+    """The client of a Kafka sink. ``timeout``: limit of a transaction, in seconds. ``settings`` contain secrets.
 
     Every method raises the errors of :meth:`KafkaCalls.request`.
     """
@@ -97,7 +97,7 @@ class KafkaClient:
         kafka, admin = self._calls.kafka, self._admin_client()
         cluster = admin.describe_cluster(request_timeout=ANSWER_WITHIN).result(ANSWER_WITHIN)
         brokers = [kafka.admin.ConfigResource(kafka.admin.RESOURCE_BROKER, str(node.id)) for node in cluster.nodes]
-        # each broker is asked alone, because the client refuses a call that names two
+        # one call for each broker, because the client refuses a call that names two
         futures = [admin.describe_configs([broker], request_timeout=ANSWER_WITHIN)[broker] for broker in brokers]
         return [future.result(ANSWER_WITHIN) for future in futures]
 
@@ -117,7 +117,7 @@ class KafkaClient:
             time.sleep(_POLL)
 
     def bounds(self, name: str) -> tuple[int, int]:
-        """Return the offsets of partition 0: of the first record, and after the last one, committed or not."""
+        """Return (offset of the first record, offset after the last one, committed or not) of partition 0."""
         kafka, admin = self._calls.kafka, self._admin_client()
         partition = kafka.TopicPartition(name, 0)
 
@@ -162,16 +162,16 @@ class KafkaClient:
     # ---- transactions
 
     def transactions(self, transactional_id: str, largest: int) -> Transactions:
-        """Return a producer that has settled the earlier transactions of the id. ``largest``: bytes of a record.
+        """Return a producer that has fenced all other producers of the id and settled their transactions.
 
-        It fences every other producer of the id: an open transaction is aborted, a half-committed one is completed.
+        An open transaction is aborted, a half-committed one is completed. ``largest``: largest record, in bytes.
         """
         producer = self._producer(transactional_id, largest)
         self._calls.request("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
         return Transactions(self._calls, producer)
 
     def check_settings(self, transactional_id: str, largest: int) -> None:
-        """Check the client's settings for a transaction, without asking a broker or fencing a producer.
+        """Check the client's settings for a transaction, without a request and without fencing a producer.
 
         Raises InvalidSinkError.
         """
@@ -194,7 +194,7 @@ class KafkaClient:
         return self._calls.create_client(lambda: kafka.Producer(settings))
 
     def _admin_client(self) -> Any:
-        """Return the client for administration. It is kept, because the answers to a collected client never arrive."""
+        """Return the client for administration, which must exist until the answers have arrived."""
         if self._admin is None:
             admin = self._calls.create_client(lambda: self._calls.kafka.admin.AdminClient(self._settings))
             self._admin, self._calls.poll_errors = admin, lambda: admin.poll(0)

@@ -43,10 +43,10 @@ class KafkaSink(Sink):
         topic: the topic, which must exist.
         staging: a folder where rows wait for their checkpoint, as a path or any fsspec URI.
         config: settings of librdkafka (``security.protocol``, ``sasl.username``, …), or a function without arguments
-            that returns them. It is called where the sink is bound.
-        config_env: setting -> name of the environment variable that holds its value, for secrets.
-        storage_options: fsspec options of ``staging``; None takes those of the job's root.
-        transaction_timeout: seconds within which a release must end. Brokers allow 900 by default
+            that returns them. The function is called in the process that binds the sink.
+        config_env: setting -> name of the environment variable that has its value, for secrets.
+        storage_options: fsspec options of ``staging``; None means those of the job's root.
+        transaction_timeout: timeout of a release, in seconds. Brokers allow 900 by default
             (``transaction.max.timeout.ms``).
         conn_id: instead of ``servers``: an Airflow connection of type ``kafka`` with servers and credentials, which a
             driver finds in its environment (``conn_ids=`` of the operator).
@@ -83,7 +83,7 @@ class KafkaSink(Sink):
             raise self._invalid("transaction_timeout", timeout, "is no number of seconds up to 3600")
 
     def _check_settings(self, argument: str, given: object) -> None:
-        """Refuse settings of a wrong form. No value is shown, because it may be a secret."""
+        """Refuse settings of a wrong form. The error shows no value, because it may be a secret."""
         if not isinstance(given, Mapping):
             raise self._invalid(argument, "…", f"is an object of type {type(given).__name__}; give a dict by name")
         for name in given:
@@ -117,12 +117,12 @@ class KafkaSink(Sink):
         return self.bind_to(client, context)
 
     def bind_to(self, client: KafkaClient, context: SinkContext) -> BoundKafkaSink:
-        """Bind the sink to a given client. See :meth:`bind`."""
+        """Bind the sink like :meth:`bind`, to the given client."""
         [folder] = self.spark_folders(context.storage_options)
         return BoundKafkaSink(self.topic, client, context, open_storage(folder))
 
     def _access(self) -> tuple[str, dict[str, Any]]:
-        """Return servers and settings. ``config`` overrides the connection's settings."""
+        """Return (servers, settings). ``config`` overrides the connection's settings."""
         if self.conn_id is None:
             return self.servers or "", self._settings()
         brokers = read_brokers(self.conn_id)

@@ -1,7 +1,7 @@
 """The ledger of a Kafka sink's releases: a topic of its own for each job, sink and target.
 
 A release has one record, or several if it has many batches. The transaction that writes the rows also writes the
-records, so both exist or neither (R9). The topic has one partition, keeps all records, and belongs to one sink alone.
+records, so both exist or neither (R9). The topic has one partition, retains all records, and belongs to one sink alone.
 In a shared topic another job's open transaction would hide the sink's own committed record.
 """
 
@@ -23,15 +23,15 @@ from airflow_provider_ckpt.storage.refusal import refused_as
 KIND = "kafka-ledger"
 VERSION = 1
 SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Settings that keep every record, because a late release may contain batches of several older ones."""
+"""Topic settings that retain every record, because a late release may contain batches of several older ones."""
 _TAIL = 64
 _IDS = 16_384
-"""Approximate bytes of the ids in one record, so that brokers with small limits accept it."""
+"""Approximate limit of the ids in one record, in bytes, so that brokers with small limits accept the record."""
 
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """A record of a release. ``rows`` counts the whole release. ``topic`` is the id of the topic of the rows."""
+    """A record of a release. ``rows``: rows of the whole release. ``topic``: id of the topic with the rows."""
 
     checkpoint: int
     rows: int
@@ -78,7 +78,7 @@ def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> li
 
 
 def ledger_name(context: SinkContext, topic: str) -> str:
-    """Return the topic's name: a hash, because a job's name may be too long for a topic."""
+    """Return the name of the ledger's topic: a hash, because a job's name may be too long for a topic."""
     name = "/".join((context.job_id, context.uid, topic))
     return f"ckpt-ledger-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
@@ -111,12 +111,12 @@ class Ledger:
         return topic_refused(self._context.uid, self._topic, self._client.servers, problem)
 
     def id(self) -> str:
-        """Return the id that the brokers gave the topic; empty if there is none."""
+        """Return the id that the brokers gave the ledger's topic; empty if there is no topic."""
         facts = self._client.topic(self.name)
         return "" if facts is None else facts.id
 
     def end(self) -> int:
-        """Return the end of the ledger. Records of later releases have this offset or a higher one."""
+        """Return the end offset of the ledger. Records of later releases have this offset or a higher one."""
         return self._client.bounds(self.name)[1]
 
     def newest(self) -> LedgerRecord | None:
@@ -132,10 +132,10 @@ class Ledger:
         return records[-1] if records else None
 
     def since(self, offset: int, ledger_ids: Collection[str]) -> list[LedgerRecord]:
-        """Return the records of the releases from the offset on, in order; if there are none, the newest record before.
+        """Return the records from the offset on, in order; if there are none, the newest record before the offset.
 
-        ``ledger_ids``: ids of the ledgers that the handles name. All must be this ledger, because only the ledger of a
-        handle shows whether the batch was released.
+        ``ledger_ids``: ids of the ledgers that the handles name. All must be this ledger's id, because only the ledger
+        of a handle shows whether the batch was released.
 
         Raises ReleaseRecordLostError for a ledger that is gone or lost records, because rows would be written twice.
         """

@@ -1,4 +1,4 @@
-"""Checks that refuse rows at staging which brokers would refuse in every release."""
+"""Checks that refuse rows at staging if brokers would refuse them in every release."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OVERHEAD = 512
-"""Largest number of bytes that a record needs in addition to key and value."""
+"""Largest number of bytes of a record besides key and value."""
 _SIZE, _KEY, _PARTITION = "CKPT_KAFKA_RECORD_TOO_LARGE", "CKPT_KAFKA_NO_KEY", "CKPT_KAFKA_NO_PARTITION"
 
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """The limits of a topic. ``largest``: bytes of a record. ``needs_key``: the topic is compacted."""
+    """The limits of a topic. ``largest``: largest record, in bytes. ``needs_key``: True if the topic is compacted."""
 
     topic: str
     largest: int
@@ -29,7 +29,7 @@ class TopicLimits:
 
     @property
     def content(self) -> int:
-        """Return the bytes that key and value may have."""
+        """Largest size of key and value together, in bytes."""
         return max(1, self.largest - OVERHEAD)
 
     def checked(self, frame: DataFrame) -> DataFrame:

@@ -42,7 +42,7 @@ _FIELDS = {
 
 
 class KafkaStaging:
-    """The staging area of one sink of one job."""
+    """The staged files of one sink of one job. Each ``stage`` call has a folder (place), named by the handle's id."""
 
     def __init__(self, storage: Storage, context: SinkContext, topic: str) -> None:
         self.storage, self._context, self._topic = storage, context, topic
@@ -52,7 +52,7 @@ class KafkaStaging:
         return f"{self.folder}/{handle_id}"
 
     def written(self, place: str) -> list[tuple[str, int]]:
-        """Return the data files that Spark left in a place, with their sizes."""
+        """Return (path in the place, bytes) of each data file that Spark wrote to a place. Empty files are omitted."""
         return [(path, size) for path, size in self.storage.child(place).files("") if size and is_data_file(path)]
 
     def handle(
@@ -86,7 +86,7 @@ class KafkaStaging:
         return handle
 
     def verify(self, waiting: Sequence[Handle], checkpoint: int) -> None:
-        """Check that every file exists and has its size.
+        """Check that every file exists with its recorded size.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
@@ -106,7 +106,7 @@ class KafkaStaging:
             raise StagedFilesMissingError(**error_fields, count=len(missing), path=missing[0], uri=self.storage.uri)
 
     def messages(self, handle: Handle, checkpoint: int) -> Iterator[list[dict[str, Any]]]:
-        """Yield the rows of a batch by column, some thousands at a time. One file is in memory at a time.
+        """Yield lists of rows of a batch, each row as column -> value. Only one file is in memory at a time.
 
         Raises StagedFilesMissingError, because another releaser may have released and deleted the file.
         """

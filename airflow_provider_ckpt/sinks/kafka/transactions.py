@@ -9,12 +9,12 @@ from typing import Any
 from airflow_provider_ckpt.sinks.kafka.calls import KafkaCalls
 
 SETTLED_WITHIN = 120.0
-"""Seconds for ``init_transactions`` and a commit. A broker that has just started needs time."""
+"""Timeout of ``init_transactions`` and of a commit, in seconds. A broker that has just started needs time."""
 WAITING = 400_000
-"""Messages that may wait in the client. A full queue would refuse a part of a batch, and break its order."""
+"""Largest number of messages that wait in the client. A full queue would refuse some rows, and break their order."""
 _POLL = 0.1
 _ANY = -1
-"""The partition number that leaves the choice to Kafka's own partitioner."""
+"""Partition number that leaves the choice to Kafka's own partitioner."""
 
 
 class Transactions:
@@ -64,12 +64,11 @@ class Transactions:
                 self._producer.poll(_POLL)
 
     def commit(self) -> None:
-        """Commit the transaction, with all sent messages."""
         self._calls.request("committing a release", lambda: self._producer.commit_transaction(SETTLED_WITHIN))
 
 
 def _by_partition(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    """Group rows by partition, each group in its order. ``produce_batch`` ignores a partition in a message."""
+    """Return partition number -> its rows, in order. ``produce_batch`` ignores a partition in a message."""
     if not rows or "partition" not in rows[0]:
         return {_ANY: rows}
     groups: dict[int, list[dict[str, Any]]] = {}

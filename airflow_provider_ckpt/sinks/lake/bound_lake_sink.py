@@ -1,4 +1,4 @@
-"""A bound sink that releases to a table format with its own commits: Delta, Iceberg."""
+"""A lake sink bound to a job: it stages, releases and cleans up in a Delta or Iceberg table."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS",)}
-"""Settings for staged files. Tables do not take INT96, which is Spark's default."""
+"""Spark settings for staged files. Tables do not accept INT96, which is Spark's default."""
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
-"""An option that makes Spark's writer keep statistics of long texts, cut to 64 bytes.
+"""Option with which Spark's writer records statistics of long texts, cut to 64 bytes.
 
 For texts of some KB Spark otherwise omits all statistics, also the number of nulls. Cut statistics serve only upserts,
 whose staged files never enter the table.
@@ -40,17 +40,17 @@ whose staged files never enter the table.
 
 
 class BoundLakeSink(BoundSink):
-    """A sink of one job that releases to a Delta or Iceberg table.
+    """A ``DeltaSink`` or ``IcebergSink`` that is bound to one job.
 
-    A release checks that the table takes the rows, and that every staged file is complete. It appends one intent. Then
-    it commits all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash between two steps, or a
-    second releaser, does no harm:
+    A release checks that the table accepts the rows, and that every staged file is complete. It appends one intent to
+    the sink's log. Then it commits all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash
+    between two steps, or a second releaser, does no harm:
 
     1. The intent decides which batches are released, and how. It is created under the next number only if that number
        is free. Of two releasers one wins, and the other one commits the winner's intent, too.
-    2. A commit records how many intents are in the table. It is made only on top of the version of the table in which
-       that number was read. So each intent enters the table once.
-    3. A handle records how many intents there were when it was staged. Only a later intent can contain it.
+    2. A commit records how many intents are in the table. It succeeds only on top of the table version from which that
+       number was read. So each intent enters the table once.
+    3. A handle records the number of intents when it was staged. Only a later intent can contain it.
     4. Staged files are deleted only after the commit is in the table.
     """
 
@@ -98,9 +98,9 @@ class BoundLakeSink(BoundSink):
             self._begin(roll_forward, self._table.load())
 
     def _ready_snapshot(self, columns: Sequence[Column]) -> Snapshot:
-        """Return the table's version. Create the table if it never existed.
+        """Return the current version of the table. Create the table if it never existed.
 
-        Raises TargetRefusedError if the table does not take the rows.
+        Raises TargetRefusedError if the table does not accept the rows.
         """
         snapshot = self._table.load()
         if snapshot is None:
@@ -268,7 +268,7 @@ class BoundLakeSink(BoundSink):
     def _finish(
         self, roll_forward: RollForward, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
     ) -> dict[str, int]:
-        """Delete the staged files of released batches. All batches in ``staged`` are in the table."""
+        """Delete the staged files of batches that are in the table, and return the counts of the release."""
         for handle in staged:
             roll_forward.files.delete(handle.id)
         return _counts(newest if checkpoint == newest.checkpoint else None)
@@ -311,7 +311,7 @@ class BoundLakeSink(BoundSink):
     # ---- the table's folder
 
     def _find_roll_forward(self) -> RollForward | None:
-        """Return the releases in the table's folder; None if the table does not exist yet."""
+        """Return the :class:`RollForward` of the table; None if the table does not exist."""
         if self._roll_forward is None and (storage := self._table.storage()) is not None:
             self._roll_forward = RollForward(self._table, storage, self._context)
         return self._roll_forward

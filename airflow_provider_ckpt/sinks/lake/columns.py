@@ -1,4 +1,4 @@
-"""Columns of rows and tables, in the spelling of Spark's schema JSON, and checks that they fit. No I/O."""
+"""Columns of rows and tables, with types as in Spark's schema JSON, and checks that they fit. No I/O."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ _ATOMIC = frozenset(
 ) | {"timestamp_ntz"}
 _DECIMAL = re.compile(r"decimal\(\d+,-?\d+\)")
 PARTITION_TYPES = ("string", "long", "integer", "short", "byte", "boolean", "date")
-"""The types whose values every reader can parse from the name of a folder."""
+"""Types whose values every reader can parse from the name of a folder."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of rows or of a table.
+    """A column of rows or of a table. ``type``: type as in Spark's schema JSON, with ids of inner fields.
 
-    Args:
-        type: in the spelling of Spark's schema JSON, with ids of inner fields.
-        field_id: the table's id of the column, if staged files contain ids.
+    ``field_id``: the table's id of the column; None if staged files contain no ids.
     """
 
     name: str
@@ -37,7 +35,7 @@ class Column:
 
 
 def columns_of(schema_json: str) -> tuple[Column, ...]:
-    """Return the columns in Spark's JSON of a schema, which Delta tables use, too."""
+    """Return the columns of Spark's schema JSON, which Delta tables use, too."""
     return tuple(Column(field["name"], field["type"], field["nullable"]) for field in json.loads(schema_json)["fields"])
 
 
@@ -112,7 +110,7 @@ def _leaves(kind: Any) -> Iterator[str]:
 def misfit(rows: Sequence[Column], table: Sequence[Column], *, may_lack: bool = False) -> str | None:
     """Return why rows with these columns cannot be written to the table; None if they can.
 
-    ``may_lack``: True if the rows may lack columns that the table has gained. Missing columns become null.
+    ``may_lack``: True if the rows may lack columns that were added to the table. Missing columns become null.
     """
     table_columns = {column.name: column for column in table}
     for column in rows:

@@ -17,14 +17,14 @@ Range = tuple[Any, Any, int]
 
 @dataclass(frozen=True)
 class Footer:
-    """The footer of a staged file. ``ranges``: plain columns (no struct, map, array) with complete statistics."""
+    """The footer of a staged file. ``ranges``: column -> its range, for plain columns with complete statistics."""
 
     uri: str
     rows: int
     ranges: Mapping[str, Range]
 
     def whole_numbers(self, columns: Sequence[Column]) -> dict[str, tuple[int | None, int | None, int]]:
-        """Return the ranges of whole numbers. Statistics of texts are cut, and those of instants rounded."""
+        """Return the ranges of columns of whole numbers. Statistics of texts are cut, and those of instants rounded."""
         return {
             column.name: self.ranges[column.name]
             for column in columns
@@ -44,7 +44,7 @@ class Footer:
 
 
 def footers(storage: Storage, files: Collection[tuple[str, int]]) -> list[Footer]:
-    """Return the footers of ``files`` (path, bytes).
+    """Return the footer of each file. ``files``: (path, bytes) of each file.
 
     Raises StagedFileUnusableError, ObjectNotFoundError.
     """

@@ -1,4 +1,4 @@
-"""The log of a sink's intended and committed releases, in the table's folder. It decides what is released."""
+"""The log of a sink's intents, in the table's folder. An intent decides a release before its commit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Change = Literal["append", "replace", "upsert"]
 
 @dataclass(frozen=True)
 class Intent:
-    """One release of one sink, with all data that its commit needs, so that any process can make the commit.
+    """One release of one sink, with all data for its commit, so that any process can make the commit.
 
-    ``overwrites``: how often jobs had replaced the table's rows before.
+    ``overwrites``: number of earlier releases that replaced the table's rows.
     """
 
     job: str
@@ -42,7 +42,7 @@ class Intent:
 
     @property
     def size(self) -> int:
-        """Return the bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
     @property
@@ -51,7 +51,7 @@ class Intent:
 
 
 class IntentLog(NumberedLog[Intent]):
-    """The intents of one sink, by number. An entry is appended only when the table contains all earlier ones."""
+    """The intents of one sink. An intent is appended only when the table contains all earlier ones."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/intents"

@@ -13,18 +13,18 @@ class LakeFiles(StagingArea):
     """The staged files in the table's folder."""
 
     def _is_data(self, path: str) -> bool:
-        """Return whether the file name is not hidden. Folders do not count, because a table lists its files by name."""
+        """Return True if the file name is not hidden. Hidden folders do not matter, because a table lists its files."""
         return super()._is_data(path.rpartition("/")[2])
 
     def verify_staged(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """Check that every file has its size, staged or under its final name.
+        """Check that every file has its recorded size, staged or under its final name.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         self._verify(files, checkpoint, accepts_staged=True)
 
     def verify_targets(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """Check that every file has its size under its final name. A table that names a missing file is unreadable.
+        """Check that every file has its recorded size under its final name. A table with a missing file is unreadable.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
@@ -62,7 +62,7 @@ class LakeFiles(StagingArea):
         self._storage.delete_tree(self.place(handle_id))
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete the places without a live handle or a live attempt. Return their ids."""
+        """Delete the places without a live handle or a live attempt. Return their handles' ids."""
         removed = []
         for name in self._storage.list(self.folder):
             attempt = attempt_of(name)

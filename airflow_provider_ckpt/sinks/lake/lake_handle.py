@@ -1,4 +1,4 @@
-"""The handle of a batch that is staged for a table, and the data files in it."""
+"""The handle of a batch that is staged for a table, and its data files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class LakeFile:
     """A staged data file.
 
     Args:
-        path: path relative to the table's folder; a real name, which must not be unescaped.
-        size: bytes.
+        path: real name relative to the table's folder, which must not be unescaped.
+        size: size in bytes.
         target: path after the release. It equals ``path`` if only the rows are released, not the file.
         partition: column -> value, in the table format's spelling.
         stats: column -> (least value, greatest value, number of nulls).
@@ -39,11 +39,9 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class LakeHandle:
-    """A handle.
+    """The handle of a staged batch. ``table``: id of the table.
 
-    Args:
-        intents: number of the sink's intents when the batch was staged.
-        applied: number of these intents that the table contained.
+    ``intents``: number of the sink's intents when the batch was staged. ``applied``: number of them in the table.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Commits of the decided releases of a sink to its table."""
+"""The commits to a table by which the intents in a sink's log take effect."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ VERSION = 1
 
 
 class StartMark:
-    """A record of how often jobs had replaced the table's rows when an overwriting sink began. It never changes.
+    """A record of how often the table's rows had been replaced when an overwriting sink began. It never changes.
 
-    It distinguishes an abandoned job from its successor.
+    The mark distinguishes an abandoned job from its successor.
     """
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
@@ -62,12 +62,16 @@ class StartMark:
 
 
 TRIES = 100
-"""Attempts of a release, because other writers may commit in between."""
+"""Largest number of commits for one release, because other writers may commit in between."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """A version of the table, its newest intent, and the ``pending`` intent that it lacks."""
+    """A version of the table, compared with the log of intents. ``length``: number of intents in the log.
+
+    ``newest``: the last intent in the table; None if there is none. ``pending``: the intent that the table lacks, or
+    None.
+    """
 
     snapshot: Snapshot
     length: int
@@ -76,12 +80,12 @@ class Position:
 
     @property
     def released(self) -> int:
-        """Return the newest checkpoint in the table; 0 if there is none."""
+        """The newest checkpoint in the table; 0 if there is none."""
         return 0 if self.newest is None else self.newest.checkpoint
 
 
 class RollForward:
-    """The releases of one sink of one job.
+    """The releases of one sink of one job to its table.
 
     An intent is appended only when the table contains all earlier ones, so the table lacks at most one. A table that
     lacks more, or has another id, has lost commits.
@@ -99,7 +103,8 @@ class RollForward:
     def read_position(self, handles: Sequence[LakeHandle] = ()) -> Position | None:
         """Return the table's position; None if no table, no log entry and no handle exists.
 
-        Raises ReleaseRecordLostError if a handle or the log names another table or more commits.
+        Raises ReleaseRecordLostError if the log or one of ``handles`` has another table's id, or more commits than the
+        table.
         """
         snapshot = self._table.load()
         while True:
@@ -143,7 +148,7 @@ class RollForward:
         try:
             self._apply(position.snapshot, intent, position.length + 1)
         except CommitConflict:
-            pass  # as in catch_up (R9)
+            pass  # the next catch_up commits again (R9)
 
     def _apply(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         self.check(snapshot, intent, intent.columns, intent.partition_by)
@@ -160,7 +165,7 @@ class RollForward:
             # only the reply was lost (R17)
 
     def check(self, snapshot: Snapshot, intent: Intent, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
-        """Refuse rows that the current table does not take.
+        """Refuse rows that the current table does not accept.
 
         Raises ReleaseRefusedError.
         """
@@ -180,11 +185,9 @@ class RollForward:
             )
 
     def overwrites_before(self, position: Position, mode: LakeMode, *, has_rows: bool) -> int | None:
-        """Return how often the table's rows may have been replaced before the sink's next release.
+        """Return the expected number of replacements of the table's rows before the sink's next release.
 
-        None stands for an overwriting sink that has not begun.
-
-        Raises OutputSupersededError.
+        None if the sink overwrites and has not begun. Raises OutputSupersededError if the table has another number.
         """
         overwrites = position.snapshot.overwrites
         if position.newest is not None:
@@ -201,7 +204,7 @@ class RollForward:
         return expected
 
     def collect_temporary(self, older_than: float) -> None:
-        self.storage.collect_temporary("", older_than, deep=False)  # files that probes of the storage left
+        self.storage.collect_temporary("", older_than, deep=False)  # leftovers of storage probes
         self.storage.collect_temporary(self._folder, older_than)
 
     def busy(self, reason: str) -> SinkUnavailableError:

@@ -17,7 +17,7 @@ _OWN_OPTIONS = {"path", "partitionoverwritemode"}
 
 @dataclass(frozen=True)
 class LakeSettings:
-    """The settings of the sink. ``partition_by``: the table's partitions; None accepts any."""
+    """The settings of a lake sink. ``partition_by``: the table's partition columns; None accepts any."""
 
     mode: LakeMode = "append"
     key: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""Readers for the rows of a release in its staged files."""
+"""Readers of the rows in the staged files of a release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBER = "_ckpt_number"
 
 
 def newest_rows(storage: Storage, intent: Intent) -> Any:
-    """Return a ``pyarrow.Table``, all in memory. Of several rows with one key it has the row that was staged last."""
+    """Return the rows as one ``pyarrow.Table`` in memory. Of several rows with one key it has only the last."""
     import pyarrow as pa
 
     rows = pa.concat_tables(list(rows_of_files(storage, intent)))
@@ -23,7 +23,7 @@ def newest_rows(storage: Storage, intent: Intent) -> Any:
 
 
 def rows_of_files(storage: Storage, intent: Intent) -> Iterator[Any]:
-    """Yield a ``pyarrow.Table`` for each file of an intent. One file is in memory at a time."""
+    """Yield a ``pyarrow.Table`` for each file of an intent. Only one file is in memory at a time."""
     from pyarrow import parquet
 
     for file in intent.files:

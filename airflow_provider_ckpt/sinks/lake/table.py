@@ -1,4 +1,4 @@
-"""The interface to a table that the releases of a sink need."""
+"""The interface of a lake table for the releases of a sink."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def unreachable(uri: str, verb: str, location: Location, error: Exception) -> SinkUnavailableError:
-    """Return the error for a failure of the library. The secrets of ``location`` are hidden in its text."""
+    """Return the error for a failure of the table's library. The error hides the secrets of ``location``."""
     reason = without_colours(location.redact(kind_and_text(error)))
     return SinkUnavailableError("table {uri} could not be {verb}: {reason}", uri=uri, verb=verb, reason=reason)
 
 
 def table_refused(context: SinkContext, uri: str, problem: str) -> TargetRefusedError:
-    """Return the error for a table that does not take the rows."""
+    """Return the error for a table that does not accept the rows."""
     return TargetRefusedError(
         "Sink {sink} of job {job!r} cannot write to table {uri}: {problem}",
         sink=context.uid,
@@ -66,13 +66,13 @@ class Snapshot:
 
 
 class LakeTable(ABC):
-    """The table of one sink of one job. ``uri`` is for people. Every method raises SinkUnavailableError."""
+    """The table of one sink of one job. ``uri`` is for messages. Every method may raise SinkUnavailableError."""
 
     uri: str
 
     @abstractmethod
     def storage(self) -> Storage | None:
-        """Return the table's folder, in which the sink stages; None if an absent table's place is unknown."""
+        """Return the table's folder, in which the sink stages; None if the table is absent and its place unknown."""
 
     @abstractmethod
     def load(self) -> Snapshot | None:
@@ -83,11 +83,11 @@ class LakeTable(ABC):
         """Create an empty table if it does not exist. Several processes may call this at once."""
 
     def as_stored(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """Return columns of rows, with the types in which the table holds them."""
+        """Return the rows' columns with the types in which the table stores them."""
         return tuple(columns)
 
     def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
-        """Return columns of staged rows with the ids of the table's columns that the staged files have."""
+        """Return columns of staged rows with the table's column ids, if the staged files contain ids."""
         return tuple(columns)
 
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
@@ -100,11 +100,11 @@ class LakeTable(ABC):
 
     @abstractmethod
     def shaped(self, frame: DataFrame, snapshot: Snapshot) -> tuple[DataFrame, list[str]]:
-        """Return the frame to write, and the columns by which Spark makes folders."""
+        """Return (the frame to write, the columns by which Spark makes folders)."""
 
     @abstractmethod
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """Return the partition of a staged file, whose path is relative to its place.
+        """Return partition column -> value of a staged file. ``path`` is relative to the staged place.
 
         Raises StagedFileUnusableError.
         """

@@ -22,18 +22,18 @@ _LIBPQ = (
     "tcp_user_timeout",
     *("target_session_attrs", "options", "hostaddr", "passfile", "service", "krbsrvname"),
 )
-"""The keys of a connection's extra that are used. The others are for Airflow itself."""
+"""The keys of a connection's extra that the sink uses. The other keys are for Airflow itself."""
 
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """An address. ``parameters``: connection parameters of libpq."""
+    """The address and credentials of a database. ``parameters``: connection parameters of libpq."""
 
     parameters: Mapping[str, Any] = field(hash=False)
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """Return the address in a URL; None if libpq cannot parse the URL. libpq's error would show a part of it."""
+        """Return the address in a URL; None if it cannot be parsed, because libpq's error could show a secret."""
         try:
             return cls({name: value for name, value in conninfo_to_dict(url).items() if value is not None})
         except ProgrammingError:
@@ -66,7 +66,7 @@ class Address:
 
     @property
     def may_lack_tls(self) -> bool:
-        """Return True if libpq may connect over a network without TLS and the user has not asked for that."""
+        """True if libpq may connect over a network without TLS although the user has not asked for that."""
         parameters = self.parameters
         is_chosen = any(name in parameters for name in ("sslmode", "service")) or "PGSSLMODE" in os.environ
         hosts = str(parameters.get("hostaddr") or parameters.get("host") or "").split(",")

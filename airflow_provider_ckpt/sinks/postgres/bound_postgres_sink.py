@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BoundPostgresSink(BoundDatabaseSink[Connection]):
-    """A PostgreSQL sink of one job. The transaction of a release also drops the staging tables."""
+    """A ``PostgresSink`` that is bound to one job. The transaction of a release also drops the staging tables."""
 
     handle_format = "airflow-provider-ckpt/postgres-handle"
 
@@ -48,7 +48,6 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
     # ---- before the first batch
 
     def _check_schema(self, connection: Connection) -> None:
-        """Refuse a schema that cannot hold the ledger and staging tables."""
         schema = self._schema
         lacking = lacking_on_schema(connection, schema)
         if lacking is None:
@@ -87,7 +86,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         return read_table(connection, self._table) is not None
 
     def _is_empty(self, connection: Connection) -> bool:
-        """Return whether the table is empty; False if a policy may hide rows. Dead rows may slow the search."""
+        """Return True if the table is empty; False if a policy may hide rows. Dead rows may slow the search."""
         table = read_table(connection, self._table)
         if table is None or table.hides_rows:
             return False
@@ -124,7 +123,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> TargetTable:
-        """Return the current table, which may have been altered or dropped since the job began."""
+        """Return the current table, which may have been altered since the job began. Create the table if it is gone."""
         table = read_table(connection, self._table)
         if table is None:
             self._rules.refuse_lost(row)

@@ -28,15 +28,15 @@ def copier(
 ) -> Any:
     """Return a function that copies a Spark partition into a staging table, on an executor.
 
-    The function uses the binary form if the frame's columns have the ``arrow_types``, and if the installed pgpq writes
-    the rows of ``sample`` correctly.
+    The function uses the binary form if the frame has the ``arrow_types`` and the installed pgpq writes ``sample``
+    correctly.
 
     Args:
-        statements: statements of one transaction. The last statement is the COPY of the frame's columns, of the number
-            of the attempt of Spark's task, and of the row's number if ``numbers_rows`` is set.
-        timeout: seconds that the server may take for an answer.
-        arrow_types: begin of each column's Arrow type; None if a column must be written as text.
-        sample: see :class:`_BinaryEncoder`.
+        statements: statements of one transaction. The last one is the COPY of the frame's columns and the columns that
+            :func:`.staging.own_columns` adds.
+        timeout: time limit of an answer of the server, in seconds.
+        arrow_types: prefix of each column's Arrow type; None if a column must be written as text.
+        sample: rows, and PostgreSQL's own bytes for them.
         numbers_rows: True if the number of each row in the partition is copied, too.
     """
 
@@ -96,8 +96,8 @@ class StatementWatchdog:
     """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
 
     Neither libpq nor psycopg has such a limit. A frozen server does not enforce ``statement_timeout``, while its kernel
-    acknowledges all data. The watchdog is the context of one connection. Its thread sleeps until the deadline that it
-    has read last, so a statement only stores its own deadline.
+    acknowledges all data. The watchdog is the context of one connection. Its thread sleeps until the last deadline that
+    it read, so a statement only stores its own deadline.
     """
 
     def __init__(self, connection: Any, seconds: float) -> None:
@@ -121,7 +121,7 @@ class StatementWatchdog:
 
     @contextmanager
     def limit_time(self) -> Iterator[None]:
-        """Limit the time of the requests to the server in the block.
+        """Limit the time of each request to the server in the block.
 
         Raises OperationalError when the time is over.
         """
@@ -152,7 +152,7 @@ class StatementWatchdog:
 
 
 class _Unwritable(Exception):
-    """A value in the rows that cannot be written. Another attempt would fail, too."""
+    """A value in the rows cannot be written. Another attempt would fail, too."""
 
     def __init__(self, sqlstate: str, problem: str) -> None:
         super().__init__(problem)
@@ -229,7 +229,7 @@ def _numbered(columns: Sequence[Any]) -> list[str]:
 
 
 def _error_report(error: Any) -> dict[str, Any]:
-    """Return the codes of an error and the end of its context, which names the column. Other parts contain values."""
+    """Return an error's codes and the column that its context names. Other parts of an error contain values."""
     import re
 
     column = error.diag.column_name
@@ -245,7 +245,7 @@ def _error_report(error: Any) -> dict[str, Any]:
 
 
 def _without_zone(column: Any) -> Any:
-    """Return instants without their zone. The session's zone is UTC, and writing the zones would double the time."""
+    """Return instants without their zone, because a zone doubles the time of a write. The session's zone is UTC."""
     import pyarrow
 
     if pyarrow.types.is_timestamp(column.type) and column.type.tz is not None:

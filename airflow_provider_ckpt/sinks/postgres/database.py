@@ -17,7 +17,7 @@ from airflow_provider_ckpt.sinks.postgres.refusals import codes
 
 OLDEST = 140000
 _TRANSIENT = ("08", "40", "53", "55", "57", "58", "25", "XX")
-"""Classes of SQLSTATEs of errors that may pass, for example conflicts, locks, lost connections, a server on standby."""
+"""Classes of SQLSTATEs that may pass, for example conflicts, locks, lost connections, a server on standby."""
 TRANSACTION_SETTINGS = (
     # with 'off', a server's crash could undo a commit and so lose a release
     "SELECT set_config('synchronous_commit', 'on', true)",
@@ -33,7 +33,7 @@ Connect = Callable[..., Connection]
 
 
 def is_transient(sqlstate: str | None) -> bool:
-    """Return True if another try may help. ``sqlstate`` is None if there was no answer."""
+    """Return True if another try may succeed. ``sqlstate`` is None if the server did not answer."""
     return sqlstate is None or sqlstate[:2] in _TRANSIENT
 
 
@@ -42,7 +42,7 @@ _KEEPALIVE = {"keepalives_idle": 60, "keepalives_interval": 10, "keepalives_coun
 
 
 def _cursors(watchdog: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
-    """Return a class of cursors whose statements are limited by the watchdog."""
+    """Return a cursor class whose statements are limited by the watchdog."""
 
     class TimedCursor(psycopg.Cursor[Any]):
         def execute(self, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +59,7 @@ def _cursors(watchdog: StatementWatchdog) -> type[psycopg.Cursor[Any]]:
 class Database:
     """The sink's database, with a new connection for each transaction. No connection is open while Spark works.
 
-    ``timeout``: seconds that the server may take for one statement.
+    ``timeout``: time limit of one statement, in seconds.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class Database:
     def transaction(
         self, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
     ) -> Iterator[Connection]:
-        """Commit at the end of the block, and roll back if it raises.
+        """Open a transaction for the block. Commit at its end, or roll back if the block raises.
 
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
-        returns the error for a psycopg error that would persist.
+        returns the error for a psycopg error that a retry cannot mend.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -109,7 +109,7 @@ class Database:
         return []
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """Return the parameters of a connection. ``pg_stat_activity`` shows its ``name``."""
+        """Return the parameters of a connection. ``name``: its name in ``pg_stat_activity``."""
         # The URL or environment may name another encoding, which would change texts.
         always = {"application_name": name, "client_encoding": "UTF8"}
         return {"connect_timeout": 10, **_KEEPALIVE, **self.address.parameters, **always}

@@ -24,7 +24,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 VERSION = 1
 FORMAT = "airflow-provider-ckpt/postgres-ledger"
 _MAKING = 7263541
-"""Key of the advisory lock under which the tables are made, because concurrent ``IF NOT EXISTS`` may fail."""
+"""Key of the advisory lock under which the tables are created, because concurrent ``IF NOT EXISTS`` may fail."""
 _TABLES = (
     "CREATE TABLE {schema}.format (format text PRIMARY KEY, version integer NOT NULL)",
     "CREATE TABLE {schema}.ledger (job text, sink text, target text NOT NULL, mode text NOT NULL, born text NOT NULL, "
@@ -159,7 +159,7 @@ class PostgresLedger(Ledger[Connection]):
         return {handle: (staging, size) for handle, staging, size in rows}
 
     def _statement(self, statement: str) -> sql.Composed:
-        """Return a statement for parameters, in which each % of a name is doubled."""
+        """Return a statement for parameters. Each % in the schema's name is doubled."""
         return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
 
 

@@ -6,11 +6,11 @@ from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
 MAX_NAME_LENGTH = 63
-"""Bytes of a name. PostgreSQL silently cuts a longer one."""
+"""Limit of a name in bytes. PostgreSQL silently cuts a longer name."""
 
 
 def parse_table(text: str) -> TableName:
-    """Return the parsed name; the default schema is ``public``.
+    """Parse the name of a table. The default schema is ``public``.
 
     Raises ValueError, whose text describes the problem.
     """

@@ -35,10 +35,10 @@ class PostgresSink(DatabaseSink):
         key: columns of the key, for ``upsert``. The table needs a unique constraint on exactly these columns.
         conn_id: an Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator).
         url: instead of ``conn_id``: ``postgresql://user:password@host/database``.
-        create: create the table from the rows' schema if it is absent.
+        create: True to create the table from the rows' schema if it is absent.
         staging_schema: the schema of the ledger and the staging tables; created if it is absent.
-        statement_timeout: seconds that the server may take for a statement; an hour by default. After that the sink
-            cuts the connection and tries again later.
+        statement_timeout: timeout of a statement in seconds; None means an hour. After the timeout the sink cuts the
+            connection and tries again later.
     """
 
     staging_schema: str = "ckpt"

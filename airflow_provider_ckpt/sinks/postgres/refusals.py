@@ -60,7 +60,7 @@ _PLACE = re.compile(r"PL/pgSQL function (.+?\)) line (\d+)")
 
 
 def codes(error: psycopg.Error) -> str:
-    """Return the SQLSTATE, its name, and the names of constraint, column and table."""
+    """Return an error's SQLSTATE, its name, and the names of constraint, column and table, as one text."""
     diag, parts = error.diag, [f"SQLSTATE {error.sqlstate}", type(error).__name__]
     if diag.source_function == _RAISED:
         return ", ".join(parts)
@@ -74,7 +74,7 @@ def codes(error: psycopg.Error) -> str:
 
 
 def meaning(sqlstate: str | None) -> tuple[str, str] | None:
-    """Return the problem and the advice of an SQLSTATE, or None if its codes are enough."""
+    """Return (problem, advice) of an SQLSTATE, or None if the error's codes are enough."""
     return _MEANINGS.get(sqlstate or "")
 
 
@@ -103,7 +103,7 @@ def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
 
 
 def _explain_raise(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem, and the trigger's message if it is a literal in its function and contains no values."""
+    """Return the problem. It includes the trigger's message only if the message is a literal in its function."""
     names = (table.schema, table.name)
     sources = [source for (source,) in read(_FUNCTIONS, (*names, *names))]
     texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}

@@ -1,4 +1,4 @@
-"""The move of rows from staging tables to the target, inside the transaction of a release."""
+"""The statements that move rows from staging tables to the target, inside the transaction of a release."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROW_TRIGGERS = (
     "SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7 "
     "AND tgrelid IN (SELECT relid FROM pg_partition_tree(%s::regclass) UNION ALL SELECT %s::regclass) LIMIT 1"
 )
-"""A query of triggers that may skip a row: BEFORE (2) INSERT (4), for each ROW (1), also on partitions.
+"""Query of triggers that may skip a row: BEFORE (2) INSERT (4), for each ROW (1), also on partitions.
 
 A trigger BEFORE UPDATE alone may keep the existing row, for example a newer one. That loses no row.
 """
@@ -48,9 +48,9 @@ class PostgresReleaseStatements:
         self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 0").format(self._target))
 
     def empty(self) -> bool:
-        """Delete all rows of the target. Return False if it still has rows.
+        """Delete all rows of the target. Return False if rows remain.
 
-        TRUNCATE is not used, because a query that began before would find no rows.
+        TRUNCATE is not used, because a query that began earlier would find no rows.
         """
         if self._delete():
             return True
@@ -59,7 +59,7 @@ class PostgresReleaseStatements:
         return self._delete()
 
     def _delete(self) -> bool:
-        """Delete all rows; return True if none is left. The server refuses it if a policy hides rows from the user."""
+        """Delete all rows, and return True if none remains. Fails if a policy hides rows from the user."""
         self.connection.execute("SELECT set_config('row_security', 'off', true)")
         self.connection.execute(sql.SQL("DELETE FROM {}").format(self._target))
         rows_left = self.connection.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(self._target)).rowcount
@@ -88,7 +88,7 @@ class PostgresReleaseStatements:
     def _upsert(self, handle: Handle, staging: sql.Identifier) -> int:
         """Upsert the rows of a batch. Return the number of staged rows, less those that did not reach the target.
 
-        Of several rows with one key the last one counts, so batches must come in their order.
+        The last of several rows with one key is used, so batches must be moved in order.
         """
         other_columns = [name for name in handle["columns"] if name not in self.key]
         may_skip_rows = self._may_skip_rows()
@@ -124,14 +124,14 @@ class PostgresReleaseStatements:
         return 0 if row is None else int(row[0])
 
     def _may_skip_rows(self) -> bool:
-        """Return whether a trigger may skip rows. Only then keys are counted, which takes as long as sorting them."""
+        """Return True if a trigger may skip rows. Only then keys are counted, which takes as long as sorting them."""
         target = self._target.as_string(self.connection)
         trigger = self.connection.execute(_ROW_TRIGGERS, (target, target)).fetchone()
         return trigger is not None
 
 
 def _parts(handle: Handle) -> sql.Composable:
-    """Return the attempts as a literal. In a statement with parameters, a % in a name would count as a parameter."""
+    """Return the task attempts as a literal. In a statement with parameters, a % in a name would be misread."""
     return sql.SQL("{}::bigint[]").format(sql.Literal(handle["parts"]))
 
 

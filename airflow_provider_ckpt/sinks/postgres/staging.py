@@ -1,6 +1,6 @@
-"""Staging tables of PostgreSQL: made like the target, and filled by executors with each row's task attempt.
+"""Staging tables of PostgreSQL: created like the target, and filled by executors.
 
-Executors send rows in PostgreSQL's binary form. An encoder of the Arrow project once wrote wrong decimals silently
+Executors send rows in PostgreSQL's binary form. An encoder of the Arrow project silently wrote wrong decimals
 (arrow-adbc 4507). So each executor first encodes known rows of each type, and compares the bytes with PostgreSQL's own.
 """
 
@@ -68,7 +68,7 @@ def _column(name: str, values: Sequence[Any]) -> pyarrow.Array:
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str]) -> None:
-    """Create the target for rows of these columns. Its key columns are NOT NULL."""
+    """Create the target for rows of these columns. Key columns are NOT NULL."""
     parts = [
         sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(column_type_for(kind)))) for name, kind in columns
     ]
@@ -81,7 +81,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
 
 def own_columns(mode: str) -> tuple[str, ...]:
-    """Return the sink's own columns of a staging table. Only an upsert needs the row's number, which costs time."""
+    """Return the columns that the sink adds to a staging table. Only an upsert needs the row's number."""
     return (PART, ROW) if mode == "upsert" else (PART,)
 
 
@@ -115,7 +115,7 @@ def copy_rows(
     extra_columns: Sequence[str],
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """Copy the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
+    """Copy the rows and return ``part`` and ``rows`` of each successful task. Reads the frame once (R18).
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """

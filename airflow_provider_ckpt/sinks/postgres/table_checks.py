@@ -73,9 +73,9 @@ _ON_LEDGER = {
 
 
 def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
-    """Return which of CREATE and USAGE the user lacks; None if the schema does not exist.
+    """Return those rights of CREATE and USAGE that the user lacks; None if the schema does not exist.
 
-    Each right needs its own query, because a query for several returns whether the user has *one* of them.
+    Each right needs its own query, because a query for several returns True if the user has *one* of them.
     """
     query = (
         "SELECT has_schema_privilege(oid, 'CREATE'), has_schema_privilege(oid, 'USAGE') "
@@ -88,7 +88,7 @@ def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
 
 
 def lacking_on_ledger(connection: Connection, schema: str) -> Iterator[tuple[str, str]]:
-    """Yield the existing ledger tables and the user's lacking rights on them. Another user may have made the tables."""
+    """Yield (table, lacking rights) for the existing tables of the ledger, which another user may have created."""
     for table, needed in _ON_LEDGER.items():
         lacking = _lacking(connection, schema, table, needed)
         if lacking:

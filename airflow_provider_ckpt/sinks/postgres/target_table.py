@@ -47,7 +47,7 @@ FROM pg_catalog.pg_attribute a
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-"""A query of a table's columns. A domain is resolved to its base type, also through other domains and inside arrays."""
+"""Query of a table's columns. A domain is resolved to its base type, also through other domains and inside arrays."""
 _KEYS = """
 SELECT array_agg(a.attname::text), i.indimmediate AND NOT bool_or(EXISTS (
   SELECT FROM pg_catalog.pg_collation c
@@ -59,7 +59,7 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.i
 WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
 GROUP BY i.indexrelid, i.indimmediate
 """
-"""A query of the columns of each unique index, and whether ON CONFLICT may use the index.
+"""Query of (columns, True if ON CONFLICT may use the index) of each unique index.
 
 ON CONFLICT uses all indexes on its columns. An index that is checked at the end of the transaction is unfit. So is an
 index whose collation treats more texts as equal than the column's collation, which separates the rows of a batch. For
@@ -71,12 +71,12 @@ SELECT rulename::text, CASE ev_type WHEN '2' THEN 'UPDATE' WHEN '3' THEN 'INSERT
 FROM pg_catalog.pg_rewrite
 WHERE ev_class = %s AND ev_type IN ('2', '3', '4') AND (ev_enabled IN ('O', 'A') OR ev_type = '2') ORDER BY rulename
 """
-"""A query of a table's rules. A disabled rule on UPDATE counts, too, because PostgreSQL refuses ON CONFLICT for it."""
+"""Query of a table's rules. A disabled rule on UPDATE counts, too, because PostgreSQL refuses ON CONFLICT for it."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: it acts instead of the statement."""
+    """A rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: True if it replaces the statement."""
 
     name: str
     event: str
@@ -85,10 +85,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class TargetTable:
-    """The target table.
+    """The properties of the target table, from the catalog.
 
     Args:
-        kind: ``relkind``.
+        kind: ``relkind`` of the catalog: ``r`` or ``p`` for a table.
         hides_rows: True if row-level security may hide rows from this user.
         is_logged: True if the table, with all partitions, survives a crash of the server.
         has_foreign_partition: True if a partition is on another server.

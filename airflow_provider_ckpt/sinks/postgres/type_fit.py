@@ -1,4 +1,4 @@
-"""The types of PostgreSQL's columns that keep values of Spark's types unchanged. No I/O."""
+"""The types of PostgreSQL's columns that store values of Spark's types unchanged. No I/O."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _ARROW = {
     "date": ("date", "date32[day]"),
     "bytea": ("binary", "binary"),
 }
-"""Column type -> the only types of Spark and Arrow whose values its binary form takes unchanged."""
+"""Column type -> the only (Spark type, Arrow type) that is sent to the column in PostgreSQL's binary form."""
 _INTEGERS = {"smallint": "int16", "integer": "int32", "bigint": "int64"}
 JSON = ("json", "jsonb")
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return whether the column keeps each value of the type. It must not round, cut or shift values.
+    """Return True if the column stores each value of the type, and does not round, cut or shift any.
 
     ``column``: the type that ``format_type`` returns; for a domain its base type, for an enum ``enum``.
     """
@@ -81,7 +81,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def fits_element(kind: Any, column: str) -> bool:
-    """Return whether an array's element type keeps each value. PostgreSQL has one type for arrays of any depth."""
+    """Return True if an array's element type stores each value. PostgreSQL has one type for arrays of any depth."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return kind["type"] == "array" and fits_element(kind["elementType"], column)
@@ -97,7 +97,7 @@ def _is_wide_enough(kind: str, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):
@@ -111,7 +111,7 @@ def column_type_for(kind: Any) -> str | None:
 
 
 def text_expression(name: str, kind: Any, column: str) -> str:
-    """Return the Spark expression that writes a column as text for PostgreSQL. Arrays become text later."""
+    """Return the Spark expression that writes a column as text for PostgreSQL. Executors later write arrays as text."""
     kind = plain(kind)
     if isinstance(kind, dict) and column in JSON:
         return as_json(name)
@@ -124,10 +124,10 @@ def text_expression(name: str, kind: Any, column: str) -> str:
 
 
 def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | None:
-    """Return the Spark expression for PostgreSQL's binary form, and its Arrow type; None if the column must be text.
+    """Return (Spark expression for PostgreSQL's binary form, its Arrow type); None if the column must be text.
 
-    A cast that changes no value fills a column that is wider than Spark's type. For a decimal, the returned Arrow type
-    has no digits.
+    A column that is wider than Spark's type is filled by a cast that changes no value. For a decimal, the returned
+    Arrow type has no digits.
     """
     if not isinstance(kind, str):  # also a user-defined type, which Spark cannot cast
         return None
@@ -149,7 +149,7 @@ def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | No
 
 
 def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
-    """Return an expression that appends an end to a longer value. PostgreSQL would silently cut trailing blanks."""
+    """Return an expression that appends a dot to a too long value, because PostgreSQL silently cuts trailing blanks."""
     kind = plain(kind)
     if isinstance(kind, dict):
         element = f"e{depth}"

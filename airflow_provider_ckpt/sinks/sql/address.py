@@ -24,19 +24,19 @@ _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
 _TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
 """The keys of ``ssl`` that the driver reads; it silently ignores others."""
 _AIRFLOW_KEYS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
-"""The other keys of a connection's extra that Airflow's own hook reads."""
+"""Keys of a connection's extra that Airflow's own hook reads. Only ``ssl`` is used here, too."""
 
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """An address. ``parameters``: arguments of ``pymysql.connect``; for SQLite an absolute ``path``."""
+    """The address and credentials of a database. ``parameters``: arguments of the driver; for SQLite only ``path``."""
 
     kind: Kind
     parameters: Mapping[str, Any] = field(hash=False)
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """Return the address in a URL; None if the URL cannot be parsed. The parser's error would show a part of it.
+        """Return the address in a URL; None if it cannot be parsed, because the parser's error could show a secret.
 
         Raises InvalidSinkError.
         """
@@ -97,12 +97,12 @@ class Address:
 
     @property
     def database(self) -> str:
-        """Return the database of a table without a schema; empty if the address names none."""
+        """The database of a table without a schema; empty if the address names none."""
         return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
 
     @property
     def may_lack_tls(self) -> bool:
-        """Return True if the driver may connect over a network without TLS and the user has not asked for that."""
+        """True if the driver may connect over a network without TLS although the user has not asked for that."""
         is_chosen = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
         return self.kind == "mysql" and not is_chosen and not is_on_this_machine(self.parameters.get("host"))
 
@@ -135,7 +135,7 @@ def _without_empty(source: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tls(source: str, value: Any) -> dict[str, Any] | None:
-    """Return ``ssl`` of an extra. In a connection URI it is JSON text, as for Airflow's own hook."""
+    """Return the ``ssl`` settings of an extra. In a connection URI they are JSON text, as for Airflow's own hook."""
     settings = _read_json(value) if isinstance(value, str) and value else value or None
     if settings is None or (isinstance(settings, dict) and set(settings) <= _TLS):
         return settings

@@ -42,16 +42,16 @@ _UNKNOWN_WRITES = (
 
 
 class BoundSqlSink(BoundDatabaseSink[Connection]):
-    """A SQL sink of one job.
+    """A ``SqlSink`` that is bound to one job.
 
-    The transaction of a release contains no CREATE and no DROP, because they would commit it in MySQL. A staging table
-    is dropped after its release. If the process dies first, a later release or clean-up drops the table.
+    The transaction of a release contains no CREATE and no DROP, because in MySQL they would commit the transaction. A
+    staging table is dropped after its release. If the process dies first, a later release or clean-up drops the table.
     """
 
     handle_format = "airflow-provider-ckpt/sql-handle"
 
     def __init__(self, settings: Settings, context: SinkContext, database: Database) -> None:
-        """Bind the sink. In ``settings``, a table or ledger without a schema is in the database of the address."""
+        """Bind the sink. A table or ledger without a schema in ``settings`` is in the database of the address."""
         self._database, self._dialect = database, database.dialect
         table = TableName(settings.table.schema or database.address.database, settings.table.name)
         settings = replace(settings, table=table, schema=settings.schema or table.schema)
@@ -92,11 +92,11 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             raise self._failures.mismatch(problem, f"GRANT {lacking} ON {self._schema}.*, or name a staging_schema")
 
     def _missing_rights(self, connection: Connection, schema: str) -> list[str]:
-        """Return the rights that the user lacks to stage there. The check uses a table that does not exist."""
+        """Return the rights that the user lacks to stage in the schema. The check uses a table that does not exist."""
         return list(self._dialect.lacking_to_stage(connection, TableName(schema, staging_table("", "", ""))))
 
     def _is_granted_on_ledger(self, connection: Connection, right: str, lacking: Collection[str]) -> bool:
-        """Return whether the right is granted on the ledger's tables. Staged rows need no UPDATE and no DELETE."""
+        """Return True if the right is granted on the ledger's tables. Staging tables need no UPDATE and no DELETE."""
         tables = self._sql_ledger.tables
         target_tables = {"UPDATE": (tables.ledger, tables.targets), "DELETE": (tables.released, tables.staged)}.get(
             right
@@ -184,7 +184,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> SqlTable:
-        """Return the current table, which may have been altered or dropped since the job began."""
+        """Return the current table, which may have been altered since the job began. Create the table if it is gone."""
         table = self._dialect.read_table(connection, self._table)
         if table is None:
             self._rules.refuse_lost(row)
@@ -224,5 +224,5 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
 
 
 def open_database(address: Address, connect: Callable[..., Any] | None = None) -> Database:
-    """Return the database. ``connect`` replaces the driver's function."""
+    """Return the database at an address. ``connect`` replaces the driver's function."""
     return Database(address, MySQLDialect() if address.kind == "mysql" else SQLiteDialect(), connect)

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text
 
 _IDLE = "SET SESSION wait_timeout = 60"
-"""A statement that ends a session which hangs in its transaction for a minute, because it blocks others."""
+"""Statement that ends the session after a minute of idleness, because a transaction that hangs blocks others."""
 
 
 class _NotConnectedError(Exception):
@@ -33,7 +33,7 @@ class Database:
     def __init__(self, address: Address, dialect: Dialect, connect: Callable[..., Any] | None = None) -> None:
         self.address, self.dialect = address, dialect
         self._connect = connect or dialect.connect
-        # so its URL holds no secrets, and its errors no values of rows
+        # the engine's URL thus has no secrets, and its errors have no values of rows
         self._engine = create_engine(
             dialect.url, creator=self._connect_session, poolclass=NullPool, hide_parameters=True
         )
@@ -64,10 +64,10 @@ class Database:
     def transaction(
         self, doing: str, failures: Failures, refusal_of: Callable[[Any], Exception]
     ) -> Iterator[Connection]:
-        """Commit at the end of the block, and roll back if it raises.
+        """Open a transaction for the block. Commit at its end, or roll back if the block raises.
 
         If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
-        returns the error for a driver's error that would persist.
+        returns the error for a driver's error that a retry cannot mend.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -89,7 +89,7 @@ class Database:
 
     @contextmanager
     def separate_connection(self, connection: Connection) -> Iterator[Connection]:
-        """Yield a connection for one CREATE or DROP, which commits, while ``connection`` keeps its transaction."""
+        """Yield a second connection for one CREATE or DROP if it would commit the transaction of ``connection``."""
         if not self.dialect.ddl_commits:
             yield connection
             return

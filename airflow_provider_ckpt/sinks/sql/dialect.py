@@ -1,4 +1,4 @@
-"""The interface to the differences between the databases of a SqlSink."""
+"""The interface to the database systems that a SqlSink supports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlTable, TriggerWrites
 
 
 class Dialect(ABC):
-    """A database of a SqlSink.
+    """A database system that a SqlSink supports.
 
     Args:
         name: name of the database in messages.
@@ -43,11 +43,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def absence(self, parameters: Mapping[str, Any]) -> str | None:
-        """Return the reason why there is no database at this address; None if the dialect knows of none."""
+        """Return why there is no database at this address; None if the dialect finds no reason."""
 
     @abstractmethod
     def open_connection(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-        """Return the connection that ``connect`` makes, with a limit for a silent server."""
+        """Return a connection of ``connect``, with a timeout for a silent server."""
 
     @abstractmethod
     def session_statements(self) -> Sequence[str]:
@@ -59,10 +59,9 @@ class Dialect(ABC):
 
     @abstractmethod
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
-        """Return True if another try may help.
+        """Return True if another try may succeed after an error with this code (:func:`.inserting.code_of`).
 
-        ``code`` comes from ``inserting.code_of``. Without ``is_connected`` the server refused the login, not a
-        statement.
+        ``is_connected``: True if the server refused a statement, False if it refused the login.
         """
 
     @abstractmethod
@@ -73,25 +72,25 @@ class Dialect(ABC):
         key: Collection[str],
         read: Callable[[TextClause, Mapping[str, Any]], list[Any]],
     ) -> str:
-        """Return an error's problem and the advice, without values of rows. ``key``: the key of an upsert or empty."""
+        """Return an error's problem and advice, without values of rows. ``key``: the key of an upsert, else empty."""
 
     # ---- the server, and its catalog
 
     @abstractmethod
     def server_problem(self, connection: Connection) -> str | None:
-        """Return why the server or file cannot keep the sink's promises; None if it can."""
+        """Return why the server or file cannot satisfy the sink's invariants; None if it can."""
 
     @abstractmethod
     def schema_problem(self, connection: Connection, schema: str) -> Problem | None:
-        """Return why tables cannot be in that schema; None if they can."""
+        """Return why tables cannot be in the schema; None if they can."""
 
     @abstractmethod
     def name_problem(self, connection: Connection, table: TableName) -> Problem | None:
-        """Return why the server would store the table under another name; None if it keeps this name."""
+        """Return why the server would store the table under another name; None if it stores this name."""
 
     @abstractmethod
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        """Return the bytes of the tables that exist, by name."""
+        """Return table -> bytes, for those of the tables that exist."""
 
     @abstractmethod
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
@@ -109,7 +108,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def may_skip_rows(self, connection: Connection, name: TableName) -> bool:
-        """Return whether the table has a trigger that can silently skip a row that is inserted."""
+        """Return True if the table has a trigger that can silently skip a row that is inserted."""
 
     @abstractmethod
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
@@ -117,7 +116,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def skips_conflicts(self, connection: Connection, name: TableName) -> bool:
-        """Return whether a constraint of the table skips a conflicting row, or replaces the existing one."""
+        """Return True if a constraint of the table skips a conflicting row, or replaces the existing one."""
 
     @abstractmethod
     def lacking_rights(
@@ -127,7 +126,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """Yield the rights that the user lacks to stage rows in that schema. ``name``: a table that does not exist."""
+        """Yield the rights that the user lacks to stage rows in a schema. ``name``: an absent table in the schema."""
 
     # ---- types and statements
 
@@ -136,7 +135,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def column_type_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
-        """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
+        """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
 
     @abstractmethod
     def insert(self, table: Table) -> Insert: ...
@@ -151,11 +150,9 @@ class Dialect(ABC):
 
     @abstractmethod
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
-        """Return an upsert.
+        """Return an upsert of ``rows``, a SELECT in which each key occurs once.
 
-        Args:
-            rows: a SELECT in which each key occurs once.
-            guard: a key column that cannot be set to NULL; None if there is none, or if the dialect ``names_key``.
+        ``guard``: a key column that cannot be set to NULL; None if there is none, or if the dialect ``names_key``.
         """
 
     @abstractmethod

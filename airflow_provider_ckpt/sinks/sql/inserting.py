@@ -1,6 +1,6 @@
 """The code that inserts a partition into a staging table on an executor.
 
-It is sent there by value. The executor needs pyarrow and, for MySQL, PyMySQL, but not this package.
+The module is sent by value. The executor needs pyarrow and, for MySQL, PyMySQL, but not this package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MISSING = (
     "pip install 'airflow-provider-ckpt[sql]', or 'PyMySQL' alone"
 )
 _LARGEST = 1_000_000
-"""Largest number of bytes of one INSERT, unless the server accepts fewer."""
+"""Limit of one INSERT in bytes, unless the server accepts fewer."""
 NO_TLS = 2026
 """MySQL's code for a missing TLS connection."""
 LOGIN_CODES = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
@@ -28,7 +28,7 @@ _NAMES = re.compile(
     r".*CONSTRAINT `([^`]+)` (?:FOREIGN|failed).*|Check constraint '([^']*)' is violated.*",
     re.DOTALL,
 )
-"""The places where a message names a column, a key or a constraint."""
+"""Pattern of messages that name a column, a key or a constraint."""
 
 
 _TRANSIENT_SQLITE_CODES = (5, 6, 9, 10, 13, 14, 15)
@@ -37,11 +37,11 @@ _TRANSIENT_SQLITE_TEXTS = (
     *("database is locked", "database table is locked", "database schema is locked", "interrupted", "disk I/O error"),
     *("database or disk is full", "unable to open database file", "locking protocol"),
 )
-"""SQLite's texts for these codes. After a colon it adds the object."""
+"""SQLite's error texts for these codes, up to the colon before an object's name."""
 
 
 class _Refused(Exception):
-    """A value that the column would change. ``column`` and ``problem`` do not contain the value."""
+    """An error for a value that the column would change. ``column`` and ``problem`` do not contain the value."""
 
     def __init__(self, column: str, problem: str) -> None:
         super().__init__(column, problem)
@@ -55,16 +55,17 @@ def inserter(
 
     Args:
         kind: mysql or sqlite.
-        insert: the INSERT for the frame's columns, the part and the row's number in it; for MySQL up to ``VALUES``.
-        limits: for each column its name, whether it refuses NULL, and its most characters and bytes (None: no limit).
+        insert: the INSERT for the frame's columns, the task attempt (part) and the row's number; for MySQL up to
+            ``VALUES``.
+        limits: for each column (name, True if it refuses NULL, most characters, most bytes). None means no limit.
     """
 
     def insert_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
         """Insert the rows of a partition, with a commit for each batch. ``part`` is the attempt of Spark's task.
 
-        A task that ran twice has two parts, and Spark counts one of them. So each batch may be committed alone, and no
-        lock is held while Spark computes the next batch. Refusals of the database are returned, not raised, because
-        Spark would repeat the task in vain.
+        A task that ran twice has two parts, and only that of the successful attempt is released. So each batch may be
+        committed alone, and no lock is held while Spark computes the next batch. Refusals of the database are returned,
+        not raised, because Spark would repeat the task in vain.
         """
         rows, session = 0, None
         errors = _driver_errors(kind)
@@ -106,7 +107,7 @@ def _driver_errors(kind: str) -> Any:
 
 
 def open_session(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """Return a session of PyMySQL, with a limit for a server that accepts the connection and stays silent.
+    """Return a session of PyMySQL, with a timeout for a server that accepts the connection and stays silent.
 
     A silent server is abandoned after ``connect_timeout``, like an unreachable one. A statement may take
     ``read_timeout``. The driver has one limit for both, so this module opens the socket and closes it when the time is
@@ -198,7 +199,7 @@ def _connect(kind: str, parameters: Mapping[str, Any], session_statements: Seque
 
 
 def _values(database: str, column: Any, limit: Any) -> list[Any]:
-    """Return the values as Python objects.
+    """Return the values of a column as Python objects.
 
     Raises _Refused for a value that the database would silently cut or change.
     """
@@ -248,7 +249,7 @@ def _write(kind: str, session: Any, insert: str, columns: Sequence[list[Any]]) -
 
 
 def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tuple[str, int]]:
-    """Yield INSERTs of many rows each, and their bytes. An INSERT above ``max_bytes`` has one row."""
+    """Yield (INSERT of many rows, its bytes). Only an INSERT of one row may exceed ``max_bytes``."""
     rows_to_write: list[str] = []
     size = head = len(insert.encode())
     for row in rows:
@@ -263,14 +264,14 @@ def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tu
 
 
 def _row_literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
-    """Yield each row as an SQL literal. The driver writes only types that are not plain, because it is slow."""
+    """Yield each row as an SQL literal. Plain types are written here, because the driver is slow."""
     cursor = session.cursor()
     for row in zip(*(_value_literals(cursor, values) for values in columns), strict=True):
         yield f"({','.join(row)})"
 
 
 def _value_literals(cursor: Any, values: Sequence[Any]) -> Iterator[str]:
-    """Write values as SQL. ``values`` have one type, or are None."""
+    """Return the values as SQL literals. ``values`` have one type, or are None."""
     import datetime
     import decimal
 
@@ -318,7 +319,7 @@ def code_of(error: Any) -> int:
 
 
 def _is_transient_in_sqlite(error: Any) -> bool:
-    """Return whether an error of SQLite may pass, by the lowest byte of its code.
+    """Return True if an error of SQLite may pass, by the lowest byte of its code.
 
     Python before 3.11 does not provide the code. Then the text before a colon is compared as a whole.
     """

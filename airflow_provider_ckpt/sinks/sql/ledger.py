@@ -1,8 +1,8 @@
 """The sink's own tables in MySQL or SQLite.
 
 A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP. So a
-batch is recorded before its staging table is made, and its record is deleted after the table is gone. Thus each staging
-table has a record. A process that makes or drops a staging table holds the lock of its record.
+batch is recorded before its staging table is created, and its record is deleted after the table is gone. Thus each
+staging table has a record. A process that creates or drops a staging table holds the lock of its record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SqlLedger(Ledger[Connection]):
     # ---- making
 
     def create(self, connection: Connection, born: str) -> None:
-        """Make the tables one by one, because MySQL commits each one. A row in ``ckpt_format`` marks that all exist."""
+        """Create tables one by one, because MySQL commits each one. A row in ``ckpt_format`` marks that all exist."""
         if not self.exists(connection):
             for table in self.tables.all.values():
                 connection.execute(CreateTable(table, if_not_exists=True))
@@ -67,7 +67,7 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(moved.values(target=row["target"], mode=self.mode))
 
     def exists(self, connection: Connection) -> bool:
-        """Return whether the whole ledger exists. A preparation that died, or still runs, has made only a part."""
+        """Return True if the whole ledger exists. An unfinished preparation may have created only some tables."""
         names = self.tables.all
         if len(self.dialect.sizes(connection, self.schema, list(names))) < len(names):
             return False
@@ -123,9 +123,9 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(update(table).where(self._own_rows(table)).values(values))
 
     def forget_released(self, connection: Connection, upto: int) -> None:
-        """Forget old handles whose staging tables are dropped.
+        """Delete the records of old handles whose staging tables are dropped.
 
-        While the table exists, only this record shows that its rows were released.
+        While a staging table exists, only this record shows that its rows were released.
         """
         table, staged = self.tables.released, self.tables.staged
         undropped = select(staged.c.handle).where(self._own_rows(staged))
@@ -152,7 +152,7 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(self.dialect.insert(self.tables.staged).values(record))
 
     def lock_staged(self, connection: Connection, handle: str) -> bool:
-        """Return whether the batch is recorded. Lock its record, so that no other process makes or drops its table."""
+        """Lock a batch's record, so that no other process creates or drops its table. Return False if there is none."""
         table = self.tables.staged
         query = select(table.c.handle).where(self._own_rows(table), table.c.handle == handle).with_for_update()
         return connection.execute(query).one_or_none() is not None

@@ -1,4 +1,4 @@
-"""Queries of the catalog of MySQL and MariaDB: about the server and about a table."""
+"""Queries of the catalog of MySQL and MariaDB, about the server and about a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.sinks.sql.tables import portions
 from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 
 _OLDEST = {True: (10, 5), False: (8, 0, 19)}
-"""Oldest version of MariaDB (True) and of MySQL, with CHECKs, window functions and a limit for idle sessions."""
+"""Oldest version of MariaDB (True) and MySQL (False), with CHECKs, window functions and a limit for idle sessions."""
 _DURABLE = (1, 3)
 _TABLE = """
 SELECT table_name, table_type, engine FROM information_schema.tables WHERE table_schema = :s AND table_name = :n

@@ -33,7 +33,7 @@ ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the m
 NO_AUTO_VALUE_ON_ZERO a 0 stays 0 in an AUTO_INCREMENT column.
 """
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
-"""Limits of the driver, in seconds."""
+"""Timeouts of the driver, in seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # never cut or refuse a result for its size; keep the session after a COMMIT
@@ -52,7 +52,7 @@ _NETWORK = (1158, 1159, 1160, 1161)
 _LOCKS = (1205, 1213, 1614, 3572, 1020, 1412)
 _RESOURCES = (1021, 1030, 1037, 1038, 1041, 1114, 1135, 1203, 1226)
 _OPERATOR = (1290, 1317, 1792, 1836, 1969, 3024)
-"""Codes for a server that is currently read-only, a statement that an operator ended, and a time limit."""
+"""Codes for a read-only server, a statement that an operator ended, and a time limit."""
 _TRANSIENT = frozenset((*LOGIN_CODES, *_UNANSWERED, *_GOING_AWAY, *_NETWORK, *_LOCKS, *_RESOURCES, *_OPERATOR))
 _DENIED, _ABSENT = (1142, 1143), (1146,)
 
@@ -88,7 +88,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         """Do nothing, because a transaction begins with its first statement."""
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
-        """Return True also for a refused login or an expired password, because the password may be changing."""
+        """Return True also for a refused login or an expired password, because a new password may be set."""
         return code in _TRANSIENT or (not is_connected and code in DATABASE_CODES)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
@@ -121,7 +121,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
                 yield right
 
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """Yield the missing rights by statements on an absent table. The server checks rights before tables."""
+        """Yield the missing rights, found by statements on an absent table. The server checks rights before tables."""
         table = existing_table(name, ["id"])
         statements: dict[str, Executable] = {
             "SELECT": select(table.c.id).where(false()),
@@ -181,7 +181,7 @@ def _create_like_absent(name: TableName) -> Executable:
 
 
 def _is_allowed(connection: Connection, statement: Executable) -> bool:
-    """Return whether the user may run a statement that changes nothing."""
+    """Return True if the user may run a statement that changes nothing."""
     try:
         connection.execute(statement)
     except DBAPIError as error:

@@ -95,7 +95,7 @@ def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> s
 
 
 def _explain_signal(error: Any, triggers: list[Any]) -> str:
-    """Return the problem, and the trigger's message if it is a literal in a trigger and contains no values."""
+    """Return the problem. It includes the trigger's message only if the message is a literal in a trigger."""
     message, details = str(error.args[1]) if len(error.args) > 1 else "", error_text(error)
     names = ", ".join(str(name) for name, _ in triggers)
     for name, statement in triggers:

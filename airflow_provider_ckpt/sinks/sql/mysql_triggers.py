@@ -28,14 +28,14 @@ _TOKEN = re.compile(
     r'(?P<quoted>`(?:[^`]|``)+`|"(?:[^"]|"")+")|(?P<word>[\w$]+)|(?P<mark>[.;(])',
     re.DOTALL,
 )
-"""The tokens of an SQL statement. Comments and strings have no group. Double quotes count as quoted names."""
+"""Pattern of the tokens of an SQL statement. Comments and strings have no group. Double quotes mark names."""
 _VERBS = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 """The words that end the list of a statement's target tables."""
 
 
 def read_trigger_writes(connection: Connection, table: TableName, events: Collection[str]) -> TriggerWrites:
-    """Return the tables that the table's triggers of these events write to."""
+    """Return the tables to which the table's triggers of these events write."""
     return _TriggerReader(connection).read(table, events)
 
 
@@ -67,7 +67,7 @@ class _TriggerReader:
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Return whether the table exists, and add the effects of a write to it."""
+        """Return True if the table exists, and add the effects of a write to the table."""
         for (engine,) in self._unseen_rows("table", name, _TABLE):
             for (definition,) in self._rows(_VIEW, name) if engine is None else ():
                 self._follow_view(trigger, definition)
@@ -78,14 +78,14 @@ class _TriggerReader:
         return ("table", name) in self._seen
 
     def _follow_view(self, trigger: str, definition: str | None) -> None:
-        """Add the writes to the tables of a view, in whose definition the catalog qualifies each name."""
+        """Add the writes to a view's tables. The catalog qualifies each name in the view's definition."""
         if not definition:
             self._unknown.add(trigger)
         for name in set(_names(_tokens(definition or ""), "")):
             self._is_table(trigger, name)
 
     def _unseen_rows(self, kind: str, name: TableName, query: Any) -> list[Any]:
-        """Return the catalog's rows for a name that was not read before."""
+        """Return the catalog's rows for a name; no rows if the name was read before."""
         rows = [] if (kind, name) in self._seen else self._rows(query, name)
         self._seen |= {(kind, name)} if rows else set()
         return rows
@@ -103,7 +103,7 @@ class Words:
     """The tables and routines that a statement of a trigger or routine names.
 
     Args:
-        writes: for each writing statement inside it, the names that may be its tables; some are aliases or keywords.
+        writes: for each writing statement, the names that may be its tables. Some are aliases or keywords.
         calls: names that may be routines.
         called: names that are routines.
     """

@@ -1,4 +1,4 @@
-"""The types of MySQL's columns that keep values of Spark's types unchanged. No I/O."""
+"""The types of MySQL's columns that store values of Spark's types unchanged. No I/O."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _MADE = {
 }
 _MAX_SCALE = 30
 _JSON_DIGITS = 15
-"""Most digits of a decimal in JSON. MySQL's JSON turns a decimal into a double. MariaDB's JSON is a LONGTEXT."""
+"""Largest number of digits of a decimal in MySQL's JSON, which stores a double. MariaDB's JSON is a LONGTEXT."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
 """The type of a TIMESTAMP column with an explicit default.
 
 With ``explicit_defaults_for_timestamp=OFF``, older servers set a table's first such column to the current time at each
-update. They give the second one a zero, which a strict session refuses.
+update. They set the second one to zero, which a strict session refuses.
 """
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return whether the column keeps each value of the type. It must not round, cut or shift values.
+    """Return True if the column stores each value of the type, and does not round, cut or shift any.
 
     An unsigned column does not fit, because all of Spark's numbers have a sign. ``column``: the catalog's
     ``COLUMN_TYPE``.
@@ -83,7 +83,7 @@ def _is_wide_enough(kind: str, base: str, size: str | None) -> bool:
 
 
 def column_type_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
-    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if is_key or not fits_in_json(kind):

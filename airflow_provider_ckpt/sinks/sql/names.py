@@ -6,11 +6,11 @@ from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
 MAX_NAME_LENGTH = 64
-"""Characters of a name in MySQL."""
+"""Largest number of characters of a name in MySQL."""
 
 
 def parse_table(text: str) -> TableName:
-    """Return the parsed name. The default schema is the database of the connection.
+    """Parse the name of a table. The default schema is the database of the connection.
 
     Raises ValueError, whose text describes the problem.
     """
@@ -18,7 +18,7 @@ def parse_table(text: str) -> TableName:
 
 
 def problem_of(name: str) -> str | None:
-    """Return why the sink takes no table or column of that name in any database; None if it does."""
+    """Return why the sink refuses a table or column of that name in any database; None if it does not."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     if len(name) > MAX_NAME_LENGTH:

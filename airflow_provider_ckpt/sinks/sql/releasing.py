@@ -1,4 +1,4 @@
-"""The move of rows from staging tables to the target, inside the transaction of a release."""
+"""The statements that move rows from staging tables to the target, inside the transaction of a release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RANK = "_ckpt_place"
 
 @dataclass(frozen=True)
 class SqlReleaseStatements:
-    """The statements of a release. ``settings`` has the table and schema in the database's spelling."""
+    """The statements of one sink's release. ``settings`` has the table and schema in the database's spelling."""
 
     connection: Connection
     dialect: Dialect
@@ -66,7 +66,7 @@ class SqlReleaseStatements:
     def _upsert(self, handle: Handle, staging: Table) -> int:
         """Upsert the rows of a batch. Return the number of staged rows, less those that did not reach the target.
 
-        Of several rows with one key the last one counts, so batches must come in their order.
+        The last of several rows with one key is used, so batches must be moved in order.
         """
         table, names = self.settings.table, self.settings.key
         target = existing_table(table, handle["columns"])
@@ -96,7 +96,7 @@ def _parts_of(staging: Table, handle: Handle) -> Select[Any]:
 
 
 def _guard(handle: Handle, key: Sequence[str]) -> str | None:
-    """Return the first key column that is no TIMESTAMP, where MariaDB would store the current time for a NULL."""
+    """Return the first key column that is no TIMESTAMP. MariaDB stores the current time for a NULL in a TIMESTAMP."""
     types = dict(zip(handle["columns"], handle["types"], strict=True))
     return next((name for name in key if types[name] != "timestamp"), None)
 

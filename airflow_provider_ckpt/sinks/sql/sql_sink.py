@@ -36,12 +36,11 @@ class SqlSink(DatabaseSink):
         conn_id: an Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator).
         url: instead of ``conn_id``: ``mysql+pymysql://user:password@host/database``, or ``sqlite:////folder/file.db``
             (with a local master only).
-        create: create the table from the rows' schema if it is absent.
-        staging_schema: the database of the ledger and the staging tables, which must exist; by default that of the
+        create: True to create the table from the rows' schema if it is absent.
+        staging_schema: the database of the ledger and the staging tables, which must exist; None means that of the
             table.
-        statement_timeout: seconds that the server may take for a statement; an hour by default. After that the sink
-            cuts the connection and tries again later. The setting overrides ``read_timeout`` of the connection. SQLite
-            ignores it.
+        statement_timeout: timeout of a statement in seconds; None means an hour. After the timeout the sink cuts the
+            connection and tries again later. Overrides ``read_timeout`` of the connection. SQLite ignores it.
     """
 
     database: ClassVar[str] = "MySQL or SQLite"
@@ -56,10 +55,6 @@ class SqlSink(DatabaseSink):
         return fits_in_json(kind)
 
     def validate_place(self) -> None:
-        """Check the place of the ledger, and ``url`` if it is given.
-
-        Raises InvalidSinkError.
-        """
         problem = None if self.staging_schema is None else problem_of(self.staging_schema)
         if problem:
             raise self.invalid("staging_schema", self.staging_schema, problem)

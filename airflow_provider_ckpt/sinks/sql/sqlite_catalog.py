@@ -18,20 +18,20 @@ from airflow_provider_ckpt.sinks.sql.target_table import SqlColumn, SqlTable
 _NO_WORDS = re.compile(
     r"""--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]""", re.DOTALL
 )
-"""Comments, strings and quoted names."""
+"""Pattern of comments, strings and quoted names."""
 _EVENT = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
-"""The events of triggers. An unquoted name cannot be one of these words."""
+"""Pattern of the events of triggers. An unquoted name cannot be one of these words."""
 _IGNORE = re.compile(r"\bRAISE\s*\(\s*IGNORE\b", re.IGNORECASE)
 _SKIPS_CONFLICTS = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE)
 
 
 def skips_conflicts(table: str) -> bool:
-    """Return whether a constraint of a CREATE TABLE skips a conflicting row or replaces the existing one."""
+    """Return True if a constraint of a CREATE TABLE skips a conflicting row or replaces the existing one."""
     return _SKIPS_CONFLICTS.search(_NO_WORDS.sub(" ", table)) is not None
 
 
 def trigger_skips_rows(trigger: str) -> bool:
-    """Return whether the trigger may skip a row that is inserted. A trigger of an UPDATE loses no row."""
+    """Return True if the trigger may skip a row that is inserted. A trigger of an UPDATE loses no row."""
     words = _NO_WORDS.sub(" ", trigger)
     event = _EVENT.search(words)
     return event is not None and event[0].upper() == "INSERT" and _IGNORE.search(words) is not None
@@ -121,7 +121,7 @@ def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, 
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
-    """Return unique index -> (column -> collation); no columns for an index of an expression or of some rows only."""
+    """Return unique index -> (column -> collation). An index of an expression or of some rows only has no columns."""
     indexes = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:

@@ -44,7 +44,7 @@ _DECLARED = {
     "timestamp": ("TIMESTAMP", "DATETIME"),
     "timestamp_ntz": ("TIMESTAMP", "DATETIME"),
 }
-"""Declared types with the affinity NUMERIC, which leaves such texts, 0 and 1 unchanged."""
+"""Spark type -> declared types that fit despite the affinity NUMERIC, which leaves such texts, 0 and 1 unchanged."""
 
 
 def affinity(declared: str) -> str:
@@ -60,7 +60,7 @@ def affinity(declared: str) -> str:
 
 
 def fits(kind: Any, column: str) -> bool:
-    """Return whether a column of a declared type keeps each value of the Spark type.
+    """Return True if a column of a declared type stores each value of the Spark type.
 
     A decimal needs a text column, because SQLite's numbers have 15 digits.
     """
@@ -73,7 +73,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column for values of Spark's type ``kind``; None if no type keeps them."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return "TEXT" if fits_in_json(kind) else None
@@ -81,7 +81,7 @@ def column_type_for(kind: Any) -> str | None:
 
 
 _BUSY = 30.0
-"""Seconds that a session waits for others, because only one session writes at a time."""
+"""Seconds that a session waits for a lock, because only one session writes at a time."""
 
 
 class RollbackOnClose(sqlite3.Connection):
@@ -105,7 +105,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the driver's arguments. They create no missing file, because that is not an empty database."""
+        """Return the driver's arguments. With them the driver does not create a missing file as an empty database."""
         uri = f"file:{quote(parameters['path'])}?mode=rw"
         return {"database": uri, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 
@@ -161,7 +161,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return sqlite.insert(table)
 
     def failing_on_conflict(self, insert: Insert) -> Insert:
-        """Return an insert with OR ABORT. It also overrides the conflict clauses in triggers (INSERT OR IGNORE)."""
+        """Return an insert with OR ABORT, which also overrides the conflict clauses in triggers (INSERT OR IGNORE)."""
         return insert.prefix_with("OR ABORT")
 
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:

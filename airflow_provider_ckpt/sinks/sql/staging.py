@@ -1,4 +1,4 @@
-"""Staging tables of SQL databases: made like the target, and filled by executors with each row's task attempt."""
+"""Staging tables of SQL databases: created like the target, and filled by executors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|`((?:[^`]|``)+)`", re.DOTALL)
 
 
 def refers_only_to(check: str, columns: Collection[str]) -> bool:
-    """Return whether the CHECK names only these columns; False if no column is found in it."""
+    """Return True if the CHECK names only these columns; False if no column is found in the CHECK."""
     named = {name.replace("``", "`") for name in _QUOTED.findall(check) if name}
     return bool(named) and named <= set(columns)
 
 
 def create_target(connection: Connection, table: TableName, columns: Columns, key: Sequence[str], types: Any) -> None:
-    """Create the target for rows of these columns. Its key columns are NOT NULL. Another subtask may have created it.
+    """Create the target for rows of these columns, unless another subtask has created it. Key columns are NOT NULL.
 
     ``types``: column -> type.
     """
@@ -57,7 +57,7 @@ def insert_rows(
     target: SqlTable,
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """Insert the rows and return (part, rows) of each partition that Spark counts. Reads the frame once (R18).
+    """Insert the rows and return ``part`` and ``rows`` of each successful task. Reads the frame once (R18).
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """

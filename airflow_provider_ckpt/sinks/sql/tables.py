@@ -1,4 +1,4 @@
-"""Tables as SQLAlchemy's objects, and a splitter for long lists of values in statements.
+"""SQLAlchemy's objects for tables, and a splitter for long lists of values in statements.
 
 The dialect quotes every name, and no name is put into an SQL text.
 """
@@ -40,7 +40,7 @@ def new_table(
     key: Sequence[str] = (),
     checks: Sequence[str] = (),
 ) -> Table:
-    """Return a table to create. ``columns``: (name, type, whether it is NOT NULL). ``checks``: CHECKs, as SQL."""
+    """Return a table to create. ``columns``: (name, type, True if it is NOT NULL). ``checks``: CHECKs, as SQL."""
     sql_columns: list[Column[Any]] = [
         # NULL is written explicitly, because a TIMESTAMP of older servers is NOT NULL by default and turns NULL into
         # the current time.
@@ -64,7 +64,7 @@ def new_table(
 
 
 def existing_table(name: TableName, columns: Sequence[str]) -> Table:
-    """Return an existing table, with the columns that a statement names."""
+    """Return an object for an existing table, with the columns that a statement names."""
     sql_columns: list[Column[Any]] = [Column(named(column)) for column in columns]
     return Table(named(name.name), MetaData(), *sql_columns, schema=named(name.schema))
 
@@ -101,7 +101,7 @@ class LedgerTables:
 
     @property
     def all(self) -> Mapping[str, Table]:
-        """Return the tables by name. The last one is ``format``, which marks that all exist."""
+        """The tables by name. The last one is ``format``, which marks that all exist."""
         return {
             str(table.name): table for table in (self.targets, self.staged, self.released, self.ledger, self.format)
         }
@@ -117,7 +117,7 @@ def _target() -> String:
 
 
 MAX_VALUES = 900
-"""Most values in one statement. SQLite before 3.32 takes 999; MySQL's packets take far more."""
+"""Largest number of values in one statement. SQLite before 3.32 accepts 999; MySQL's packets hold far more."""
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:

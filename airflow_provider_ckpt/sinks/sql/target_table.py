@@ -11,13 +11,13 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem, TargetCol
 
 @dataclass(frozen=True)
 class SqlColumn(TargetColumn):
-    """A column of the target.
+    """The properties of one column of the target, from the catalog.
 
     Args:
         definition: type with character set and collation, as in CREATE TABLE.
         charset: character set; None if the column holds no text.
-        characters: most characters of a value; None for no limit.
-        octets: most bytes of a value; None for no limit.
+        characters: largest number of characters of a value; None means no limit.
+        octets: largest number of bytes of a value; None means no limit.
     """
 
     definition: str = ""
@@ -28,11 +28,11 @@ class SqlColumn(TargetColumn):
 
 @dataclass(frozen=True)
 class SqlTable:
-    """The target table.
+    """The properties of the target table, from the catalog.
 
     Args:
-        refusal: why the table cannot keep rows, for people; None if it can.
-        uniques: unique index -> its columns; empty if it covers a part of a column, an expression, or some rows only.
+        refusal: why the table cannot store rows, as text for messages; None if it can.
+        uniques: unique index -> its columns; empty for an index on an expression, a part of a column or some rows only.
         checks: the CHECK constraints of the table, as SQL.
     """
 
@@ -44,7 +44,7 @@ class SqlTable:
 
 @dataclass(frozen=True)
 class TriggerWrites:
-    """The tables that the triggers of one table write to, also through routines, views and triggers of other tables.
+    """The tables to which the triggers of one table write, also through routines, views and triggers of other tables.
 
     Args:
         unsafe: (trigger, table, engine) of tables whose engine cannot roll back.
