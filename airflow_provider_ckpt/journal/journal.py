@@ -151,12 +151,12 @@ class Journal:
 
     @property
     def is_compact(self) -> bool:
-        """Whether no entry follows the snapshot at the head, among the entries read so far."""
+        """True if the snapshot at the head is the last entry read so far."""
         return self._log.head == self._log.next_number - 1
 
     @property
     def uncompacted(self) -> int:
-        """Number of known entries after the snapshot at the head; all entries without a snapshot."""
+        """Number of entries read after the snapshot at the head, or of all entries if there is no snapshot."""
         return self._log.next_number - self._log.head - 1
 
     # ---- owning
@@ -174,8 +174,8 @@ class Journal:
     ) -> int:
         """Take the job over: append the next epoch, and return it.
 
-        No entry can come between the state that ``admit`` accepted and the claim. If another entry takes the claim's
-        number, ``admit`` is called again with the new state. If ``admit`` raises, nothing is written.
+        ``admit`` is called with the state, and refuses the claim by an error, which is raised. No entry can come
+        between the accepted state and the claim: if another writer is faster, ``admit`` is called with the new state.
 
         Args:
             attempt: The caller's name for this try.
@@ -205,10 +205,9 @@ class Journal:
             return event.epoch
 
     def write(self, event: Event) -> None:
-        """Write an event. When this returns, a decision is durable together with all events buffered before it.
+        """Write an event. If the event ``decides``, it is durable on return, with all events buffered before it.
 
-        Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have. Nothing is written
-        then.
+        Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have.
         """
         self._check_writable()
         event = cleaned(event)
@@ -249,8 +248,8 @@ class Journal:
     def compact(self, now: float) -> None:
         """Write the state as one event, and move the head of the log to it.
 
-        Raises the errors of :meth:`flush`, and the storage's errors if only the truncation failed. The journal is whole
-        then, and the next compaction deletes the rest.
+        Raises the errors of :meth:`flush`, and the storage's errors if only the truncation failed. The journal is then
+        intact, and the next compaction deletes the old entries.
         """
         self.truncate(self.write_snapshot(now))
 
@@ -340,7 +339,7 @@ _TEXTS = ("cause", "reason", "why")
 
 
 def cleaned(event: Event) -> Event:
-    """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
+    """Return the event with its texts cleaned of this driver's secrets, passwords in URIs and colours."""
     texts = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
     cleaned_texts = {name: without_colours(redact_given(text)) for name, text in texts.items()}
     if cleaned_texts == texts:

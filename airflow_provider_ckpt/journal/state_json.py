@@ -132,7 +132,7 @@ class StateSnapshot(JournalEvent):
     at: Instant
 
     def apply(self, state: JobState) -> None:
-        """Move the snapshot's state into ``state``. It can be applied only once."""
+        """Replace the content of ``state``, except ``damage``, by the snapshot. A second call would share its parts."""
         damage = state.damage
         state.__dict__.update(self.state.__dict__)
         state.damage = damage

@@ -27,7 +27,7 @@ def awaited(source: str, path: str, seconds: float) -> str:
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file that changed after it was read. ``read`` is its size then; None if a previous driver has read it."""
+    """A file that changed after it was read. ``read`` is the size that was read; None if a previous driver read it."""
 
     path: str
     read: Count | None

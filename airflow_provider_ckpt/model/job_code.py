@@ -15,8 +15,8 @@ class JobCode:
 
     Args:
         rest: Digest of the job's file without its operators' functions.
-        functions: Operator uid → digest of its function, if it is at the top level of that file. Other functions are
-            part of ``rest``.
+        functions: Operator uid → digest of its function, for functions at the top level of that file. Other functions
+            are part of ``rest``.
         modules: Name → digest of a module that the file imports from its own folder or package, directly or not.
             :data:`WITHOUT_SOURCE` if it has no source.
     """
@@ -26,10 +26,9 @@ class JobCode:
     modules: Mapping[str, str]
 
     def differences(self, other: JobCode, operators: Collection[str]) -> list[str]:
-        """Describe the differences in the code that ``operators`` run, sorted.
+        """Return descriptions of the differences in the code that ``operators`` run, sorted.
 
-        A module that the other side does not import is usually not listed, because the difference is in the importing
-        code. If the importing code is the same, the other side finds the module elsewhere, and the module is listed.
+        A module that ``other`` lacks is listed if the importing code is the same. Otherwise only that code is listed.
         """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
         differences = []

@@ -32,7 +32,7 @@ class JobStatus(str, Enum):
 
     @property
     def is_alive(self) -> bool:
-        """True if a driver has the job according to the journal. A killed driver leaves such a status, too."""
+        """True if a driver has the job according to the journal. The status remains alive when a driver is killed."""
         return self in (JobStatus.CREATED, JobStatus.RUNNING)
 
     @property
@@ -42,7 +42,7 @@ class JobStatus(str, Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Flink's *globally terminal*: nothing resumes the job automatically."""
+        """True if nothing resumes the job automatically. This is Flink's *globally terminal*."""
         return self in (JobStatus.FINISHED, JobStatus.FAILED) or self.is_deleted
 
     @property
@@ -52,7 +52,7 @@ class JobStatus(str, Enum):
 
     @property
     def has_ended(self) -> bool:
-        """Flink's *terminal*, locally or globally: no further run is expected.
+        """True if no further run is expected. This is Flink's *terminal*, locally or globally.
 
         STOPPED is locally terminal, as Flink's SUSPENDED: another run may resume the job. RESTARTING is not terminal.
         """

@@ -2,7 +2,7 @@
 
 Spark compares only the number, the kinds and the types of its state. While a query runs its keys and streams must stay
 the same. Between two runs a job's file may be corrected, for example by another column name or an added count. A
-version is refused only if it cannot be a correction: both versions have the same thing in different places.
+version is refused if it cannot be a correction, because the same key, result or stream has another place in its state.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def confused_states(
 ) -> tuple[KeptState, KeptState] | None:
     """Return the first pair of states that would be confused, from the output downwards; None if there is none.
 
-    ``streams`` exist before and after; None means all. Other streams do not prove that streams changed places.
+    ``streams`` are the streams that exist before and after; None for all. Only these can have changed places.
     """
     if len(before) != len(after):
         return None  # Spark checks this itself

@@ -36,12 +36,9 @@ class VertexSettings:
     An empty text in a change restores the declared function.
     """
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
-    """Operator → digest of the code of its function of ``logic``. The process that tries the function adds it."""
+    """Operator → digest of the code of its function of ``logic``, added by the process that tries the function."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """Subtasks for the rest of a source with splits, which has no other setting.
-
-    Only a request has it. The plan has the decision (``PlanRecorded.rescaled``).
-    """
+    """New number of subtasks of a source with splits, which has no other setting. It is set only in requests."""
     executors: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Executors that the query's driver requests from its cluster."""
 
@@ -90,12 +87,12 @@ Settings = Mapping[str, VertexSettings]
 
 
 def query_changes(change: Settings) -> dict[str, VertexSettings]:
-    """Return the part of the change that is about queries."""
+    """Return vertex → its changed settings, without sources with splits."""
     return {uid: settings for uid, settings in change.items() if settings.parallelism is None}
 
 
 def rescales(change: Settings) -> dict[str, int]:
-    """Return the part of the change that is about sources with splits."""
+    """Return source with splits → its new number of subtasks."""
     return {uid: settings.parallelism for uid, settings in change.items() if settings.parallelism is not None}
 
 

@@ -78,7 +78,7 @@ class PendingCheckpoint:
         self._acknowledged[subtask] = snapshot
 
     def finish(self, subtask: SubtaskId) -> None:
-        """Record that the subtask closed without a barrier of this checkpoint. It counts as finished in it (R20)."""
+        """Record that the subtask closed without a barrier of this checkpoint, which counts it as finished (R20)."""
         del self._remaining[subtask]
         self._finished[subtask] = None
 
@@ -100,8 +100,8 @@ def completed_event(
 ) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
     """Return the event that commits ``pending``, and the snapshots in it.
 
-    Every subtask has a snapshot. A subtask that finished without a barrier gets its last known one, marked ``finished``
-    and ``finished_on_restore``. A restore does not start such a subtask.
+    Every subtask has a snapshot. A subtask that finished without a barrier gets its last known snapshot, marked
+    ``finished`` and ``finished_on_restore``. A restore does not start such a subtask.
 
     Args:
         pending: the checkpoint, acknowledged by all subtasks.
@@ -150,7 +150,7 @@ def _state(finished: int, vertex: JobVertex) -> OperatorState:
 
 
 class CutCheck:
-    """The check that no consumer has read beyond its producers' barriers (R19): one look-up per entry of a snapshot."""
+    """The check that no consumer has read beyond the barriers of its producers (R19)."""
 
     def __init__(self, graph: RunningGraph) -> None:
         self._graph = graph
@@ -187,7 +187,7 @@ class CutCheck:
 
 
 def _producers(graph: JobGraph) -> dict[str, tuple[JobEdge, SubtaskId]]:
-    """Return the edge and the producer of each channel, by the channel's key."""
+    """Return channel key -> (edge, producing subtask) for all channels."""
     producers: dict[str, tuple[JobEdge, SubtaskId]] = {}
     for edge in graph.edges:
         vertex = graph.vertex(edge.producer)

@@ -33,7 +33,7 @@ def check_restore(
 ) -> None:
     """Check that ``graph`` may resume from a checkpoint of another graph.
 
-    New operators may be added downstream of finished ones, because they get the whole output, but not upstream of them.
+    New operators may be added downstream of finished operators, because they get the whole output, but not upstream.
     The parallelism may change. An unchanged graph always passes. IllegalGraphChangeError is raised unless these rules
     hold:
 
@@ -41,13 +41,15 @@ def check_restore(
        counted, because an inline source ends and is dropped before its vertex.
     2. Every direct predecessor of a finished vertex is finished.
     3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and at least
-       partially finished if it is pointwise. Of two edges from one predecessor the all-to-all one counts.
+       partially finished if it is pointwise. If two edges come from one predecessor, the all-to-all edge counts.
     4. An operator with an entry in the checkpoint is still in the graph, unless ``allow_non_restored_state``.
 
     In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. It may still
     wait for the release of its sinks, while a consumer without sinks has finished already.
 
     Args:
+        operators: operator -> its state in the checkpoint.
+        subtasks: subtask -> its snapshot in the checkpoint.
         allow_non_restored_state: True to drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:

@@ -31,7 +31,7 @@ _HAS_REPORTED = (
 
 @dataclass
 class RescaleInProgress:
-    """A rescaling in progress. The journal has it already.
+    """A rescaling that is in the journal, but has not reached all subtasks.
 
     Attributes:
         decided: the change as it is in the journal.
@@ -99,12 +99,12 @@ class RescaleState(PlanChanges[Rescale]):
         return change
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Return the subtasks of the source that can be assigned splits: their logs have no end."""
+        """Return the subtasks of the source that can still be assigned splits."""
         names = self._graph.now.vertex(uid).subtasks
         return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 
     def is_known(self) -> bool:
-        """Return whether all consumers of the source that have not ended read the new subtasks."""
+        """Return whether every running consumer of the source has the new subtasks among its inputs."""
         change = self.current
         return change is not None and not any(not self._subtasks.has_ended(consumer) for consumer in change.unaware)
 
@@ -137,7 +137,7 @@ class RescaleState(PlanChanges[Rescale]):
         return uid not in self._unsettled
 
     def settle(self) -> list[str]:
-        """Return the sources whose consumers have all reported that they run or have ended. Each is returned once."""
+        """Return the sources whose consumers have all reported that they run or have ended, each source one time."""
         if not self._unsettled:
             return []
         for names in self._unsettled.values():

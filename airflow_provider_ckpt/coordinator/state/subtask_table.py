@@ -49,7 +49,7 @@ class RestoredState:
         snapshots: the snapshots of ``last_completed``.
         draining: True if an earlier epoch accepted a drain, which continues.
         splits: source -> its splits, for sources with splits that have not ended.
-        settings: all settings that reconfigurations have changed.
+        settings: vertex -> its settings that reconfigurations have changed.
         reconfigured: number of the last reconfiguration.
         reconfigured_at: time at which that reconfiguration was decided.
         hosts: see :class:`PlanRecorded`.
@@ -76,7 +76,7 @@ class RestoredState:
 
 
 class SubtaskTable:
-    """The status and the attempt of every subtask. Questions about all subtasks need no loop over them.
+    """The status and the attempt of every subtask, with counts, so that no query loops over all subtasks.
 
     Args:
         attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
@@ -135,7 +135,7 @@ class SubtaskTable:
 
     @property
     def epoch(self) -> int:
-        """Return the epoch of the attempts. It is older than the coordinator's if workers run the subtasks."""
+        """Return the epoch of the attempts. With workers, it is older than the coordinator's epoch."""
         return next(iter(self._attempt.values())).epoch
 
     def attempt(self, subtask: SubtaskId) -> AttemptId:

@@ -21,8 +21,8 @@ class JobProgress(AnsweredRequests):
     (``JobState.is_held``)."""
     cause: str | None = None
     running_since: Instant | None = field(default=None, metadata=OMIT_EMPTY)
-    """Time when all subtasks of the deployment were first running; None before that, and for a job without workers.
-    Later JobMasters of the deployment count from it, too."""
+    """Time when all subtasks of the deployment were first running, for all its JobMasters. None before that, and for a
+    job without workers."""
 
 
 def _document(options: SubmittedOptions) -> dict[str, object]:

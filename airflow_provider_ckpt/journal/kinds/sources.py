@@ -1,4 +1,4 @@
-"""Bounded sources and input edges: their ends are fixed and reached, and then they are left out."""
+"""Bounded sources and input edges: their ends are frozen and reached, and then queries leave them out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Sources(StatePart):
     late_files: list[LateFilesFound] = field(default_factory=list)
     """The last reports of late files, oldest first."""
     forgotten_files: list[str] = field(default_factory=list, metadata=OMIT_EMPTY)
-    """Files that a user has given up, in order."""
+    """Missing files that sources no longer have to read, because a user asked for that, in order."""
     changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last reports of changed files, oldest first."""
     changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
@@ -48,7 +48,7 @@ class SourceFrozen(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceEnded(JournalEvent):
-    """Published batches up to ``batch_id`` cover the whole of a bounded inline source (R2)."""
+    """A bounded source or input edge has ended: published batches up to ``batch_id`` contain all of it (R2)."""
 
     vertex: str
     uid: str
@@ -106,7 +106,7 @@ class SourceFilesChanged(JournalEvent):
     """Files of a source that changed after they were read.
 
     Args:
-        files: The first of them.
+        files: The first changed files.
         count: Number of changed files.
         unread: Bytes that were not read, as far as known.
     """
@@ -131,7 +131,7 @@ class SourceFilesChanged(JournalEvent):
 
 @dataclass(frozen=True)
 class FilesForgotten(JournalEvent):
-    """A user gave up files that a source still had to read, and that are gone (``forget_files``)."""
+    """A user asked that sources no longer read files that are gone (``forget_files``)."""
 
     files: tuple[str, ...]
     at: Instant

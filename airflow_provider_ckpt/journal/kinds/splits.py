@@ -59,10 +59,9 @@ class SplitsDone(JournalEvent):
 
 @dataclass(frozen=True)
 class SplitsCovered(JournalEvent):
-    """The splits that ``checkpoint`` covers and the previous one does not.
+    """The splits that ``checkpoint`` covers and the previous checkpoint does not.
 
-    It is written before the checkpoint's completion, and in the same entry. So it is durable before a log is truncated
-    (R14).
+    The event is in the same entry as the checkpoint's completion, so it is durable before a log is truncated (R14).
     """
 
     source: str
@@ -80,8 +79,7 @@ class SplitsCovered(JournalEvent):
 
 
 def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
-    """Return the splits that the last completed checkpoint covers. A checkpoint that was triggered and not completed
-    covers nothing."""
+    """Return the splits that the last completed checkpoint covers."""
     covered: Ranges = ()
     for checkpoint, splits in state.splits_covered.get(source, {}).items():
         if checkpoint <= last_completed:
@@ -90,12 +88,12 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
 
 
 def release_assigned(state: Splits) -> None:
-    """Take back all assigned splits, because another driver has taken the job over."""
+    """Unassign all splits, because another driver has taken the job over."""
     state.splits_assigned.clear()
 
 
 def rewind_splits(state: Splits, checkpoint: int) -> None:
-    """Keep as done only the splits that ``checkpoint`` covers; none for 0."""
+    """Set the done splits back to the splits that ``checkpoint`` covers; 0: none."""
     for source in {*state.splits_done, *state.splits_covered}:
         covered = state.splits_covered.get(source, {})
         state.splits_covered[source] = {number: splits for number, splits in covered.items() if number <= checkpoint}

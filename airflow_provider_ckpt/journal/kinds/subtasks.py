@@ -24,8 +24,7 @@ class SubtaskRestarting(JournalEvent):
 
     Args:
         attempt: The attempt that failed.
-        number: Number of the restart, of at most ``limit`` in a row; 0 if its worker was lost and another one must take
-            it.
+        number: Number of the restart, of at most ``limit`` in a row; 0 if a worker was lost, which does not count.
     """
 
     subtask: SubtaskId
