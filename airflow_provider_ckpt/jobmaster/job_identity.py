@@ -40,7 +40,7 @@ class Upgraded:
     Args:
         since_epoch: First epoch of the driver. The JobMaster takes requests from this epoch on.
         last_epoch: Last epoch before the upgrade.
-        ran: Seconds for which the job had been RUNNING by then.
+        ran: Seconds for which the driver had run the job before the upgrade.
     """
 
     since_epoch: int
@@ -54,7 +54,7 @@ class Upgrades(Protocol):
     """A loader that tries other versions of the job while the current one runs."""
 
     def submit(self, request: UpgradeRequest, post: Callable[[UpgradeTried], None]) -> None:
-        """Start a trial in its own thread, and return at once. ``post`` gets the answer."""
+        """Start a trial in its own thread, and return at once. ``post`` is called with the answer."""
 
     def close(self) -> None:
         """Stop all trials. A running trial may end shortly after this returns."""

@@ -36,7 +36,7 @@ def open_logs(
 
     Args:
         restore: Point to go back to; None to continue after all published entries.
-        resets: Subtasks whose results are gone.
+        resets: Subtask whose result is lost → its reset.
 
     Raises SubtaskLogLostError or LogFencedError.
     """
@@ -69,10 +69,10 @@ def open_logs(
 
 
 def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
-    """Void the logs of subtasks that a source with splits had before it was dropped or restarted, and no longer has.
+    """Void the logs of subtasks that a source with splits no longer has, if its earlier results do not count.
 
-    A rescale may bring such a subtask back, and other tasks read its log before it starts. Its old entries must not
-    count then, because their splits are read again (R21).
+    A rescale may bring such a subtask back, and consumers read its log before the subtask starts. The old entries must
+    be void by then, because their splits are read again (R21).
     """
     state = journal.state
     for vertex in state.graph().vertices:

@@ -32,7 +32,7 @@ class RecoveryPoint:
     Args:
         restore: Point to which the job goes back first; None to resume from what is published (a new job: from
             nothing).
-        is_journaled: True if an earlier driver has journaled that restore and not completed it.
+        is_journaled: True if an earlier driver has journaled this restore, and not completed it.
     """
 
     restore: RestorePoint | None
@@ -75,9 +75,9 @@ def interrupted_restore(
     logs: Mapping[SubtaskId, SubtaskLog],
     mode: RuntimeMode,
 ) -> RestorePoint | None:
-    """Return the target of the last restore if its driver died before all logs were set back (R4); else None.
+    """Return the point of the last restore if its driver died before all logs were set back (R4); else None.
 
-    No query was started since, so it is correct to set back all logs once more.
+    No query has started since then, so all logs can be set back again.
     """
     from_scratch = state.restored_epoch == state.anew_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}

@@ -55,10 +55,10 @@ def nothing_is_covered(state: JobState) -> bool:
 
 
 def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
-    """Return whether ``restore`` means to resume from what is published.
+    """Return whether the option ``restore`` means to resume after the last published batches.
 
-    It does for "latest", and for the checkpoint that the job last went back to if another one completed since. A
-    supervisor that repeats its command after a failure wants to resume.
+    That is so for "latest", and for the checkpoint of the last restore if a later checkpoint has completed, because a
+    supervisor repeats its command after a failure.
     """
     if restore == "latest":
         return True
@@ -109,7 +109,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
 
 
 def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
-    """Return the event of the restore. Sources stay dropped if the checkpoint's batches had dropped them."""
+    """Return the event of the restore. A source stays dropped if it was dropped before the checkpoint."""
     dropped: dict[str, dict[str, int]] = {}
     subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
@@ -127,7 +127,7 @@ def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
     was dropped if every subtask had read it to its end.
 
     Args:
-        at: Batch of the first subtask after which it left out the source.
+        at: Batch after which the first subtask left out the source.
         snapshots: The checkpoint's snapshots of the vertex.
     """
     if len(snapshots) == 1:

@@ -53,11 +53,11 @@ def collect_garbage(
 ) -> int:
     """Delete leftovers of fenced attempts that no live log entry names. Return how many were found.
 
-    A piece that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
+    A leftover that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
     attempts is deleted, because a job of the same id under another root may stage there.
 
     Call this when every log has been opened and every Spark folder is complete. A driver that claims the job after
-    ``check_fenced`` resumes from those logs and folders, so it cannot publish a deleted piece.
+    ``check_fenced`` resumes from these logs and folders, so it cannot publish deleted data.
     """
     living = LivingAttempts(epoch, {attempt for log in logs.values() for attempt in fenced(log.records())})
     others = _attempts_to_spare(storage, job_id, logs, living) if sinks else AttemptsExcept(())
@@ -162,8 +162,7 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
 
 
 def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
-    """Yield the folders that a FINISHED job no longer needs, also of vertices and subtasks before a restart from
-    scratch.
+    """Yield the folders that a FINISHED job no longer needs, including those from before a restart from scratch.
 
     Raises the errors of :func:`persisted_folders`, before any folder of that partition is yielded.
     """

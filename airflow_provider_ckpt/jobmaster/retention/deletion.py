@@ -154,7 +154,7 @@ class DeletedJob:
 
 
 class JobDeletion:
-    """One deletion of a job. Call :meth:`run` once. ``sinks_of`` is called before anything is written."""
+    """One deletion of a job. Call :meth:`run` one time. ``sinks_of`` is called before anything is written."""
 
     def __init__(self, storage: Storage, job_id: str, terms: DeletionTerms, sinks_of: SinksOf) -> None:
         self._storage, self._job_id = storage, job_id

@@ -1,8 +1,8 @@
 """Deletion of garbage that a search has found, after a second search.
 
-It makes no claim, because a claim would end a driver that this host cannot see, and would stay in the journal for ever
-(R3). No claim is necessary, because a new driver needs nothing of what :mod:`.garbage_search` returns. The second
-search, and a check of the journal before each deletion, avoid a conflict with a driver that has claimed the job.
+The deletion does not claim the job. A claim would end a driver that this host cannot see, and would stay in the journal
+for ever (R3). No claim is necessary, because a new driver needs no garbage that :mod:`.garbage_search` returns. The
+second search, and a check of the journal before each deletion, avoid a conflict with a driver that has claimed the job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TAKEN = "it was claimed in epoch {epoch} during the search: its new driver coll
 
 
 class GarbageRemoval:
-    """The removal of the garbage that the user was shown. Call :meth:`run` once."""
+    """The removal of the garbage that the user was shown. Call :meth:`run` one time."""
 
     def __init__(self, storage: Storage, shown: JobGarbage, sinks_of: SinksOf) -> None:
         self._storage, self._shown, self._sinks_of = storage, shown, sinks_of

@@ -4,12 +4,11 @@ Each leftover is identified by the attempt in its name. The search needs no clai
 moment, and never needs anything that the search returns:
 
 1. Every later attempt continues from the newest attempt that has opened the log and has a complete Spark folder (R8).
-   So all attempts before it in the log are over, and a paused one cannot append (R3). If the newest attempt has no
-   complete folder, a later attempt continues from an earlier one, and then no attempt is over.
+   So all attempts before it in the log are over, and cannot append (R3). If the newest attempt has no complete folder,
+   a later attempt continues from an earlier attempt, and then no attempt is over.
 2. Staged output of an earlier attempt can still be published if Spark had committed it (R1). Its prepared record was
-   written before the folder was complete. So the search reads the records after it has found the folder, and the log
-   once more after the records. A task deletes the record after it has appended the entry, so the record or the log
-   names the output.
+   written before the folder was complete. So the search reads the records after it has found the folder, and then the
+   log again. A task deletes the record after it has appended the entry, so the record or the log names the output.
 3. A void or truncated entry never counts again (R3, R4).
 4. Every name contains its attempt, and no two attempts have the same name (R5). So future output has other names.
 
@@ -65,7 +64,8 @@ class SubtaskFiles:
     records: list[Numbered] = field(default_factory=list)
     prepared: tuple[Prepared, ...] = ()
     newest: AttemptId | None = None
-    """The last attempt that has opened the log, if it is complete. Every later attempt continues from it."""
+    """The last attempt that has opened the log, if its Spark folder is complete, else None. Every later attempt
+    continues from this attempt."""
 
     @property
     def opened(self) -> tuple[AttemptId, ...]:
@@ -150,9 +150,9 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
 
 
 def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
-    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, the newest one, which is complete.
+    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, its newest attempt.
 
-    Every later attempt continues the feed of the newest one.
+    Every later attempt continues the feed of the newest attempt, so nothing is yielded if that feed does not exist.
     """
     feeds = [
         unit for unit in _units(producer.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")
