@@ -13,13 +13,13 @@ from airflow_provider_ckpt.model.words import counted
 
 
 class CheckpointDecider:
-    """The rules by which checkpoints are triggered, expire, and end the run when they fail."""
+    """The rules that trigger checkpoints, let them expire, and end the run after too many failures."""
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
         self._state, self._job = state, job
 
     def next_deadline(self) -> float | None:
-        """Return the time of the next trigger, timeout or release to try again, or None if there is none."""
+        """Return the time of the next trigger, timeout or repeated release, or None if there is none."""
         stop = self._state.requests.stop
         moments = [self._state.cycle.expires, self._state.releases.next_try]
         moments.append(stop.deadline if stop is not None and self._job.waits_for_savepoint else None)
@@ -44,8 +44,8 @@ class CheckpointDecider:
     def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
         """Abort the pending checkpoint and count its failure.
 
-        If more checkpoints in a row have failed than are tolerated, the run ends. Failed savepoints only end their
-        stop, as in Flink.
+        The run ends if more checkpoints in a row have failed than are tolerated. If savepoints fail, only their stop
+        fails, as in Flink.
         """
         cycle, stop = self._state.cycle, self._state.requests.stop
         aborted = cycle.abort(reason, now)

@@ -337,7 +337,7 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """Return whether the job is in BATCH mode and not at its end, where it takes its only checkpoint."""
+        """Return True before the end of a job in BATCH mode, which takes its only checkpoint at the end."""
         return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order
@@ -351,7 +351,7 @@ class Coordinator:
         return effects
 
     def _expire(self, now: float) -> None:
-        """Act on deadlines that have passed. This phase is first, so that the others find no late work in progress."""
+        """Act on deadlines that have passed. This phase is first, because late work must not count in later phases."""
         self._decider.expire(now)
         self._failover.expire(now)
 

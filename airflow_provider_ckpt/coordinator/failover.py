@@ -20,10 +20,11 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
 MAX_DELAY = 60.0
+"""Longest pause before a restart, in seconds."""
 MULTIPLIER = 1.5
+"""Factor from one pause before a restart to the next."""
 RESET_AFTER = 3600.0
-"""Longest pause before a restart in seconds, growth factor of the pauses, and seconds without a failure after which the
-count starts again (FLIP-364)."""
+"""Seconds without a failure after which the count of failures starts again (FLIP-364)."""
 
 _FREEING_SLOTS = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then free a slot.
@@ -38,8 +39,8 @@ class Failover:
     Only the failed subtask restarts, because every edge is durable. The pending checkpoint is aborted and not counted.
     The other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    The run ends if a retry cannot help, after one failure too many in a row, and on any failure while a stop waits for
-    its savepoint. The next run resumes from the released output.
+    The run ends if a retry cannot help, after too many failures in a row, and on any failure while a stop waits for its
+    savepoint. The next run resumes from the released output.
 
     A lost worker does not count as a failure. The run ends if no other worker comes within the checkpoint timeout. In
     BATCH mode this timeout counts only while no subtask runs, because a subtask that ends may free a slot for the
@@ -59,7 +60,7 @@ class Failover:
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run. The failed attempt is the current one, or the next one."""
+        """Restart the failed subtask or end the run. An attempt that failed before it began becomes the current one."""
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):
             state.subtasks.begin(subtask, message.attempt)

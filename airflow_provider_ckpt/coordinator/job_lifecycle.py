@@ -36,8 +36,8 @@ class JobLifecycle:
 
     STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold. At the
     end of data, the last checkpoint takes the place of the savepoint. After a failed stop the job continues, or ends as
-    RESTARTING if the stop has ``leaves``. After the savepoint of an upgrade no status is written, because the job
-    resumes at once.
+    RESTARTING if the stop must end the run in any case (``leaves``). After the savepoint of an upgrade no status is
+    written, because the job resumes at once.
     """
 
     def __init__(self, state: CoordinatorState) -> None:
@@ -75,7 +75,7 @@ class JobLifecycle:
     # -- the end
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Decide how the job ends. Only a decision with ``at_once`` replaces an earlier one, which must lack it."""
+        """Decide how the job ends. The first call decides; a call with ``at_once`` overrides earlier calls without."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
@@ -83,7 +83,7 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """Fail the stop in progress. The job continues, or ends as RESTARTING if the stop has ``leaves``."""
+        """Fail the stop in progress. The job continues, or ends as RESTARTING if the stop must end it (``leaves``)."""
         requests = self._state.requests
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)

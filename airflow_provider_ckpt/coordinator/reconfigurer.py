@@ -6,7 +6,7 @@ Only the affected queries pause, and no longer than necessary. The steps (R21):
    If anything is wrong, the request fails now and nothing has changed.
 2. *sync*: while no checkpoint is pending, all affected subtasks are commanded to pause after a micro-batch.
 3. *update*: when all of them are paused, the change is written into the journal. This entry is the commit point. If a
-   subtask fails earlier, all resume unchanged. After the commit point the change is final.
+   subtask fails earlier, the paused subtasks resume unchanged. After the commit point the change is final.
 4. *resume*: each subtask resumes by itself. A subtask whose state is repartitioned resumes in its next attempt, from a
    copy of the state.
 
@@ -143,7 +143,7 @@ class Reconfigurer:
         return tuple(affected)
 
     def _refuse_ended_sources(self, change: Settings) -> None:
-        """Refuse a new function for an ended source, because none is called. The declared function is accepted."""
+        """Refuse a new function for an ended source, which calls none. The declared function is accepted."""
         for vertex, settings in change.items():
             given = {uid for uid, reference in settings.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._state.sources.all_ended):

@@ -12,7 +12,7 @@ readers, each surplus reader ends after its assigned splits. With more readers, 
    new subtask has begun. The source does not end meanwhile. Otherwise a consumer at the end of the source could not
    accept new inputs, and would miss their barriers.
 3. While no checkpoint is pending, the new subtasks join the running graph and begin. No checkpoint is taken until all
-   of them run (R15).
+   new subtasks run (R15).
 """
 
 from __future__ import annotations

@@ -47,4 +47,4 @@ class TaskGateway(Protocol):
 
 Received = Message | TaskReport
 Inbox = queue.Queue[Received]
-"""Any thread puts messages in. The JobMaster's loop takes them out one by one."""
+"""The queue of messages to the JobMaster. Any thread adds messages, and the JobMaster's loop removes them."""

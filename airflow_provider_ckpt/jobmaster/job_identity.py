@@ -19,7 +19,7 @@ class JobIdentity:
 
     Args:
         deployment: Deployment of the workers that run the subtasks; 0 if the tasks run in this process.
-        upgraded: Facts about the earlier version, if this driver has run the job before.
+        upgraded: The upgrade from an earlier version in the same driver, or None.
     """
 
     storage: Storage
@@ -32,10 +32,10 @@ class JobIdentity:
 
 @dataclass(frozen=True)
 class Upgraded:
-    """The upgrade by which a JobMaster follows another one in the same driver.
+    """The upgrade by which a JobMaster follows another JobMaster in the same driver.
 
-    The request is answered when the job is RUNNING again: as the new version, or as the old one if the new one could
-    not start.
+    The request is answered when the job is RUNNING again: as the new version, or as the old version if the new version
+    could not start.
 
     Args:
         since_epoch: First epoch of the driver. The JobMaster takes requests from this epoch on.

@@ -140,7 +140,7 @@ class JobMaster:
         self._abandoned.set()
 
     def run(self) -> Outcome:
-        """Run until the job has ended. The Outcome holds the failure of a task.
+        """Run until the job has ended. The Outcome has the failure of a task, which is not raised.
 
         Raises FencedError, OvertakenError, AbandonedError, and the errors of the journal and the storage.
         """

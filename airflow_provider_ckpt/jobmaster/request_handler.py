@@ -32,7 +32,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 HOLD_SECONDS = 120.0
-"""Most seconds that a change from before a takeover waits for the job to run, or half of ``checkpoint_timeout``."""
+"""Seconds that a change from before a takeover may wait for the job to run. Half of ``checkpoint_timeout`` if less."""
 _HAS_WORKERS = (
     "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
     "may change)"
@@ -63,7 +63,7 @@ class RequestHandler:
         self._job, self._coordinator, self._journal = identity, coordinator, journal
         self._upgrades = upgrades
         self._upgraded = identity.upgraded
-        """The upgrade that started this version, until its request is answered."""
+        """The upgrade that started this version, until its request is answered; then None."""
         self._inbox, self._clock, self._handle, self._append = inbox, clock, handle, append
         self._served = ServedRequests(identity.storage, identity.job_id)
         since_epoch = identity.deployment or (
@@ -97,7 +97,7 @@ class RequestHandler:
                 self._handle(request)
 
     def _without_applied(self, request: JobRequest) -> JobRequest:
-        """Drop changes that are already in effect, unless another change is in progress, which may still alter them."""
+        """Return the request without changes that are in effect, or unchanged while another change is in progress."""
         if not isinstance(request, ReconfigureRequest) or self._coordinator.is_changing:
             return request
         return replace(request, changes=unapplied_changes(self._journal.state, request.changes))

@@ -28,7 +28,7 @@ SECONDS = 1.0
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds between two reads of a file that is no request. The time doubles from the first value to the last."""
 MOST_WARNINGS = 20
-"""Most files that are named in warnings, so that thousands of them do not fill the log."""
+"""Most files that are named in warnings, so that thousands of files do not fill the log."""
 
 
 class RequestReader:

@@ -98,7 +98,7 @@ class Journal:
     # ---- reading
 
     def replay(self) -> JobState:
-        """Read the whole journal without writing. Stop at damage: ``damage`` names it, and later entries do not count.
+        """Read the whole journal without writing. Stop at a damaged entry, and describe it in ``damage``.
 
         Raises UnknownEventError or NewerFormatError if a newer release wrote it.
         """
@@ -112,7 +112,7 @@ class Journal:
         return self._state
 
     def refresh(self) -> JobState:
-        """Read the entries added since the last read, without listing. The first call replays. This is for readers."""
+        """Read the entries added since the last read, without listing. The first call reads the whole journal."""
         if self._state.damage or not self._log.loaded:
             return self.replay()
         try:
@@ -125,7 +125,7 @@ class Journal:
         return self._state
 
     def reread(self) -> JobState:
-        """Refresh, or replay if the journal was replaced. This costs one request more than :meth:`refresh`."""
+        """Refresh, or replay if the journal was replaced by another one. This costs one request more than refresh."""
         position, writer = self._state.position, self._writer
         state = self.refresh()
         try:  # checked after the read, which continued the known journal only if that entry still exists

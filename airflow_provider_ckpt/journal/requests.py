@@ -37,12 +37,12 @@ R = TypeVar("R", bound=JobRequest)
 
 VERSION = 1
 MOST_BYTES = 64 << 10
-"""Size limit of a request. It is enough to change some hundred operators at once."""
+"""Most bytes of a request, enough to change some hundred operators."""
 MOST_FILES = 1_000
 """Most files of a job's folder that are read. An object store lists as many names with one request."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 _LATEST = 253_402_300_800.0
-"""Epoch seconds: the end of the year 9999."""
+"""Latest time of a request in epoch seconds: the end of the year 9999."""
 _LAST_EPOCH = 2**63 - 1
 _MAX_PROBLEM = 300
 """Most characters of a problem."""
@@ -51,7 +51,7 @@ _ENVELOPE_KEYS = ("format", "version", "kind", CHECKSUM)
 
 
 def write_request(storage: Storage, job_id: str, request: R) -> R:
-    """Write a request for the driver of ``request.epoch``. Return it with its name, and with its time if it had none.
+    """Write a request for the driver of ``request.epoch``. Return the request with its new name, and with a time.
 
     Raises InvalidJobIdError, RequestTooLargeError, and the storage's errors.
     """
@@ -84,7 +84,7 @@ def pending_requests(
 
 
 def in_order(requests: Iterable[JobRequest]) -> list[JobRequest]:
-    """Return the requests by epoch and time, invalid ones last."""
+    """Return the requests by epoch and time, invalid requests last."""
     return sorted(
         requests, key=lambda request: (isinstance(request, InvalidRequest), request.epoch, request.at, request.name)
     )

@@ -80,7 +80,7 @@ class JobState(Reconfigurations):
         return JobStatus.FINISHED in (self.status, self.deletion.was if self.deletion is not None else None)
 
     def since(self, uid: str) -> int:
-        """Return the first epoch whose attempts count for a vertex or source. It began without earlier results."""
+        """Return the first epoch whose attempts count for a vertex or source. Earlier results are void."""
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def covering(self) -> dict[SubtaskId, Snapshot]:
@@ -146,7 +146,7 @@ class JobState(Reconfigurations):
     def has_event_time(self) -> bool:
         """True if the watermarks of the job's queries show how far its results are complete.
 
-        By the recorded plan, at least one query must have a watermark, and no query may output results later than that.
+        By the recorded plan, a query must have a watermark, and no query may output results later than its watermark.
         """
         return bool(self._with_event_time())
 
@@ -173,7 +173,7 @@ class JobState(Reconfigurations):
         return min(known_watermarks, default=MAX_WATERMARK) if len(known_watermarks) == len(watermarks) else None
 
     def late_rows(self, checkpoint: int | None = None) -> dict[str, int]:
-        """Return vertex → number of rows that it has dropped as late, up to a remembered checkpoint.
+        """Return vertex → number of rows that its query has dropped as late, up to a remembered checkpoint.
 
         The default is the last completed checkpoint. Vertices without such rows are missing.
         """
@@ -184,7 +184,7 @@ class JobState(Reconfigurations):
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
     def with_timers(self) -> list[str]:
-        """Return the unfinished vertices with state that may wait for processing-time timers. A drain discards it."""
+        """Return the unfinished vertices whose state may wait for processing-time timers, which a drain discards."""
         recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
@@ -255,7 +255,7 @@ class JobState(Reconfigurations):
 
     @property
     def is_held(self) -> bool:
-        """True if a driver has claimed the job and has not journaled an end. It answers requests when it is RUNNING."""
+        """True if a driver has claimed the job and journaled no end. It answers requests when the job is RUNNING."""
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
     def graph(self) -> JobGraph:
@@ -275,7 +275,7 @@ class JobState(Reconfigurations):
         return (*given, *(guest for guest in guests if guest not in waiting))
 
     def resolve(self, name: str) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that a process runs if it is started for ``name`` (:meth:`JobGraph.named`).
+        """Return the subtasks that a process runs if it is started for ``name`` (:meth:`JobGraph.subtasks_named`).
 
         Subtasks that a rescale has placed with them are included when they may begin. Without a plan there are none.
         """

@@ -18,7 +18,7 @@ OperatorState = Literal["running", "partially finished", "finished"]
 class CheckpointView:
     """The progress of one checkpoint.
 
-    Times are epoch seconds by the driver's clock. A time is None if its event has not happened or is forgotten.
+    Times are epoch seconds by the driver's clock. A time is None if it is not reached or no longer in the journal.
     """
 
     checkpoint: int
@@ -30,7 +30,7 @@ class CheckpointView:
     released_at: float | None = None
     """Time of the release. None also if the output was released together with a later checkpoint."""
     reason: str | None = None
-    """Reason for the abort."""
+    """Reason for the abort; None for other checkpoints."""
     finished: tuple[str, ...] = ()
     """Uids of the operators that were finished in the checkpoint, sorted."""
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -58,7 +58,7 @@ class JobVertex:
     persist: bool = field(default=False, metadata=OMIT_EMPTY)
     """True if its result partition outlives the job."""
     layout: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The number of times that its set of consumers has changed."""
+    """How often the vertex's set of consumers has changed."""
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
@@ -135,7 +135,7 @@ class JobGraph:
         raise KeyError(uid)
 
     def rescaled(self, parallelism: Mapping[str, int]) -> JobGraph:
-        """Return the graph with another number of subtasks for the named vertices."""
+        """Return the graph with new numbers of subtasks. ``parallelism``: vertex → its new number."""
         if not parallelism:
             return self
         vertices = [

@@ -28,7 +28,7 @@ class JobCode:
     def differences(self, other: JobCode, operators: Collection[str]) -> list[str]:
         """Return descriptions of the differences in the code that ``operators`` run, sorted.
 
-        A module that ``other`` lacks is listed if the importing code is the same. Otherwise only that code is listed.
+        A module that ``other`` lacks is listed if the importing code is the same. Otherwise that code is listed.
         """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
         differences = []

@@ -47,7 +47,7 @@ class KeptState:
         return f"{self.kind}{by}{calls}{sides}{bounds}"
 
     def fits(self, other: KeptState) -> bool:
-        """Return True if the running query can continue with this state as ``other``.
+        """Return True if a running query with this state can continue as a query with the state ``other``.
 
         A sum may become a sum of another expression. It must not become another existing sum.
         """
@@ -96,5 +96,5 @@ def _have_moved(before: Sequence[T], after: Sequence[T]) -> bool:
 
 
 def _are_different_streams(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return False if one side contains the other, because ended streams are left out and moved ones may be added."""
+    """Return False if one side contains the other, because ended streams are left out and moved streams added."""
     return not ({*streams} <= {*others} or {*streams} >= {*others})

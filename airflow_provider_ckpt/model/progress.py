@@ -91,7 +91,7 @@ def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State of a subtask after all log entries up to ``position``. Barriers and their acknowledgements contain it."""
+    """State of a subtask after all log entries up to ``position``, contained in barriers and acknowledgements."""
 
     position: Count
     """Number of the entry that contains the barrier."""

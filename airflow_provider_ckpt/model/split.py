@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Range = tuple[int, int]
-"""(first number, last number + 1)."""
+"""A range of numbers: (first, last + 1)."""
 Ranges = tuple[Range, ...]
 """Ascending and separate ranges. Numbers are positions in the frozen list of a source, from 0."""
 

@@ -1,4 +1,4 @@
-"""The plan of a subtask: its vertex, and the graph around it."""
+"""The plan of a subtask: the changes of its vertex, and of the graph around the vertex."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
 class VertexSettings:
     """Changed settings of a vertex. A setting that is None or empty has its declared value.
 
-    All settings but ``logic`` apply to the whole query. ``logic`` is by operator. The three kinds are Trisk's: workload
-    (how much input is read at once, and by how many subtasks), resources, and execution logic.
+    All settings but ``logic`` apply to the whole query. ``logic`` is by operator. As in Trisk, there are three kinds:
+    workload (how much input is read in one batch, and by how many subtasks), resources, and execution logic.
     """
 
     max_bytes_per_batch: int | None = None
@@ -61,7 +61,7 @@ class VertexSettings:
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Return the settings after an applied change, without functions that were restored to the declared ones."""
+        """Return the settings after an applied change, without functions that the change set back to the declared."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 

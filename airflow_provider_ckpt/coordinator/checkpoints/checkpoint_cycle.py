@@ -65,7 +65,7 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
-        """Subtask -> time of its last published batch of a live source that no checkpoint covers."""
+        """Subtask -> time of its last published batch of a live source, if that came after its last barrier."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -83,7 +83,7 @@ class CheckpointCycle:
         self._published_at[subtask] = now
 
     def request_for(self, end: End) -> None:
-        """Request a checkpoint as soon as possible, because the consequences of ``end`` wait for its release."""
+        """Request a checkpoint as soon as possible. It must follow ``end``, for example before a subtask can close."""
         self._uncovered.add(end)
 
     @property

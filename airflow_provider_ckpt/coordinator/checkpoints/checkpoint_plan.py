@@ -19,8 +19,8 @@ class CheckpointPlan:
     """The subtasks of a checkpoint, in topological order.
 
     Attributes:
-        trigger: unfinished subtasks without an unfinished direct predecessor that sends them the barrier. In BATCH
-            mode: all unfinished subtasks.
+        trigger: subtasks that get the barrier by command, because no unfinished predecessor passes it on to them. In
+            BATCH mode: all unfinished subtasks.
         wait_for: all unfinished subtasks, which must acknowledge.
     """
 
@@ -65,7 +65,7 @@ def plan(
 
 
 def _fed(parallelism: int, edges: Collection[JobEdge], sends: dict[str, bytearray]) -> bytearray:
-    """Return for each subtask 1 if a direct predecessor sends it a barrier, else 0."""
+    """Return one byte for each subtask: 1 if a direct predecessor passes the barrier on to the subtask, else 0."""
     fed = bytearray(parallelism)
     for edge in edges:
         sending = sends[edge.producer]

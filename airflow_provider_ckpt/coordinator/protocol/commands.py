@@ -89,7 +89,7 @@ class FinishSubtask:
 
 @dataclass(frozen=True)
 class AssignSplits:
-    """Command to read more splits, in this order. Each SplitsCompleted of the subtask answers for one or more splits.
+    """Command to read more splits, in this order. The answers are SplitsCompleted, each for one or more splits.
 
     ``is_last`` is True if the subtask must end when it has read all assigned splits.
     """

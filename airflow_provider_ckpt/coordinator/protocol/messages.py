@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.job_request import JobRequest
 
 @dataclass(frozen=True)
 class ReleaseDone:
-    """Message: the release in ``sink`` succeeded. ``counts``: name -> count, for example of rows, of its output."""
+    """Message: the release in ``sink`` succeeded. ``counts``: name, such as ``rows`` -> number that is visible now."""
 
     epoch: int
     checkpoint: int

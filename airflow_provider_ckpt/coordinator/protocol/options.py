@@ -15,7 +15,7 @@ MAX_UNRELEASED = 16
 """Most completed checkpoints that no sink has released. At this number no new checkpoint is triggered."""
 
 EARLY_FRACTION = 0.5
-"""The fraction of the interval by which a checkpoint may come early."""
+"""Largest fraction of the interval by which a checkpoint may come early."""
 MAX_EARLY = 1.0
 """Most seconds by which a checkpoint may come early, because each checkpoint is a commit in every sink."""
 
@@ -32,7 +32,7 @@ class CheckpointOptions:
     """
 
     interval: float = _run_option("checkpoint_interval")
-    """Time between two triggers, or a little less (:attr:`max_early`). A missed trigger is left out."""
+    """Time between two triggers, or a little less (:attr:`max_early`). A missed trigger is not repeated."""
     min_pause: float = _run_option("min_pause")
     """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
     timeout: float = _run_option("checkpoint_timeout")
@@ -42,7 +42,7 @@ class CheckpointOptions:
     restart_attempts: int = _run_option("restart_attempts")
     """Most restarts in a row of one subtask. One more failure ends the run."""
     restart_delay: float = _run_option("restart_delay")
-    """The first pause before a restart."""
+    """The first pause before a restart of a subtask."""
     sink_timeout: float = _run_option("sink_timeout")
     """Most time for which a sink's target may accept nothing. The run then ends."""
     mode: RuntimeMode = "streaming"

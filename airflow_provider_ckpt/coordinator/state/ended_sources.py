@@ -58,7 +58,7 @@ class EndedSources(PlanChanges[DropSource]):
         return self._new_ends(vertex)
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
-        """Record that a subtask has ended, which drops no more sources. Return new ends like :meth:`report`."""
+        """Record that a subtask has ended, so that it need not drop sources. Return new ends like :meth:`report`."""
         vertex = subtask.vertex
         self._ended_subtasks.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
@@ -77,7 +77,7 @@ class EndedSources(PlanChanges[DropSource]):
     # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[DropSource]]]:
-        """Return a round for each subtask and source to drop, oldest first. The source has ended for all subtasks."""
+        """Return a round for each subtask and each ended source that it still reads, oldest first."""
         return [
             (Pause(subtask, DropSource(uid)),)
             for subtask, uid in self._waiting

@@ -17,7 +17,7 @@ times as high for a subtask that reads n small splits together.
 LOW = 1
 """A subtask with this many splits or fewer gets more. If it reads n splits together, the limit is 2n at most."""
 _LEAST = 4
-"""A subtask that reads n splits together gets at least n / ``_LEAST`` splits, because they take a few seconds."""
+"""A subtask that reads n splits together gets at least n / ``_LEAST`` splits, which take a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RestoredSplits:
         ids: ids of the splits, in the frozen order. A place is an index into this list.
         takers: the subtasks that read the remaining splits.
         covered: places that the last completed checkpoint covers.
-        published: place -> (subtask, position of its log entry), for splits in logs that still exist.
+        published: place -> (subtask, position of its log entry), for splits whose log entries still exist.
         assigned: subtask -> places assigned to its attempt, if the attempt survived a change of the JobMaster. These
             places become unassigned only when the next attempt begins (W13).
         ended: subtasks whose logs have ended. They get no splits, and ``published`` has all their splits.
@@ -147,8 +147,8 @@ class SplitEnumerator:
     def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
-        A subtask that is not a taker may end only if a taker runs (``reader_runs``). A taker that does not run may have
-        ended already. If a failed subtask then returned splits, no subtask would be left to read them.
+        A subtask that is not a taker may end only if a taker runs (``reader_runs``). Otherwise all takers may have
+        ended, and no subtask would read the splits that a failed subtask returns later.
         """
         if subtask not in self._takers and reader_runs:
             if self._is_held or self._count(subtask) > AHEAD:  # some may be returned, even if unreported

@@ -46,8 +46,8 @@ class PlanChanges(ABC, Generic[R]):
     def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
         """Return the event that must be in the journal before the round resumes; None if the journal has it already.
 
-        The method is called once for each subtask of a round, when all of them are paused. ``batch_id`` is the last
-        batch before the pause; -1 before the first batch.
+        The method is called for each subtask of a round, when all subtasks are paused. ``batch_id`` is the last batch
+        before the pause; -1 before the first batch.
         """
 
     @abstractmethod
@@ -130,7 +130,7 @@ class Pauses:
         return current is not None and subtask in current.pauses and subtask not in current.paused
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
-        """Return the plan that the subtask must run now. Its number is 0 at first, and rises with each resume."""
+        """Return the plan that the subtask must run now. The plan's number begins at 0, and rises with each resume."""
         plan = VertexPlan(self._numbers.get(subtask, 0), ())
         for changes in self._changes:
             plan = changes.amended(plan, subtask)
@@ -147,7 +147,7 @@ class Pauses:
         return self.end_pause(subtask, now)
 
     def end_pause(self, subtask: SubtaskId, now: float) -> Resume:
-        """Record that the subtask runs again, or has ended. Return which others of its round resume because of that."""
+        """Record that the subtask runs again, or has ended. Return what else resumes because of that."""
         current = self._round
         if current is None or subtask not in current.pauses:
             return Resume()

@@ -30,7 +30,7 @@ class ReconfigurationInProgress:
         number: number of the change; later changes have higher numbers.
         request: the request, or None if a controller asked.
         change: vertex -> changed settings.
-        affected: subtasks of these vertices.
+        affected: subtasks of the vertices in ``change``.
         timeout: most seconds for the preparation of all queries, and again for the pause of all subtasks.
         trial: name under which the subtasks try their queries. An undecided change of the previous JobMaster may have
             had the same number, but not this name.
@@ -99,11 +99,11 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     ) -> None:
         """Create the state from earlier changes.
 
-        Each change gets a new number, even after an abandoned change, because late answers must not count for it.
+        Each change gets a new number, so that late answers to an abandoned change do not count for the next change.
 
         Args:
             rescaling: the part of the current change about sources with splits.
-            settings: all settings that were changed so far.
+            settings: vertex -> all settings that were changed so far.
             number: number of the last decided change.
         """
         self._subtasks, self._rescaling = subtasks, rescaling

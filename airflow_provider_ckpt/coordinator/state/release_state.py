@@ -1,6 +1,6 @@
 """State of the releases of completed checkpoints, with one queue for each sink (R9).
 
-Each queue releases one checkpoint at a time, in ascending order. A slow, failing or held sink delays no other.
+Each queue releases one checkpoint at a time, in ascending order. A slow, failing or held sink delays no other sink.
 
 A queue requests only the newest completed checkpoint that its sink lacks. This release covers all earlier checkpoints,
 even one whose release was cut off by a driver's death (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant
@@ -33,7 +33,7 @@ class ReleaseQueue:
     def __init__(self, released: int, completed: int, timeout: float) -> None:
         self.released = released
         self.held_by: str | None = None
-        """The sink whose gate was closed at the last try: this sink, or another of its transaction. None if no gate."""
+        """The sink with the gate that was closed at the last try: this sink, or another of its transaction. Or None."""
         self.is_idle = False
         """True if the last release released nothing. Such a sink gets its rows with the final checkpoint."""
         self.is_abandoned = False
@@ -204,7 +204,7 @@ class ReleaseState:
             queue.completed(checkpoint)
 
     def begin_due(self, now: float) -> Iterator[tuple[str, int]]:
-        """Yield the releases to begin now: sink and checkpoint."""
+        """Yield (sink, checkpoint) of the releases to begin now."""
         for uid, queue in self._queues.items():
             checkpoint = queue.begin_due(now)
             if checkpoint is not None:

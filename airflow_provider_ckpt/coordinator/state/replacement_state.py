@@ -33,7 +33,7 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
         return subtask in self._paused
 
     def take_paused(self) -> list[SubtaskId]:
-        """Return the subtasks whose next attempts must begin now. Each subtask is returned one time."""
+        """Return the subtasks whose next attempts must begin now. A later call does not return them again."""
         paused, self._paused = [*self._paused], {}
         return paused
 

@@ -4,7 +4,7 @@ After a stop no source is finished, and the next run resumes from the savepoint.
 (FLINK-21132). A stop overrides a drain in progress: drained subtasks reach their end of data in the next run (R12), and
 the others resume. A drain during a stop is refused.
 
-A request is answered when it is accepted, and again when its outcome is known. A refused request is answered once.
+A request is answered when it is accepted, and again when its outcome is known. A refused request gets one answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Stop:
 
     Attributes:
         deadline: time by which the savepoint must be complete.
-        leaves: True if the job ends even if the stop fails.
+        leaves: True if the run ends even if its savepoint fails.
         failures: failed savepoints of the stop, which do not count against the job's checkpoints.
         savepoint: the completed savepoint, or None.
     """
@@ -67,7 +67,7 @@ class Requests:
         return self.stop.upgrade
 
     def is_new(self, request: str | None) -> bool:
-        """Return False at each later call for a request, because requests are read repeatedly."""
+        """Return True at the first call for a request, and if it has no name. Requests are read repeatedly."""
         if not request:
             return True
         is_new = request not in self._seen
@@ -88,7 +88,7 @@ class Requests:
         return RequestOutcome(RequestResult.ACCEPTED)
 
     def take_stop(self, message: StopRequest, deadline: float) -> RequestOutcome:
-        """Accept a stop and return the outcome for its first answer. ``deadline`` counts if no stop is in progress."""
+        """Accept a stop and return the outcome for its first answer. A new stop needs its savepoint by ``deadline``."""
         self.note(message.name, message.kind)
         if self.stop is not None:
             self.stop.leaves = self.stop.leaves or message.leaves

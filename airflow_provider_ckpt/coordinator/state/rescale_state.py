@@ -1,4 +1,4 @@
-"""The part of a reconfiguration about sources with splits, and the subtasks that must still learn of it (R21).
+"""The rescaling part of a reconfiguration, and the subtasks that still need the new plan (R21).
 
 :class:`~..rescaler.Rescaler` has the rules.
 """
@@ -50,11 +50,11 @@ class RescaleState(PlanChanges[Rescale]):
     """The rescalings of the job, one at a time.
 
     A subtask that is deployed or resumed after the decision gets the new plan. The running consumers of a widened
-    source pause one after the other to get it.
+    source pause one after the other to get the new plan.
 
     Args:
-        hosts: see :class:`PlanRecorded`.
-        waiting: see :class:`PlanRecorded`.
+        hosts: subtask that an earlier rescale added -> subtask in whose process it runs (:class:`PlanRecorded`).
+        waiting: subtasks of ``hosts`` that have not begun.
         has_workers: True if workers run the job. A worker may have an older graph, so each plan then names the number
             of subtasks of every source.
         is_batch: True in batch mode, where the consumers of a source are deployed after the source's end.
@@ -80,7 +80,7 @@ class RescaleState(PlanChanges[Rescale]):
         """Source that was rescaled under workers -> its consumers that have not reported that they run."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
-        """Decide a rescaling. The caller writes it into the journal before any subtask is notified.
+        """Return a decided rescaling. The caller writes it into the journal before any subtask is notified.
 
         Args:
             reader_counts: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
@@ -137,7 +137,7 @@ class RescaleState(PlanChanges[Rescale]):
         return uid not in self._unsettled
 
     def settle(self) -> list[str]:
-        """Return the sources whose consumers have all reported that they run or have ended, each source one time."""
+        """Return sources whose consumers have all reported that they run or have ended. Later calls omit them."""
         if not self._unsettled:
             return []
         for names in self._unsettled.values():

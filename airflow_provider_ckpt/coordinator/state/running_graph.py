@@ -1,4 +1,4 @@
-"""The graph that a job currently runs. It may change, so its users read it each time they need it."""
+"""The graph that a job currently runs. The graph may change, so callers read it again for each use."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False if all subtasks of the consumer must wait: for an all-to-all edge, in BATCH mode."""
+        """Return False for an all-to-all edge in BATCH mode whose producer runs: all its consumers must wait."""
         if not self._batch or edge.exchange == "pointwise":
             return True
         return self._subtasks.vertex_has_ended(edge.producer)

@@ -83,7 +83,7 @@ class SplitSources:
             self._opened.add(subtask)
 
     def began(self, subtask: SubtaskId) -> None:
-        """Record that the subtask runs, or is at its end. Unassign what its previous attempt had not published."""
+        """Record that the subtask runs, or is at its end. Unassign the unpublished splits of its previous attempt."""
         if subtask in self._opened and (source := self._source(subtask)) is not None:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)

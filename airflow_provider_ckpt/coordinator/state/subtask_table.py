@@ -52,8 +52,8 @@ class RestoredState:
         settings: vertex -> its settings that reconfigurations have changed.
         reconfigured: number of the last reconfiguration.
         reconfigured_at: time at which that reconfiguration was decided.
-        hosts: see :class:`PlanRecorded`.
-        waiting: see :class:`PlanRecorded`.
+        hosts: subtask that a rescale added -> subtask in whose process it runs (:class:`PlanRecorded`).
+        waiting: subtasks of ``hosts`` that have not begun.
     """
 
     last_triggered: int = 0
@@ -146,11 +146,11 @@ class SubtaskTable:
         return self._attempt[subtask]
 
     def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Return whether ``attempt`` is the current one (R22)."""
+        """Return whether ``attempt`` is the current attempt of the subtask (R22)."""
         return self._attempt.get(subtask) == attempt
 
     def may_begin(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Return whether ``attempt`` can follow the current one, as a later attempt of the same epoch."""
+        """Return whether ``attempt`` is a later attempt of the same epoch than the current one."""
         current = self._attempt.get(subtask)
         return current is not None and current < attempt and current.epoch == attempt.epoch
 

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 def check_journal(storage: Storage, state: JobState) -> None:
-    """Refuse a damaged journal, and an empty one if files of the job's vertices exist, because the job is then not new.
+    """Refuse a damaged journal, and an empty journal of a job that is not new because files of its vertices exist.
 
     Raises CorruptJournalError.
     """
@@ -47,7 +47,7 @@ def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
 def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """Refuse a log that ends before the position up to which a consumer has read it.
 
-    Call this before anything is written, because new entries would take the numbers of the lost ones. ``logs`` are
+    Call this before anything is written, because new entries would get the numbers of lost entries. ``logs`` must be
     loaded.
 
     Raises SubtaskLogLostError.

@@ -28,11 +28,11 @@ def open_logs(
     restore: RestorePoint | None,
     resets: Mapping[SubtaskId, Reset] = MappingProxyType({}),
 ) -> dict[SubtaskId, AttemptId]:
-    """Open every log, which fences all earlier attempts. Return the attempt of each subtask that is not finished.
+    """Open every log, which fences all earlier attempts. Return unfinished subtask → its attempt.
 
     A log may have an end that the journal lacks, because the previous driver died too early. The tail of the log
-    decides (R11), so such a subtask is journaled as finished. From here on only the returned attempts, and later ones,
-    append to the logs.
+    decides (R11), so such a subtask is journaled as finished. From here on only the returned and later attempts append
+    to the logs.
 
     Args:
         restore: Point to go back to; None to continue after all published entries.

@@ -54,7 +54,7 @@ def find_recovery_point(
     Call this after the claim, because the previous driver may complete its restore until then.
 
     Args:
-        from_scratch: True if no checkpoint covers anything and the job's definition does not fit the recorded one.
+        from_scratch: True if no checkpoint covers anything and the job's definition has changed too much to resume.
         requested: Checked checkpoint that the user wants to go back to (:func:`~.restore.restore_point`).
     """
     if from_scratch:

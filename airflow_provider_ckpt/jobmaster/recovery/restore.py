@@ -47,7 +47,7 @@ def beginning(state: JobState) -> RestorePoint:
 
 
 def nothing_is_covered(state: JobState) -> bool:
-    """Return whether no checkpoint has completed, or the last one covers no batch. Nothing was released then."""
+    """Return whether no checkpoint has completed, or the last one covers no batch. Then nothing is released."""
     last = state.checkpoints.get(state.last_completed)
     if last is None:
         return state.last_completed == 0
@@ -70,7 +70,7 @@ def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> boo
 def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) -> RestorePoint | None:
     """Return the checkpoint to go back to; None to resume from what is published ("latest"), or to run a new job.
 
-    A checkpoint below the last completed one cannot be restored, because later output is released or will be (R9).
+    Only the last completed checkpoint can be restored, because later output is released or will be released (R9).
 
     Raises RestoreRefusedError.
     """
@@ -166,6 +166,6 @@ def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapsho
 
 
 def spark_folders(storage: Storage, job_id: str, subtask: SubtaskId) -> tuple[AttemptFolders, str]:
-    """Return the Spark folders of the subtask's attempts, and the path that holds them."""
+    """Return (Spark folders of the subtask's attempts, path of their parent folder)."""
     home = f"{subtask_path(job_id, subtask.vertex, subtask.number)}/spark"
     return AttemptFolders(storage, home), home

@@ -28,8 +28,8 @@ def restored_splits(
 
     Args:
         logs: Opened logs, so that no earlier attempt publishes after they are read.
-        lists: Frozen splits of each source.
-        parallelism: Number of subtasks that must read each source (:func:`readers_wanted`).
+        lists: Source → its frozen splits.
+        parallelism: Source → number of subtasks that must read it (:func:`readers_wanted`).
     """
     return {uid: _restored(state, graph.vertex(uid), logs, splits, parallelism[uid]) for uid, splits in lists.items()}
 
@@ -86,7 +86,10 @@ def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
 def unread_splits(
     storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]
 ) -> dict[str, RestoredSplits]:
-    """Return source → the state of its splits, if it has not ended. Assigned splits stay with their attempts (W13)."""
+    """Return source → state of its splits, for sources that have not ended.
+
+    Assigned splits stay with their attempts (W13).
+    """
     lists: dict[str, tuple[Split, ...]] = {}
     for vertex in state.graph().vertices:
         frozen = state.frozen.get(vertex.uid)

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.model.worker import Worker
 
 GRACE = 10.0
-"""Seconds that a fenced driver on this host has to leave before it is killed."""
+"""Seconds in which a fenced driver on this host can exit before it is killed."""
 
 
 RECENT = 60.0

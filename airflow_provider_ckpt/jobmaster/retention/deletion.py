@@ -52,7 +52,7 @@ class DeletionTerms:
     Args:
         unfinished: Also delete a job that is STOPPED or FAILED. The work that the next run would have resumed is lost.
         abandoned: Also delete a job that is RESTARTING or whose driver was lost. The user states that no process runs
-            it or will run it. A job whose driver is seen alive is always refused.
+            it or will run it. A job whose driver is known to be alive is always refused.
         discard_unreleased: Also delete a job with completed checkpoints that are not released. Their rows are lost.
         keep_staged: Leave the staged output in the targets of the sinks.
         persisted: Also delete results that a FINISHED job keeps for other jobs.
@@ -150,7 +150,7 @@ class DeletedJob:
     staged: Mapping[str, int] = field(default_factory=dict)
     """Sink uid → number of staged batches that were deleted in its target."""
     left: tuple[str, ...] = ()
-    """Sinks whose targets were not searched, because of ``keep_staged`` or because the way to reach them is unknown."""
+    """Sinks whose targets were not searched, because of ``keep_staged`` or because the sinks are unknown."""
 
 
 class JobDeletion:

@@ -45,7 +45,7 @@ class Garbage:
     """One file, folder or staged batch that is deleted as a whole."""
 
     path: str
-    """Path under the root. For ``STAGED`` garbage this is the id of its handle."""
+    """Path under the root. For ``STAGED`` garbage, the id of the staged batch."""
     reason: Reason
     files: int
     bytes: int

@@ -50,7 +50,7 @@ class GarbageRemoval:
         return replace(current, garbage=tuple(self._deleted), skipped=skipped, problem=problem)
 
     def _delete(self, pieces: list[Garbage]) -> str | None:
-        """Delete ``pieces``. Stop if a driver runs or has claimed the job, and return that as the reason."""
+        """Delete ``pieces``. Stop if a driver runs or has claimed the job. Return the reason of a stop, else None."""
         sinks = self._sinks_of(self._journal.refresh()) if pieces else {}
         for piece in pieces:
             if (reason := self._stop_reason(self._journal.refresh())) is not None:

@@ -141,8 +141,8 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """Yield frozen lists that no source uses any longer.
 
     The name of a list has the first epoch whose attempts count for the source (``JobState.since``). The name of a
-    source's first list has no epoch. If a source is dropped and added again, this is the epoch of the driver that added
-    it again.
+    source's first list has no epoch. If a source is dropped and added again, the name has the epoch of the driver that
+    added it again.
     """
     folder = f"{job_path(state.job_id)}/frozen"
     named = {f"{state.job_id}/{frozen.path}" for frozen in state.frozen.values()}

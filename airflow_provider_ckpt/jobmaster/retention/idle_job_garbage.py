@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class IdleJobGarbage:
-    """The files of a job that is not running. The constructor reads every subtask. ``sinks`` are the reachable ones.
+    """The files of a job that is not running. The constructor reads every subtask. ``sinks`` are the reachable sinks.
 
     Raises SubtaskLogLostError, and the errors of :func:`~.orphaned_output.read_subtask_files`.
     """

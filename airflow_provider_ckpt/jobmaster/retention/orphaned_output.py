@@ -37,7 +37,7 @@ from airflow_provider_ckpt.subtasklog.records import Batch, Open
 
 
 def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named: Collection[str]) -> Iterator[Garbage]:
-    """Yield the staged output of attempts that are over, except handles in ``named``, which may still be released.
+    """Yield the staged output of attempts that are over, except batches in ``named``, which may still be released.
 
     Staged output of unknown attempts stays, because a job of the same id under another root may stage in the same
     target.
@@ -98,7 +98,7 @@ class SubtaskFiles:
 
     @property
     def named_handles(self) -> frozenset[str]:
-        """Ids of handles that live entries, or publishable batches, name."""
+        """Ids of staged batches that live entries, or publishable batches, name."""
         return frozenset(str(handle["id"]) for batch in self._live_batches() for handle in batch.handles.values())
 
     def _live_batches(self) -> Iterator[Batch | Prepared]:
@@ -109,7 +109,7 @@ class SubtaskFiles:
 def read_subtask_files(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskFiles:
     """Read the files and records of a subtask, in the order that the module's docstring requires.
 
-    With ``has_folder`` the subtask runs a Spark query, whose attempts continue from Spark folders.
+    ``has_folder`` is True if the subtask runs a Spark query, whose attempts continue from Spark folders.
 
     Raises CorruptLogError, PreparedLostError, and the storage's errors.
     """
@@ -178,8 +178,8 @@ def left_by_finished(
     """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
 
     The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7). Files
-    after ``epoch`` are left out, because an operator that is removed may come back. With ``is_read`` every reader has
-    finished, so the partition's data and feeds are yielded, too.
+    after ``epoch`` are left out, because an operator that is removed may come back. ``is_read`` is True if every reader
+    has finished, so that the partition's data and feeds are yielded, too.
     """
     for unit in _units_until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):

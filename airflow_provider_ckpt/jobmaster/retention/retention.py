@@ -289,7 +289,7 @@ class Retention:
         self._cleared[subtask] = is_read
 
     def _delete_data(self, subtask: SubtaskId, head: int) -> None:
-        """Delete the data of entries below ``head`` that is not deleted. The entries may stay longer."""
+        """Delete the data of entries below ``head``, if it is not already deleted. The entries may stay longer."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._deleted_below.get(subtask, 0)

@@ -154,7 +154,7 @@ def _remember(history: dict[int, Any], number: int, value: Any, needed: Collecti
 
 
 def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
-    """Merge the releases of one checkpoint in several sinks into one, and remember it.
+    """Remember a release, merged with earlier releases of the same checkpoint in other sinks.
 
     Releases without rows are dropped first, because many of them must not displace a release that clients still read.
     """

@@ -29,7 +29,7 @@ class DeletionBegun(JournalEvent):
     at: Instant
     attempts: tuple[str, ...] = ()
     """Names of all attempts that ever opened a log of the job. Staged output of other attempts belongs to another job.
-    Once the logs are deleted, only this list names the attempts."""
+    When the logs are deleted, only this list names the attempts."""
 
     def apply(self, state: Deletion) -> None:
         state.deletion = self

@@ -38,7 +38,7 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     abandoned: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Uids of all operators that the job has ever dropped, even if they came back."""
     prepared_by: str | None = field(default=None, metadata=OMIT_EMPTY)
-    """Name of the planner's try that prepared the current or last deployment; None after a claim without workers."""
+    """``attempt`` of the planner that prepared the current or last deployment; None after a claim without workers."""
     driver_since: Count = field(default=0, metadata=OMIT_EMPTY)
     """The first epoch of the current driver if it was upgraded, else 0. The driver takes requests for this epoch and
     later ones."""
@@ -155,8 +155,8 @@ class SubtasksAdded(JournalEvent):
 
 @dataclass(frozen=True)
 class Restored(JournalEvent):
-    """The job was set back to a completed checkpoint (R4). Sources that ended or were dropped after it are read again,
-    and subtasks that finished after it run again.
+    """The job was set back to a completed checkpoint (R4). Sources that ended or were dropped after the checkpoint are
+    read again, and subtasks that finished after the checkpoint run again.
 
     Args:
         dropped: Vertex → source → batch before which it was dropped, for sources dropped before the checkpoint.

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 HISTORY = 100
-"""Most completed checkpoints, aborted checkpoints and answered requests, each, that the state remembers."""
+"""Most entries of each history in the state: of completed checkpoints, aborted checkpoints, and answered requests."""
 LISTED_BY = "listed by"
 
 
 def listed_by(name: str) -> Mapping[str, str]:
-    """Return the metadata of a state field of type: value of the event's field ``name`` → event."""
+    """Return the metadata for a dict field of the state: field ``name`` of an event → the event."""
     return {LISTED_BY: name}
 
 

@@ -17,8 +17,8 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 class JobProgress(AnsweredRequests):
     created: JobCreated | None = None
     status: JobStatus | None = None
-    """None until a driver has journaled a status. The first driver journals none before it is RUNNING
-    (``JobState.is_held``)."""
+    """Last journaled status; None if there is none. The first driver of a job journals its first status when the job is
+    RUNNING (``JobState.is_held``)."""
     cause: str | None = None
     running_since: Instant | None = field(default=None, metadata=OMIT_EMPTY)
     """Time when all subtasks of the deployment were first running, for all its JobMasters. None before that, and for a

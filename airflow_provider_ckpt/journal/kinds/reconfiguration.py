@@ -64,8 +64,8 @@ class GraphChange:
 
 @dataclass(frozen=True)
 class Reconfigured(JournalEvent):
-    """The job runs with ``settings`` and ``graph`` from here on, also in later runs. This is the commit point of that
-    change (R21).
+    """The job runs with ``settings`` and ``graph`` from here on, also in later runs. This event is the commit point of
+    the change (R21).
 
     Args:
         number: Number of the reconfiguration, counted from 1 over the life of the job.
@@ -110,7 +110,7 @@ class ReconfigurationEnded(JournalEvent):
         number: Number of the reconfiguration; 0 if it was not applied.
         took: Vertex → its durations.
         by: Controller that asked for the change, or None.
-        why: The controller's reason.
+        why: The controller's reason, or None.
     """
 
     number: Count

@@ -19,8 +19,8 @@ class AnsweredRequests(StatePart):
     draining: bool = False
     """True if a drain was accepted, in this or an earlier epoch. The next driver continues it."""
     deployment: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The epoch of the planner whose workers run the job; 0 if none do. It holds for all JobMasters of the deployment,
-    until a driver takes the job over or the job ends (W4)."""
+    """The epoch of the planner whose workers run the job; 0 without workers. It is the same for all JobMasters of the
+    deployment, until a driver takes the job over or the job ends (W4)."""
     taken: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Requests in ``answered`` that a JobMaster of the deployment has accepted, without a last answer so far."""
     retaken: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
@@ -38,8 +38,7 @@ class RequestAnswered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return True for an accepted drain, because later drivers continue it. Other answers only inform their
-        authors."""
+        """Return True for an accepted drain, because later drivers continue it. Other answers only inform users."""
         return self.kind == "drain" and self.outcome.result is RequestResult.ACCEPTED
 
     def apply(self, state: AnsweredRequests) -> None:

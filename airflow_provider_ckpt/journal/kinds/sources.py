@@ -31,7 +31,7 @@ class Sources(StatePart):
 
 @dataclass(frozen=True)
 class SourceFrozen(JournalEvent):
-    """The end of a bounded source, fixed once for all attempts (R11).
+    """The end of a bounded source, fixed for all attempts (R11).
 
     Args:
         path: Object in the job's folder that lists the files; None for a source that cannot be given an end.
@@ -78,7 +78,7 @@ class LateFilesFound(JournalEvent):
 
     Args:
         paths: Paths of all late files, or only of the first ones.
-        read: True if they came before the source ended, so that the output has their rows.
+        read: True if the files came before the source ended, so that the output has their rows.
         count: Number of files; None if ``paths`` has all of them.
     """
 

@@ -16,15 +16,15 @@ class Splits(StatePart):
     splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → subtask → splits assigned to it in this epoch or deployment, and to no other subtask since."""
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → journaled splits that are done. This is for display, because the logs of the subtasks decide."""
+    """Source → splits that are done, for display only, because the logs of the subtasks decide."""
     splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → checkpoint → splits that it covers and the previous checkpoint does not. The logs may no longer have
-    them (R14)."""
+    """Source → checkpoint → splits that this checkpoint covers and the previous checkpoint does not. The subtasks' logs
+    may no longer have these splits (R14)."""
 
 
 @dataclass(frozen=True)
 class SplitsAssigned(JournalEvent):
-    """Splits are assigned to a subtask. The subtask gets them after this is durable (R14)."""
+    """Splits are assigned to a subtask. The subtask gets the splits when this event is durable (R14)."""
 
     source: str
     subtask: SubtaskId
@@ -70,7 +70,7 @@ class SplitsCovered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the completion after it decides."""
+        """Return False, because the checkpoint's completion decides."""
         return False
 
     def apply(self, state: Splits) -> None:
