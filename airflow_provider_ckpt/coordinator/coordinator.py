@@ -163,7 +163,7 @@ class Coordinator:
         return [] if self._job.is_over else self._advance(now)
 
     def next_deadline(self, now: float) -> float | None:
-        """Return when :meth:`tick` must be called next if no message comes, or None if a message must come first."""
+        """Return when :meth:`tick` must be called if no message comes, or None if nothing happens without a message."""
         components = (self._decider, self._failover, self._reconfigurer, self._upgrader, self._controller_loop)
         deadlines = [component.next_deadline for component in components]
         moments = [] if self._job.is_over else [deadline() for deadline in deadlines]

@@ -39,8 +39,8 @@ class Failover:
     Only the failed subtask restarts, because every edge is durable. The pending checkpoint is aborted and not counted.
     The other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    The run ends if a retry cannot help, after too many failures in a row, and on any failure while a stop waits for its
-    savepoint. The next run resumes from the released output.
+    The run ends if a retry cannot help, after too many failures in a row, and on any failure during a stop. The next
+    run resumes from the released output.
 
     A lost worker does not count as a failure. The run ends if no other worker comes within the checkpoint timeout. In
     BATCH mode this timeout counts only while no subtask runs, because a subtask that ends may free a slot for the

@@ -190,7 +190,7 @@ class Reconfigurer:
             return
         current.restarted.add(subtask)
         if state.subtasks.status(subtask) is not SubtaskStatus.PAUSED:
-            return  # it failed in between, and its next attempt has been requested
+            return  # the subtask failed in between, and its next attempt has been requested
         self._failover.restart_unfailed(subtask, now)
 
     def _complete(self, current: ReconfigurationInProgress, now: float) -> None:

@@ -247,7 +247,7 @@ class JobMaster:
     def _note_counting(self, now: float) -> None:
         """Count the seconds of a run from its first published batch, or from when all workers' subtasks first ran.
 
-        The second of these times is ``now`` at the latest, because the clock of another host may have set it.
+        A time by the clock of another host is limited to ``now``.
         """
         if self._running_since is None or self._counting_since is not None:
             return
@@ -268,7 +268,7 @@ class JobMaster:
         if self._running_since is None or self._coordinator.stopping:
             return
         ending = due(self._options, elapsed=self._seconds_run(now), now=self._clock.wall())
-        if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
+        if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop overrides a drain
             self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 
     def _seconds_run(self, now: float) -> float:

@@ -116,9 +116,9 @@ class RequestHandler:
     def _holds_changes(self, requests: Iterable[JobRequest], now: float, *, is_running: bool) -> bool:
         """Return whether changes must wait until the job runs.
 
-        A change that the previous JobMaster accepted before it died waits for the job to run. All later changes wait
-        for that change, because it would otherwise undo them. After HOLD_SECONDS the coordinator gets the change, and
-        refuses it with the names of the subtasks that do not run.
+        A change that the previous JobMaster accepted before it died waits until the job runs. Later changes wait, too,
+        because changes must keep their order. After HOLD_SECONDS the coordinator gets all of them, and refuses them
+        with the names of the subtasks that do not run.
         """
         if not any(request.is_change and request.epoch < self._job.epoch for request in requests):
             return False

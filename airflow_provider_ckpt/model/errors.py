@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import TerminalError
 
 
 class UnknownFormError(TerminalError):
-    """Error for JSON of a later release, or of no release."""
+    """Error for JSON that this release cannot read, because another release wrote it or none did."""
 
     template = "{what}; upgrade airflow_provider_ckpt to the release that wrote it"
 

@@ -33,7 +33,7 @@ class RequestResult(str, Enum):
 
 @dataclass(frozen=True)
 class RequestOutcome(TextForm):
-    """One answer. Its text is ``<result>`` or ``<result>: <detail>`` (``completed: savepoint 3 is released``)."""
+    """An answer to a request. Its text is ``<result>`` or ``<result>: <detail>``, as ``completed: savepoint 3 …``."""
 
     result: RequestResult
     detail: str = ""

@@ -196,7 +196,7 @@ class CheckpointCycle:
             pending, self._graph.now, self._snapshots, now, self._releases.under_way.values()
         )
         self._snapshots = snapshots
-        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in ``event``'s entry
+        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in the entry of ``event``
         self._out.append(Append(event))
         self._out.append(NotifyCompleted(pending.checkpoint))
         self.last_completed = pending.checkpoint

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.progress import Snapshot
 
 End = tuple[SubtaskId, str | None]
-"""An end: (subtask, None) for its end of data, (subtask, uid) for the end of one of its sources."""
+"""An end of data as (subtask, None), or the end of one source as (subtask, uid of the source)."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
 """The snapshot of a subtask that no checkpoint covers."""

@@ -233,7 +233,7 @@ class BatchPublished:
 class ReadingBegun:
     """Report that the query has published its first batch, or has found nothing to read (``published`` is False).
 
-    A JobMaster in the same process counts ``stop_after`` from here. The coordinator does not get the report.
+    A JobMaster in the same process counts ``stop_after`` from this report. The coordinator does not get the report.
     """
 
     epoch: int

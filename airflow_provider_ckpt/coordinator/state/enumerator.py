@@ -151,7 +151,7 @@ class SplitEnumerator:
         ended, and no subtask would read the splits that a failed subtask returns later.
         """
         if subtask not in self._takers and reader_runs:
-            if self._is_held or self._count(subtask) > AHEAD:  # some may be returned, even if unreported
+            if self._is_held or self._count(subtask) > AHEAD:  # it may return some, even if it has not so far
                 return Assignment(subtask, (), is_last=False)
             self._had_last.add(subtask)
             return Assignment(subtask, (), is_last=True)

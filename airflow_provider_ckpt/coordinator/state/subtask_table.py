@@ -168,12 +168,12 @@ class SubtaskTable:
 
     @property
     def blocked(self) -> bool:
-        """Return whether a subtask that must acknowledge is not running."""
+        """Return whether a subtask does not run that must acknowledge a checkpoint."""
         return any(self._count[status] for status in _BLOCKING)
 
     @property
     def waited_for(self) -> list[SubtaskId]:
-        """Return the subtasks that make :attr:`blocked` true."""
+        """Return the subtasks that do not run but must acknowledge a checkpoint."""
         return list(self.in_status(*_BLOCKING))
 
     @property

@@ -63,7 +63,7 @@ def open_logs(
             continue
         positions = () if reset is None else reset.positions
         if log.open(attempts[subtask], resume_at, positions, unless_closed=stays_closed).closed and stays_closed:
-            _journal_finished(journal, subtask, log)  # the previous driver has ended it since it was loaded
+            _journal_finished(journal, subtask, log)  # the previous driver has ended the log since it was loaded
             del attempts[subtask]
     return attempts
 

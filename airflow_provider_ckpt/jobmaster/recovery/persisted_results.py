@@ -1,8 +1,8 @@
 """The results of operators with ``persist=True``: result partitions that outlive their job (FLIP-67, PR 8687).
 
 No data is moved or copied, and there is no list besides the logs. The journal entry with FINISHED makes the results
-persistent, because the clean-up after it keeps all folders that the logs name. ``ckpt delete`` deletes the results with
-the job.
+persistent, because the clean-up after that entry deletes no folder that the logs name. ``ckpt delete`` deletes the
+results with the job.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class RestorePoint:
         return self.completed is None
 
     def continues_at(self, subtask: SubtaskId) -> int:
-        """Return the log position to which the subtask goes back. Entries up to the next ``open`` are void (R4)."""
+        """Return the log position from which the subtask's entries up to its next ``open`` are void (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
 

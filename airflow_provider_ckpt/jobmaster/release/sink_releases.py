@@ -135,7 +135,7 @@ class SinkReleases:
         for vertex in [vertex for vertex in self._graph().vertices if uid in vertex.sinks]:
             for subtask in [
                 subtask for subtask in vertex.subtasks if subtask in completed.subtasks
-            ]:  # new ones may have come since
+            ]:  # a rescale may have added subtasks since
                 handles += self._subtask_handles(subtask, uid, completed, progress)
         return handles
 
@@ -146,7 +146,7 @@ class SinkReleases:
         # a sink that releases at the end only has not released anything so far
         start = 0 if is_final or progress.released is None else position(progress.released, subtask)
         records = log.records(start)
-        if log.position < end:  # a part must not be released as the whole
+        if log.position < end:  # incomplete output must not be released as complete
             raise SubtaskLogLostError(log=log.path, next=log.position, covered=end, checkpoint=completed.checkpoint)
         return [
             dict(record.handles[uid])

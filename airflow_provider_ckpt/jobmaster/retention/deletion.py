@@ -107,7 +107,7 @@ class DeletionTerms:
 
     def _check_unfinished(self, state: JobState, root: str) -> None:
         alive = is_alive(state.worker)
-        if alive:  # even a driver that has reported its end may still stage while it leaves
+        if alive:  # even a driver that has reported its end may still stage until it exits
             stop = ckpt_command("stop", state.job_id, root=root)
             self._refuse(state, "its driver lives", f"Stop the job (`{stop}`), or wait until the driver has left")
         if state.is_held and not self.abandoned:

@@ -29,8 +29,8 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     worker: Worker = field(default_factory=Worker)
     plan: PlanRecorded | None = None
     restored: Count = 0
-    """The checkpoint of the last restore. ``restored_epoch`` is the epoch of the driver that began the restore; 0 if
-    there was none."""
+    """The checkpoint of the last restore. ``restored_epoch`` is the epoch of the driver that began this restore, or 0
+    if the job was never restored."""
     restored_epoch: Count = 0
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Operator → (epoch that added it after other epochs had run, last completed checkpoint at that time). Earlier
@@ -61,8 +61,8 @@ class EpochClaimed(JournalEvent):
     """The epoch of the deployment whose JobMaster claims the job; 0 for any other claim. The workers of the deployment
     continue, with their assigned splits (W4)."""
     upgrades: Count = field(default=0, metadata=OMIT_EMPTY)
-    """For an upgrade: the first epoch of the same driver, which left the previous version at a savepoint. 0 for any
-    other claim."""
+    """For the claim of an upgrade, the first epoch of the driver, which has run the previous version; 0 for other
+    claims."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt

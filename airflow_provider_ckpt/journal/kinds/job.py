@@ -54,6 +54,6 @@ class StatusChanged(JournalEvent):
         if self.status is JobStatus.RUNNING and state.deployment and state.running_since is None:
             state.running_since = self.at
         if not self.status.is_alive:
-            state.deployment, state.running_since = 0, None  # the workers leave
+            state.deployment, state.running_since = 0, None  # the workers exit
         if self.status is JobStatus.STOPPED:
-            state.draining = False  # a stop wins over a drain, and the next run continues to read
+            state.draining = False  # a stop overrides a drain, and the next run continues to read
