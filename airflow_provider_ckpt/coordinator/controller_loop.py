@@ -229,7 +229,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _text_of_changes(changes: Mapping[str, VertexSettings]) -> str:
-    """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
+    """Return the changes as text, like ``counts: state_partitions=8``. Equal changes have equal texts."""
     texts = []
     for uid, change in sorted(changes.items()):
         texts.append(

@@ -77,7 +77,7 @@ _NO_SAVEPOINT = (
 class Coordinator:
     """The state machine that turns messages into effects.
 
-    Call :meth:`start` once, :meth:`handle` for each message, and :meth:`tick` at :meth:`next_deadline` at the latest.
+    Call :meth:`start` first, :meth:`handle` for each message, and :meth:`tick` at :meth:`next_deadline` at the latest.
     Times are epoch seconds of a clock that never goes back.
 
     1. At most one checkpoint is pending. Its id is in the journal before its first barrier (R10).
@@ -376,7 +376,7 @@ class Coordinator:
         self._failover.restart_paused(now)
 
     def _finish(self, now: float) -> None:
-        """Close subtasks whose final checkpoint is released. End the job if nothing is left to do.
+        """Close subtasks whose final checkpoint is released. End the job if it has no more work.
 
         This phase follows the releases, because they allow a subtask to close. It follows the changes, because new
         subtasks postpone the end, and because nothing may be journaled after the end. During a stop, subtasks are

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class _Ending:
-    """The decided end of the job. It takes place when every completed checkpoint is released.
+    """The decided end of the job. The job ends when every completed checkpoint is released.
 
     Attributes:
         at_once: True if the end does not wait for sinks whose releases fail: such a sink is the cause of the end.

@@ -35,7 +35,7 @@ class SubtaskLifecycle:
     """The reactions to reports of subtasks, and the commands to them other than barriers."""
 
     def __init__(self, state: CoordinatorState, known_ends_of_data: Iterable[SubtaskId]) -> None:
-        """Create the lifecycle. ``known_ends_of_data`` holds the subtasks whose end of data is in the journal."""
+        """Create the lifecycle. ``known_ends_of_data``: the subtasks whose end of data is in the journal."""
         self._state = state
         self._known_ends_of_data = set(known_ends_of_data)
 

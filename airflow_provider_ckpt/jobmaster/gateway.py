@@ -36,7 +36,7 @@ class TaskGateway(Protocol):
         """Let these subtasks read new entries of their producers (DataAvailable), unless they are over."""
 
     def poll_changes(self) -> None:
-        """Let the tasks check for changes that no message reports. The JobMaster calls this about once a second."""
+        """Let the tasks check for changes that no message reports. The JobMaster calls this about every second."""
 
     def stop(self, *, after_batch: bool) -> None:
         """End every task, and return when nothing of this epoch runs any longer. This is the last call.

@@ -38,7 +38,7 @@ class Upgraded:
     could not start.
 
     Args:
-        since_epoch: First epoch of the driver. The JobMaster takes requests from this epoch on.
+        since_epoch: First epoch of the driver. The JobMaster reads requests from this epoch on.
         last_epoch: Last epoch before the upgrade.
         ran: Seconds for which the driver had run the job before the upgrade.
     """

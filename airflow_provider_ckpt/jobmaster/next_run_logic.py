@@ -35,7 +35,7 @@ class NextRunLogic:
 
     Args:
         taken_back: Operator → settings that return to the declared values.
-        driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
+        driver_is_gone: True if the user states that an unreachable driver, or workers, are gone.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Polling of the requests to one JobMaster, in a folder that other users write to (R22).
 
-No file there stops, hangs or slows the driver. A file that is no request gets one warning and is read again later. A
-poll reads a limited number of files, and deletes requests that no driver will take.
+No file there stops, hangs or slows the driver. A file that is no request results in one warning, and is read again
+later. A poll reads a limited number of files. Requests that no driver will read are deleted.
 """
 
 from __future__ import annotations

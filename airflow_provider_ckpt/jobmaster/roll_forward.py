@@ -3,7 +3,7 @@
 The release needs no Spark. It claims the journal, so that an earlier driver can write nothing more. A later start of
 the job fences this release. The release reads the logs without opening them, because it publishes nothing.
 
-The module also checks that the given sinks are the sinks of the job.
+The module also checks that the sinks of a definition are the sinks of the job.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _NothingLeftError(Exception):
 class RollForward:
     """One release from outside. Call :meth:`run` one time.
 
-    With ``driver_is_gone`` the user states that a driver, or workers, that this host cannot see are gone.
+    ``driver_is_gone`` is True if the user states that an unreachable driver, or workers, are gone.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ _CREDENTIALS = struct.Struct("3i")
 """Process, user and group: the ``ucred`` of Linux."""
 _CONNECT_TIMEOUT = 1.0
 _BACKLOG = 128
-"""Length of the socket's queue. Each check by a successor takes one place, because connections are never accepted."""
+"""Length of the socket's queue. Each check by a successor adds a connection, because none is ever accepted."""
 _MAX_MARKS = 64
 """Most marks of one process. In a notebook that ran many jobs the oldest marks are closed."""
 

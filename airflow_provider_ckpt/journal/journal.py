@@ -3,13 +3,13 @@
 1. An epoch claim is an entry that is created only if it is absent. After it the log is listed again (R3). Claims are
    never deleted.
 2. A driver is fenced when it finds an entry that it has neither written nor read. Such an entry is from a later driver.
-3. An entry holds the events of one flush, all or none. A decision is flushed at once, with everything written before
-   it. An event that decides nothing (``JournalEvent.decides``) waits for other events, and may be lost with its driver.
+3. An entry contains the events of one flush, all or none. A decision is flushed at once, with all events before it. An
+   event that decides nothing (``JournalEvent.decides``) waits for other events, and may be lost with its driver.
 4. If an entry cannot be written, the journal refuses all later writes.
 5. A damaged entry stops ``claim``, even if it is the last entry. ``replay`` reports it, with the state before it. A
-   damaged entry was once whole, because sound storage has no partial entries. It may have held a decision that was
-   carried out ("completed n", then released), and a driver without it could release twice. A person must bring the
-   entry back, or start another job from a checkpoint.
+   damaged entry was intact earlier, because sound storage has no partial entries. Its events may have been carried out
+   ("completed n", then released), and a driver without them could release twice. A person must restore the entry from a
+   backup, or start another job from a checkpoint.
 
 Texts are cleaned because they may come from Spark, from libraries or from the user's code.
 """

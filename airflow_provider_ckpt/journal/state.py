@@ -50,7 +50,7 @@ class JobState(Reconfigurations):
     """
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
-    """Problems of the journal. The state is that of the intact part."""
+    """Problems of the journal. The state is that of the intact entries before the first problem."""
     position: int = field(default=-1, compare=False, metadata=UNRECORDED)
     """Number of the last entry that was read; -1 if none was."""
 

@@ -93,8 +93,8 @@ def _event_codec(
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return the writer and the reader of a field with events.
 
-    The field holds one event or None, a list of events, or a dict of events by one of their fields. The document has a
-    list for such a dict.
+    The value of the field is an event or None, a list of events, or a dict of events by one of their fields. The
+    document has a list for such a dict.
     """
 
     def event(data: Any) -> JournalEvent:

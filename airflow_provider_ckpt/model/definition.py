@@ -24,7 +24,7 @@ class SourceDefinition:
 
     bounded: bool
     watermark: tuple[str, str] | None = None
-    """Column and delay, as given to ``@job.source``."""
+    """(column, delay), as in ``@job.source``."""
     format: str | None = None
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)

@@ -35,7 +35,7 @@ class ChangedFile:
 
     @property
     def unread(self) -> int:
-        """Bytes known to be missing in the output."""
+        """Number of bytes that are certainly missing in the output."""
         return 0 if self.read is None else max(0, self.size - self.read)
 
     def __str__(self) -> str:

@@ -129,7 +129,7 @@ class InvalidRequest(JobRequest):
     problem: str
     """Why the file could not be understood."""
     is_unreadable: bool = False
-    """True if the file is no request at all, or cannot be read. It gets no answer, because it may be readable later.
+    """True if the file cannot be read as a request. It gets no answer, because it may be readable later.
 
     Any other invalid request is refused in the journal, because its author waits for an answer.
     """

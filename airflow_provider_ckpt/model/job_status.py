@@ -15,7 +15,7 @@ class JobStatus(str, Enum):
     RESTARTING = "RESTARTING"
     """The run failed. The next run, by a retry or a user, resumes the job."""
     STOPPED = "STOPPED"
-    """The run ended with a released savepoint. Gated sinks may still hold it. The next run resumes the job.
+    """The run ended with a savepoint, released in all sinks but gated ones. The next run resumes the job.
 
     After the end of data, a checkpoint of all subtasks takes the place of the savepoint.
     """
@@ -47,7 +47,7 @@ class JobStatus(str, Enum):
 
     @property
     def is_deleted(self) -> bool:
-        """True from the start of the deletion, after which no driver can take the job."""
+        """True if the deletion has begun, after which no driver can claim the job."""
         return self in (JobStatus.DELETING, JobStatus.DELETED)
 
     @property

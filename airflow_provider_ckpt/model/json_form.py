@@ -29,7 +29,7 @@ _SHOWN = 200
 OMIT_EMPTY = types.MappingProxyType({"json": "omit empty"})
 """Metadata of a field that the JSON omits while it is empty. The field's default must be empty, too."""
 UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
-"""Metadata of a field that is not part of the JSON."""
+"""Metadata of a field that is not in the JSON."""
 
 
 class TextForm(ABC):

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.limits import Count, Instant
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """Measurements of one micro-batch, from which controllers see whether the query keeps up.
+    """Measurements of one micro-batch, with which controllers decide whether the query is fast enough.
 
     Args:
         duration: Seconds from the trigger of the batch to Spark's commit.

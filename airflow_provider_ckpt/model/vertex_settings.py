@@ -76,7 +76,7 @@ class VertexSettings:
         return any(self.logic.values())
 
     def changed_values(self) -> dict[str, object]:
-        """Return the changed settings by the names that a user gives."""
+        """Return setting → its value, for changed settings."""
         return {
             setting.name: value for setting in fields(self) if (value := getattr(self, setting.name)) not in (None, {})
         }

@@ -43,9 +43,9 @@ class PendingCheckpoint:
         self.kind = kind
         self.triggered_at = now
         self.covers = covers
-        """Ends of data and of sources that were known before the trigger, so that the barrier follows them."""
+        """Ends of data and of sources that were reported before the trigger, so that the barrier follows them."""
         self.ended = ended
-        """(vertex, uid) of the sources whose end was known before the trigger."""
+        """(vertex, uid) of the sources whose end was reported before the trigger."""
         self._acknowledged: dict[SubtaskId, Snapshot] = {}
         self._remaining = dict.fromkeys(plan.wait_for)
         self._finished = dict.fromkeys(plan.finished)
@@ -100,12 +100,12 @@ def completed_event(
 ) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
     """Return the event that commits ``pending``, and the snapshots in it.
 
-    Every subtask has a snapshot. A subtask that finished without a barrier gets its last known snapshot, marked
+    Every subtask has a snapshot. A subtask that finished without a barrier gets its previous snapshot, marked
     ``finished`` and ``finished_on_restore``. A restore does not start such a subtask.
 
     Args:
         pending: the checkpoint, acknowledged by all subtasks.
-        previous: the last known snapshot of each subtask.
+        previous: subtask -> its snapshot in the previous checkpoint.
         releasing: the checkpoints whose release is in progress.
     """
     snapshots = dict(pending.acknowledged)

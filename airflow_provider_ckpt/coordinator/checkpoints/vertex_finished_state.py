@@ -1,4 +1,4 @@
-"""The graph changes that a restore allows once operators are finished (Flink: ``VertexFinishedStateChecker``)."""
+"""The graph changes that a restore allows if operators are finished (Flink: ``VertexFinishedStateChecker``)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_restore(
     """Check that ``graph`` may resume from a checkpoint of another graph.
 
     New operators may be added downstream of finished operators, because they get the whole output, but not upstream.
-    The parallelism may change. An unchanged graph always passes. IllegalGraphChangeError is raised unless these rules
-    hold:
+    The parallelism may change. An unchanged graph always passes. IllegalGraphChangeError is raised if one of these
+    rules is violated:
 
     1. All operators that are chained in one vertex have the same state. The bounded sources of a vertex are not
        counted, because an inline source ends and is dropped before its vertex.

@@ -259,7 +259,7 @@ class FilesChanged:
     Attributes:
         files: the first of the changed files.
         count: number of changed files.
-        unread: number of bytes in all changed files that were not read, as far as known.
+        unread: least number of bytes in all changed files that were not read.
     """
 
     epoch: int

@@ -36,7 +36,7 @@ class EndedSources(PlanChanges[DropSource]):
 
     @property
     def all_ended(self) -> frozenset[tuple[str, str]]:
-        """Return (vertex, uid) of every source known to be at its end, including dropped ones."""
+        """Return (vertex, uid) of every source that has ended, including dropped sources."""
         return frozenset(self._ended | self._dropped)
 
     # -- reports

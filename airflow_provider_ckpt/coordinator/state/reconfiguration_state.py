@@ -102,7 +102,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         Each change gets a new number, so that late answers to an abandoned change do not count for the next change.
 
         Args:
-            rescaling: the part of the current change about sources with splits.
+            rescaling: the rescaling of sources with splits, as a part of the current change.
             settings: vertex -> all settings that were changed so far.
             number: number of the last decided change.
         """

@@ -80,7 +80,7 @@ class SubtaskTable:
 
     Args:
         attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
-        has_workers: True if workers begin the attempts that follow the given ones.
+        has_workers: True if workers begin the next attempts, after those in ``attempts``.
     """
 
     def __init__(

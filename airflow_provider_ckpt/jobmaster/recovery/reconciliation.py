@@ -1,7 +1,7 @@
 """The choice of subtasks that run again when a bounded job resumes, because results are lost (FLIP-383).
 
-In BATCH mode a subtask at its end of data has its result partition in the storage. It runs again only if a part of the
-result is gone and the result is needed. A result is needed in these cases:
+In BATCH mode a subtask at its end of data has its result partition in the storage. It runs again if files of the result
+are gone and the result is needed. A result is needed in these cases:
 
 * It must outlive the job (persist=True).
 * A subtask that is not at its end reads it.
@@ -9,9 +9,9 @@ result is gone and the result is needed. A result is needed in these cases:
 
 Two things differ from Flink:
 
-* The storage holds the results, not the workers. So the JobMaster need not wait for workers.
+* The results are in the storage, not in the workers. So the JobMaster need not wait for workers.
 * Flink also restarts the consumers of a subtask that runs again, because its rows may differ. Here the input of a
-  bounded source is frozen. If a function gives other rows each time, its consumers may read two different results.
+  bounded source is frozen. If a function returns other rows each time, its consumers may read two different results.
 
 :func:`lost_results` decides without storage or clock. :class:`Reconciler` reads the logs and lists the partitions.
 """
@@ -178,7 +178,7 @@ class Reconciler:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Turn off garbage collection while the logs are read, because collection took a third of the time."""
+    """Turn off garbage collection while the logs are read, because it would need a third of the time."""
     is_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Progress of the sources with splits when a driver takes the job over, from the journal and the tails of the logs."""
+"""Progress of the sources with splits when a driver takes a job over, read from the journal and the logs."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def claim(
 
 
 def refuse_living_driver(state: JobState, now: float, root: str) -> None:
-    """Refuse to take the job from a driver that lives.
+    """Refuse to take a job over from a driver that lives.
 
     A driver on this host is looked up by its process. A driver elsewhere counts as alive if it wrote to the journal in
     the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it exits.

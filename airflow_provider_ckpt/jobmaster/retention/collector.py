@@ -135,8 +135,8 @@ def _attempt(name: str) -> str:
 def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str, BoundSink]) -> None:
     """Delete the partitions, Spark folders and staged leftovers of a FINISHED job, because it is never started again.
 
-    The journal, the logs and the metadata of checkpoints stay as a record. Results that the job keeps for other jobs
-    stay, too. Any process may call this repeatedly. Nothing is deleted if the journal's job is not FINISHED (R16).
+    The journal, the logs and the metadata of checkpoints stay as a record, and so do persisted results. Any process may
+    call this repeatedly. Nothing is deleted if the job is not FINISHED according to its journal (R16).
     """
     state = Journal(storage, job_id).replay()
     if state.status is not JobStatus.FINISHED:
@@ -186,9 +186,8 @@ def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
 def opened_attempts(storage: Storage, job_id: str, exclude: Collection[str] = ()) -> Iterator[AttemptId]:
     """Yield the attempts of every subtask that the job ever had, because another vertex may have fed a sink before.
 
-    No attempt with leftovers is missing, because an attempt opens its log before it stages, and the log keeps each
-    ``open`` record. Of a damaged log the attempts before the damage are returned. ``exclude`` holds paths of logs to
-    leave out.
+    No attempt with leftovers is missing, because an attempt opens its log before it stages, and ``open`` records are
+    never truncated. For a damaged log the attempts before the damage are yielded. ``exclude``: paths of logs to omit.
     """
     vertices = vertices_path(job_id)
     for vertex in storage.list(vertices):

@@ -1,4 +1,4 @@
-"""Epochs: a driver takes the job over, perhaps restores a checkpoint, and records its plan."""
+"""Events of an epoch: a driver claims the job, may restore a checkpoint, and records its plan."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     prepared_by: str | None = field(default=None, metadata=OMIT_EMPTY)
     """``attempt`` of the planner that prepared the current or last deployment; None after a claim without workers."""
     driver_since: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The first epoch of the current driver if it was upgraded, else 0. The driver takes requests for this epoch and
-    later ones."""
+    """The first epoch of the current driver if it was upgraded, else 0. It reads requests from this epoch on."""
     anew_epoch: Count = field(default=0, metadata=OMIT_EMPTY)
     """Epoch of the last restart from scratch; 0 if there was none."""
 

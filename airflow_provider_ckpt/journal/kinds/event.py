@@ -18,7 +18,7 @@ def listed_by(name: str) -> Mapping[str, str]:
 class JournalEvent:
     """An event: a frozen dataclass whose JSON follows from its fields (``model.json_form``).
 
-    Its ``apply`` changes its part of the state. Events are applied in the order of the journal.
+    Its ``apply`` changes the :class:`StatePart` in its module. Events are applied in the order of the journal.
     """
 
     @property

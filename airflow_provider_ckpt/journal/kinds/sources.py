@@ -34,7 +34,8 @@ class SourceFrozen(JournalEvent):
     """The end of a bounded source, fixed for all attempts (R11).
 
     Args:
-        path: Object in the job's folder that lists the files; None for a source that cannot be given an end.
+        path: Object in the job's folder with the source's files, offsets or splits; None if each query start takes a
+            new end.
     """
 
     uid: str
@@ -108,7 +109,7 @@ class SourceFilesChanged(JournalEvent):
     Args:
         files: The first changed files.
         count: Number of changed files.
-        unread: Bytes that were not read, as far as known.
+        unread: Least number of bytes that were not read.
     """
 
     uid: str

@@ -88,7 +88,7 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
 
 
 def release_assigned(state: Splits) -> None:
-    """Unassign all splits, because another driver has taken the job over."""
+    """Unassign all splits, because another driver has claimed the job."""
     state.splits_assigned.clear()
 
 
