@@ -45,8 +45,8 @@ class _Watch:
     Attributes:
         next_poll: time of the next poll, or None if the controller is switched off.
         since: start of the period of the next metrics.
-        measured: vertex -> its measurements since ``since``.
-        without_effect: request as text -> (how often it had no effect, time before which it is not repeated).
+        measured: vertex → its measurements since ``since``.
+        without_effect: request as text → (how often it had no effect, time before which it is not repeated).
     """
 
     controller: Controller
@@ -81,7 +81,7 @@ class ControllerLoop:
         self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
         """(controller, its request as text, its change in progress), or None."""
         self._last_seen = state.reconfiguration.last_begun
-        """Number of the last change. A new number shows even a change that began and ended within one step."""
+        """Number of the last change at the previous step. A new number shows a change that has already ended, too."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:

@@ -107,7 +107,7 @@ class Coordinator:
 
         Args:
             restored: the state of earlier epochs, replayed from the journal after ``epoch`` was claimed.
-            attempts: unfinished subtask -> its first attempt in this epoch.
+            attempts: unfinished subtask → its first attempt in this epoch.
             slots: number of subtasks that run at a time in BATCH mode.
             has_workers: True if workers run the subtasks. Their attempts follow ``attempts``, and first report
                 SubtaskOpened. The run ends if this report does not come within the checkpoint timeout. In BATCH mode
@@ -224,7 +224,7 @@ class Coordinator:
 
     @property
     def releasing(self) -> Mapping[str, int]:
-        """Return the releases in progress: sink -> checkpoint."""
+        """Return the releases in progress: sink → checkpoint."""
         return self._state.releases.under_way
 
     @property
@@ -238,7 +238,7 @@ class Coordinator:
 
     @property
     def dropped_messages(self) -> Mapping[str, int]:
-        """Return reason -> number of dropped messages. The reasons are those of :class:`Admission`, and ``over``."""
+        """Return reason → number of dropped messages. The reasons are those of :class:`Admission`, and ``over``."""
         return dict(self._dropped)
 
     def subtask_statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:

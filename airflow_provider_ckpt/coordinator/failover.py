@@ -53,7 +53,7 @@ class Failover:
         self._state, self._job, self._decider = state, job, decider
         self._strategy = RestartStrategy(state.options.restart_attempts, state.options.restart_delay)
         self._deadlines: dict[SubtaskId, float] = {}
-        """Subtask -> the time at which the run ends if the next attempt of the subtask has not begun."""
+        """Subtask → the time at which the run ends if the next attempt of the subtask has not begun."""
         self._without_worker: set[SubtaskId] = set()
         """The subtasks of ``_deadlines`` that wait for a worker."""
         self._may_lack_slots = has_workers and state.options.is_batch

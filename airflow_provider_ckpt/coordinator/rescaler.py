@@ -38,8 +38,8 @@ class Rescaler:
         """Continue a rescaling that began under an earlier JobMaster.
 
         The earlier JobMaster may have died before all consumers of the source had the new graph. Such a consumer
-        restarts with the new graph when it notices this JobMaster. The source does not end until all consumers have
-        reported that they run, because a consumer with the old graph would miss the new subtasks.
+        restarts with the new graph when it notices this JobMaster. A consumer with the old graph would miss the new
+        subtasks, so the source does not end until all consumers have reported that they run.
         """
         for uid in self._state.rescaling.unsettled():
             self._state.splits.hold(uid)

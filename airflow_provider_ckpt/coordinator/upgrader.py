@@ -2,8 +2,8 @@
 
 An upgrade can add and remove operators. The whole job pauses for it. The steps (R21):
 
-1. *try*: the version is loaded, planned and compared with the job in the journal, and its queries are started on
-   copies, while the job runs. If anything is wrong, the request fails now and nothing has changed.
+1. *try*: while the job runs, the version is loaded, planned and compared with the job in the journal. Its queries are
+   started on copies. If anything is wrong, the request fails now and nothing has changed.
 2. *stop*: a savepoint is taken and released. If the savepoint fails, the job continues unchanged.
 3. The JobMaster exits without writing a final status. Its caller claims the next epoch for the new version. The new
    version resumes like any later run of the job, and answers the request when it is RUNNING.

@@ -26,8 +26,8 @@ def is_changed(state: JobState, changes: Changes) -> bool:
 def is_decided(state: JobState, request: JobRequest) -> bool:
     """Return whether the requested change is journaled, so that later runs apply it.
 
-    A change that names a file is decided only if ``reconfigured_for`` names its request, because the file may have new
-    content under the same name. An upgrade is never decided, because the journal does not record which version runs.
+    The file of a changed function may have new content under the same name. So a change that names a file counts as
+    journaled only if ``reconfigured_for`` names its request. An upgrade never counts, because no event records it.
     """
     if request.name == state.reconfigured_for:
         return True

@@ -58,8 +58,8 @@ def end_worker(
     """Wait ``grace`` seconds for the process of a fenced worker to exit by itself, then kill the process.
 
     Call this after the claim and before any Spark folder is touched. Return "gone" (it had exited before), "left" (it
-    exited by itself), "killed", or "unreachable": only the fence stops the worker. An unreachable process is on another
-    host, belongs to another user, is no driver of this job (a journal may be forged), or does not end.
+    exited by itself), "killed", or "unreachable" (only the fence stops the worker). An unreachable process is on
+    another host, belongs to another user, is no driver of this job, or does not end. A journal may be forged.
     """
     alive = is_alive(worker)
     if alive is None:

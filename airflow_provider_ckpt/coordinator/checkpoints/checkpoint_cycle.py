@@ -65,7 +65,7 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
-        """Subtask -> time of its last published batch of a live source, if that came after its last barrier."""
+        """Subtask → time of its last published batch of a live source, if that came after its last barrier."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -212,8 +212,8 @@ class CheckpointCycle:
     def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
         """Abort the pending checkpoint, if there is one, and return it.
 
-        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). The abort does not count
-        as a failure if the checkpoint is a savepoint, or if a stop that waited for it has timed out (``for_stop``).
+        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). The abort counts as a
+        failure, except for a savepoint, or if ``for_stop`` is True because a stop has timed out.
         """
         pending = self.pending
         if pending is None:

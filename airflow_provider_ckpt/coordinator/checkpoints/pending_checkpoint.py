@@ -105,7 +105,7 @@ def completed_event(
 
     Args:
         pending: the checkpoint, acknowledged by all subtasks.
-        previous: subtask -> its snapshot in the previous checkpoint.
+        previous: subtask → its snapshot in the previous checkpoint.
         releasing: the checkpoints whose release is in progress.
     """
     snapshots = dict(pending.acknowledged)
@@ -187,7 +187,7 @@ class CutCheck:
 
 
 def _producers(graph: JobGraph) -> dict[str, tuple[JobEdge, SubtaskId]]:
-    """Return channel key -> (edge, producing subtask) for all channels."""
+    """Return channel key → (edge, producing subtask) for all channels."""
     producers: dict[str, tuple[JobEdge, SubtaskId]] = {}
     for edge in graph.edges:
         vertex = graph.vertex(edge.producer)

@@ -48,8 +48,8 @@ def check_restore(
     wait for the release of its sinks, while a consumer without sinks has finished already.
 
     Args:
-        operators: operator -> its state in the checkpoint.
-        subtasks: subtask -> its snapshot in the checkpoint.
+        operators: operator → its state in the checkpoint.
+        subtasks: subtask → its snapshot in the checkpoint.
         allow_non_restored_state: True to drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:

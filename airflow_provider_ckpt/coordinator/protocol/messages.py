@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.job_request import JobRequest
 
 @dataclass(frozen=True)
 class ReleaseDone:
-    """Message: the release in ``sink`` succeeded. ``counts``: name, such as ``rows`` -> number that is visible now."""
+    """Message: the release in ``sink`` succeeded. ``counts``: name, such as ``rows`` → number that is visible now."""
 
     epoch: int
     checkpoint: int
@@ -48,7 +48,7 @@ class UpgradeTried:
 
 @dataclass(frozen=True)
 class RunAbandoned:
-    """Message from the supervisor of the workers: a subtask will not get a worker."""
+    """Message from the supervisor of the workers: the run must end, because a subtask will not get a worker."""
 
     cause: str
 

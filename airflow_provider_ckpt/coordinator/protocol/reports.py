@@ -156,7 +156,7 @@ class SubtaskPaused:
 class ReconfigurationPrepared:
     """Report that the query of ``trial`` was built and tried, and can probably replace the running one.
 
-    ``digests``: operator -> digest of the files with its function.
+    ``digests``: operator → digest of the files with its function.
     """
 
     epoch: int

@@ -28,8 +28,8 @@ class RestoredSplits:
         ids: ids of the splits, in the frozen order. A place is an index into this list.
         takers: the subtasks that read the remaining splits.
         covered: places that the last completed checkpoint covers.
-        published: place -> (subtask, position of its log entry), for splits whose log entries still exist.
-        assigned: subtask -> places assigned to its attempt, if the attempt survived a change of the JobMaster. These
+        published: place → (subtask, position of its log entry), for splits whose log entries still exist.
+        assigned: subtask → places assigned to its attempt, if the attempt survived a change of the JobMaster. These
             places become unassigned only when the next attempt begins (W13).
         ended: subtasks whose logs have ended. They get no splits, and ``published`` has all their splits.
     """
@@ -66,7 +66,7 @@ class SplitEnumerator:
         self._unassigned = [number for number in range(len(restored.ids)) if number not in self._done | assigned]
         """Unassigned places, as a heap, so that returned splits are assigned first."""
         self._together: dict[SubtaskId, int] = {}
-        """Subtask -> number of splits that it reads together, if that is more than one."""
+        """Subtask → number of splits that it reads together, if that is more than one."""
         self._had_last = set(restored.ended)
         self._is_held = False
 

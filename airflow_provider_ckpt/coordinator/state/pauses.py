@@ -70,7 +70,7 @@ class _Round:
     Attributes:
         by: the kind of change for which the subtasks pause.
         pauses: the pauses of all subtasks that have not resumed.
-        paused: paused subtask -> its last batch.
+        paused: paused subtask → its last batch.
         is_decided: True if the paused subtasks resume, with the change or without it.
     """
 

@@ -29,18 +29,18 @@ class ReconfigurationInProgress:
     Attributes:
         number: number of the change; later changes have higher numbers.
         request: the request, or None if a controller asked.
-        change: vertex -> changed settings.
+        change: vertex → changed settings.
         affected: subtasks of the vertices in ``change``.
         timeout: most seconds for the preparation of all queries, and again for the pause of all subtasks.
         trial: name under which the subtasks try their queries. An undecided change of the previous JobMaster may have
             had the same number, but not this name.
-        prepared: subtask -> when its new query was prepared.
+        prepared: subtask → when its new query was prepared.
         pause_requested: True if the subtasks were commanded to pause.
-        paused: subtask -> when it paused.
+        paused: subtask → when it paused.
         decided: when the change was written into the journal, or None.
         restarted: subtasks whose state is repartitioned and whose next attempt is requested.
-        ran: subtask -> when it ran again.
-        rescales: source with splits -> its new number of readers.
+        ran: subtask → when it ran again.
+        rescales: source with splits → its new number of readers.
         by: the controller that asked, or None.
         why: the controller's reason.
     """
@@ -78,7 +78,7 @@ class ReconfigurationInProgress:
         return self.change[subtask.vertex].state_partitions is not None
 
     def times(self) -> dict[str, PhaseTimes]:
-        """Return vertex -> phase times of its slowest subtask, for vertices that run again."""
+        """Return vertex → phase times of its slowest subtask, for vertices that run again."""
         phases: dict[str, PhaseTimes] = {}
         for subtask in (subtask for subtask in self.affected if subtask in self.ran and subtask in self.paused):
             decided = self.paused[subtask] if self.decided is None else self.decided
@@ -103,7 +103,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
         Args:
             rescaling: the rescaling of sources with splits, as a part of the current change.
-            settings: vertex -> all settings that were changed so far.
+            settings: vertex → all settings that were changed so far.
             number: number of the last decided change.
         """
         self._subtasks, self._rescaling = subtasks, rescaling
@@ -147,7 +147,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         self.current = None
 
     def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
-        """Record that a subtask has prepared its new query. ``digests``: operator -> digest of its function's files."""
+        """Record that a subtask has prepared its new query. ``digests``: operator → digest of its function's files."""
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:
             return

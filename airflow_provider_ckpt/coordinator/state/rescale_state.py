@@ -36,7 +36,7 @@ class RescaleInProgress:
     Attributes:
         decided: the change as it is in the journal.
         new: subtasks that are new in the graph of ``decided``.
-        unaware: consumer -> the source that it reads, for consumers that were deployed without the new subtasks.
+        unaware: consumer → the source that it reads, for consumers that were deployed without the new subtasks.
         has_begun: True if the new subtasks were commanded to begin.
     """
 
@@ -53,7 +53,7 @@ class RescaleState(PlanChanges[Rescale]):
     source pause one after the other to get the new plan.
 
     Args:
-        hosts: subtask that an earlier rescale added -> subtask in whose process it runs (:class:`PlanRecorded`).
+        hosts: subtask that an earlier rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
         waiting: subtasks of ``hosts`` that have not begun.
         has_workers: True if workers run the job. A worker may have an older graph, so each plan then names the number
             of subtasks of every source.
@@ -77,13 +77,13 @@ class RescaleState(PlanChanges[Rescale]):
         self.current: RescaleInProgress | None = None
         added = {host.vertex for host in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
-        """Source that was rescaled under workers -> its consumers that have not reported that they run."""
+        """Source that was rescaled under workers → its consumers that have not reported that they run."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
         """Return a decided rescaling. The caller writes it into the journal before any subtask is notified.
 
         Args:
-            reader_counts: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
+            reader_counts: source → its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
             aware: subtasks that are paused now, and will resume with the new plan.
         """
         readers = {uid: self.readers(uid) for uid in reader_counts}

@@ -19,7 +19,7 @@ class _SplitSource:
         self.uncovered = {
             number: where for number, where in restored.published.items() if number not in restored.covered
         }
-        """Place -> (subtask, position of its log entry), for published splits that no completed checkpoint covers."""
+        """Place → (subtask, position of its log entry), for published splits that no completed checkpoint covers."""
 
 
 class SplitSources:
@@ -52,7 +52,7 @@ class SplitSources:
 
     @property
     def all_unread(self) -> dict[str, int]:
-        """Return source -> number of its unread splits, for sources with unread splits."""
+        """Return source → number of its unread splits, for sources with unread splits."""
         return {uid: count for uid in self._sources if (count := self.unread(uid))}
 
     def may_read(self, subtask: SubtaskId) -> bool:

@@ -43,16 +43,16 @@ class RestoredState:
     Attributes:
         last_released: the last checkpoint that every sink has released.
         unreleased: completed checkpoints above ``last_released``, ascending.
-        sinks_released: sink -> the last checkpoint that it has released, if that is above ``last_released``.
-        ended: vertex -> uids of its sources (or input edges) that have ended.
-        dropped: vertex -> uids of its sources (or input edges) that were left out.
+        sinks_released: sink → the last checkpoint that it has released, if that is above ``last_released``.
+        ended: vertex → uids of its sources (or input edges) that have ended.
+        dropped: vertex → uids of its sources (or input edges) that were left out.
         snapshots: the snapshots of ``last_completed``.
         draining: True if an earlier epoch accepted a drain, which continues.
-        splits: source -> its splits, for sources with splits that have not ended.
-        settings: vertex -> its settings that reconfigurations have changed.
+        splits: source → its splits, for sources with splits that have not ended.
+        settings: vertex → its settings that reconfigurations have changed.
         reconfigured: number of the last reconfiguration.
         reconfigured_at: time at which that reconfiguration was decided.
-        hosts: subtask that a rescale added -> subtask in whose process it runs (:class:`PlanRecorded`).
+        hosts: subtask that a rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
         waiting: subtasks of ``hosts`` that have not begun.
     """
 
@@ -79,7 +79,7 @@ class SubtaskTable:
     """The status and the attempt of every subtask, with counts, so that no query loops over all subtasks.
 
     Args:
-        attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
+        attempts: unfinished subtask → its attempt, the only one whose reports count (R22).
         has_workers: True if workers begin the next attempts, after those in ``attempts``.
     """
 

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 def check_journal(storage: Storage, state: JobState) -> None:
-    """Refuse a damaged journal, and an empty journal of a job that is not new because files of its vertices exist.
+    """Refuse a damaged journal, or an empty journal although files of the job's vertices exist.
 
     Raises CorruptJournalError.
     """

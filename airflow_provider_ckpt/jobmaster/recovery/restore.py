@@ -57,8 +57,8 @@ def nothing_is_covered(state: JobState) -> bool:
 def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
     """Return whether the option ``restore`` means to resume after the last published batches.
 
-    That is so for "latest", and for the checkpoint of the last restore if a later checkpoint has completed, because a
-    supervisor repeats its command after a failure.
+    That is so for "latest". It is also so for the checkpoint of the last restore if a later checkpoint has completed,
+    because a supervisor repeats its command after a failure.
     """
     if restore == "latest":
         return True

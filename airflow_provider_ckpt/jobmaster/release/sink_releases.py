@@ -192,8 +192,8 @@ class ReleaseCounts:
     def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
         """Return the counts of one release of ``handles``, including rows that no answer has counted before.
 
-        Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
-        never comes again.
+        Only the handles of the previous call are remembered, because a handle that is missing from one call never comes
+        again.
         """
         rows = {str(handle["id"]): handle.get("rows") for handle in handles}
         counted = self._counted.get(uid, set())

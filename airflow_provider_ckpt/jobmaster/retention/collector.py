@@ -54,7 +54,7 @@ def collect_garbage(
     """Delete leftovers of fenced attempts that no live log entry names. Return how many were found.
 
     A leftover that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
-    attempts is deleted, because a job of the same id under another root may stage there.
+    attempts is deleted. A job of the same id under another root may stage there, too.
 
     Call this when every log has been opened and every Spark folder is complete. A driver that claims the job after
     ``check_fenced`` resumes from these logs and folders, so it cannot publish deleted data.

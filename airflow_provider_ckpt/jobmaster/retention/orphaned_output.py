@@ -50,7 +50,7 @@ def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named:
 
 _FEED = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 Order = tuple[int, int]
-"""Epoch and number of an attempt."""
+"""(epoch, number) of an attempt."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def left_by_finished(
 
 
 def _units_until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_Unit]:
-    """Yield the files and feeds of attempts up to ``epoch``. Files must be of attempts in ``opened``."""
+    """Yield the units of the attempts in ``opened`` up to ``epoch``, and the feeds of all attempts up to ``epoch``."""
     attempts = {attempt for attempt in opened if attempt.epoch <= epoch}
     for unit in _units(files):
         if unit.attempt in attempts or (unit.feed is not None and unit.feed[0] <= epoch):

@@ -32,7 +32,7 @@ class PartitionWithMetrics:
 
 
 def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
-    """Return the partitions whose files all exist, in the order of the graph; for a FINISHED job those persisted.
+    """Return the partitions whose files all exist, in graph order; for a FINISHED job only persisted partitions.
 
     The function reads the subtasks' logs and lists their partitions.
 
