@@ -60,7 +60,7 @@ class Failover:
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run. An attempt that failed before it began becomes the current one."""
+        """Restart the failed subtask or end the run. The failed attempt is the current one, or could not begin."""
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):
             state.subtasks.begin(subtask, message.attempt)

@@ -74,8 +74,8 @@ class RollForward:
         The job's status becomes RESTARTING if its driver was lost. The next run resumes as without this release.
 
         Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError, OutputLostError,
-        CorruptJournalError, SubtaskLogLostError or FencedError. After the other sinks were released it raises
-        ReleaseHeldError, or the error of a sink.
+        CorruptJournalError, SubtaskLogLostError or FencedError. If a sink fails or is held, ReleaseHeldError or the
+        sink's error is raised after the other sinks were released.
         """
         journal = Journal(self._storage, self._job_id)
         try:

@@ -87,7 +87,7 @@ class Journal:
 
     @property
     def state(self) -> JobState:
-        """The state after all events read and written so far, including buffered ones. Callers must not change it."""
+        """The state after all events that were read, written or buffered so far. Callers must not change it."""
         return self._state
 
     @property
@@ -180,8 +180,8 @@ class Journal:
         Args:
             attempt: The caller's name for this try.
             now: Epoch seconds.
-            releases_only: True if the caller runs nothing. :class:`EpochClaimed` explains this and the next two
-                arguments.
+            releases_only: True if the caller runs nothing. :class:`EpochClaimed` explains this argument, ``deployment``
+                and ``upgrades``.
 
         Raises CorruptJournalError, and FencedError if a still later driver has claimed the job meanwhile.
         """

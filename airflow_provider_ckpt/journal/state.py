@@ -222,7 +222,7 @@ class JobState(Reconfigurations):
         return sum(time.unfit for times in self.times(checkpoint).values() for time in times.values())
 
     def watermarks(self) -> dict[str, int]:
-        """Return vertex → watermark in epoch milliseconds, for unfinished queries that have one."""
+        """Return vertex → watermark of its query in epoch milliseconds, for unfinished queries with a watermark."""
         done = self.checkpoints.get(self.last_completed)
         marks = (
             [

@@ -38,7 +38,7 @@ class SourceDefinition:
 
 @dataclass(frozen=True)
 class EventTime:
-    """The watermark of a vertex's output, which its files do not contain (``delay_ms`` in milliseconds)."""
+    """The watermark of a vertex's output. The data files do not contain it. ``delay_ms`` is in milliseconds."""
 
     column: str
     delay_ms: int

@@ -45,9 +45,9 @@ class JobVertex:
 
     uid: str
     operators: tuple[str, ...]
-    """Sources and transforms in topological order. The last one is the output operator."""
+    """Sources and transforms in topological order. The output operator is the last."""
     sources: tuple[str, ...]
-    """The sources in ``operators``, including inline ones."""
+    """The sources in ``operators``, including inline sources."""
     bounded_sources: tuple[str, ...]
     sinks: tuple[str, ...]
     bounded: bool
@@ -94,7 +94,7 @@ class JobGraph:
     def data_folder(self, vertex: str) -> str:
         """Return the folder of the vertex's data, relative to its partition.
 
-        Its path has a folder for each consuming edge or, after a change of the consumers, one for the new layout.
+        The path has a folder for each consuming edge or, after a change of the consumers, a folder for the new layout.
         """
         layout = self.vertex(vertex).layout
         folders = [_layout_folder(layout)] if layout else self._edge_uids(vertex)

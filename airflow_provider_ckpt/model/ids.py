@@ -55,7 +55,7 @@ class AttemptId(TextForm):
     epoch: int
     """Epoch of the driver that began the attempt."""
     number: int
-    """0 for a subtask's first attempt in the epoch, and one more for each later attempt."""
+    """Number of earlier attempts of the subtask in the epoch."""
     nonce: str
     """Random letters and digits. Two processes that begin the same attempt therefore use different names (R5)."""
 

@@ -46,7 +46,7 @@ class JobCode:
         return sorted(differences)
 
     def _differs_above(self, name: str, other: JobCode) -> bool:
-        """Return True if another module differs, which may be the module that imports this one."""
+        """Return True if a module other than ``name`` differs, because that module may import ``name``."""
         return any(
             other.modules.get(module, digest) != digest for module, digest in self.modules.items() if module != name
         )

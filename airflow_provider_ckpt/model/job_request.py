@@ -45,7 +45,7 @@ class JobRequest:
         return bool(self.done_in)
 
     def value_problem(self) -> str | None:
-        """Return the problem of a value out of its range, or None. The types of values are checked earlier."""
+        """Return why a value is out of its range; None if none is. The types of values are checked earlier."""
         return None
 
 

@@ -24,7 +24,7 @@ class JobStatus(str, Enum):
     FAILED = "FAILED"
     """Another run would fail the same way. A run with ``resume_failed`` resumes the job, if the cause is fixed."""
     DELETING = "DELETING"
-    """The deletion of the job's data has begun. No run is possible. Another deletion resumes an interrupted one."""
+    """The deletion of the job's data has begun. No run is possible. A repeated deletion completes this deletion."""
     DELETED = "DELETED"
     """The job's data is deleted. No job with this id can run under the root again."""
 

@@ -55,7 +55,7 @@ class KeptState:
         return before == after and not _have_moved(self.calls, other.calls)
 
     def is_confused_with(self, other: KeptState) -> bool:
-        """Return True if a query with state ``other`` would read this state, although the two cannot be the same."""
+        """Return True if a query with the state ``other`` would wrongly read this state as its own."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
             return False  # Spark checks this itself
         if self.bounds != other.bounds:

@@ -17,8 +17,8 @@ class VertexPlan:
     the field, and the builder of the query reads it.
 
     Args:
-        number: 0 for the first deployment in an epoch; one more at each resume.
-        dropped: All sources and edges that are left out of the vertex, not only new ones.
+        number: Number of resumes since the first deployment in the epoch.
+        dropped: All sources and edges that the vertex leaves out.
         parallelism: Vertex → number of its subtasks, if that has changed since the epoch began. The producers and
             consumers of the subtask follow from it.
         settings: Changed settings of the vertex; None without changes.
@@ -31,5 +31,5 @@ class VertexPlan:
 
     @property
     def without(self) -> frozenset[str]:
-        """The sources and edges that are left out."""
+        """The sources and edges that the vertex leaves out."""
         return frozenset(self.dropped)

@@ -25,7 +25,7 @@ class VertexSettings:
     max_files_per_batch: int | None = None
     """Most files of each file source and result partition in one micro-batch, instead of bytes."""
     trigger_interval: float | None = None
-    """Seconds from the start of a micro-batch to the start of the next one."""
+    """Seconds from the start of a micro-batch to the start of the next."""
     state_partitions: int | None = None
     """Number of partitions of the query's state."""
     pool_weight: int | None = None

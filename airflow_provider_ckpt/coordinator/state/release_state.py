@@ -27,7 +27,7 @@ class ReleaseQueue:
     Args:
         released: the last checkpoint that the sink has released.
         completed: the last completed checkpoint of the job.
-        timeout: seconds for which releases may fail, while no other sink is released, before the run ends.
+        timeout: most seconds for which releases may fail while no other sink is released. The run then ends.
     """
 
     def __init__(self, released: int, completed: int, timeout: float) -> None:

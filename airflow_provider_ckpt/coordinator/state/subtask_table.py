@@ -23,7 +23,7 @@ class SubtaskStatus(Enum):
     PAUSED = "paused"
     """Paused for a change of the plan, or about to pause (R20)."""
     RESTARTING = "restarting"
-    """The next attempt has not begun. The previous one failed, or there was none."""
+    """The next attempt has not begun. The previous attempt failed, or there was none."""
     AT_END_OF_DATA = "at end of data"
     """Waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
@@ -79,7 +79,7 @@ class SubtaskTable:
     """The status and the attempt of every subtask, with counts, so that no query loops over all subtasks.
 
     Args:
-        attempts: unfinished subtask → its attempt, the only one whose reports count (R22).
+        attempts: unfinished subtask → its current attempt. Reports of other attempts do not count (R22).
         has_workers: True if workers begin the next attempts, after those in ``attempts``.
     """
 
@@ -150,7 +150,7 @@ class SubtaskTable:
         return self._attempt.get(subtask) == attempt
 
     def may_begin(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Return whether ``attempt`` is a later attempt of the same epoch than the current one."""
+        """Return whether ``attempt`` is later than the current attempt, in the same epoch."""
         current = self._attempt.get(subtask)
         return current is not None and current < attempt and current.epoch == attempt.epoch
 

@@ -162,7 +162,7 @@ def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
 
 
 class TransactionGroup:
-    """The joint releases of one transaction in one run, whose counts each sink collects with its own request."""
+    """The joint releases of one transaction in one run. The first sink's request performs a release for all sinks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

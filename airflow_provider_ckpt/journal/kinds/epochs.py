@@ -137,10 +137,10 @@ class DeploymentPrepared(JournalEvent):
 
 @dataclass(frozen=True)
 class SubtasksAdded(JournalEvent):
-    """All consumers of these new subtasks have resumed with them, and checkpoints include them from here on (R21).
+    """All consumers of the new ``subtasks`` have resumed with their outputs as inputs (R21).
 
-    The workers of their hosts begin the subtasks after this event. If a subtask began earlier, a consumer could read
-    its log beyond a checkpoint that does not include the subtask.
+    From here on checkpoints include the subtasks, and the workers of their hosts begin them. If a subtask began
+    earlier, a consumer could read its log beyond a checkpoint that does not include the subtask.
     """
 
     subtasks: tuple[SubtaskId, ...]

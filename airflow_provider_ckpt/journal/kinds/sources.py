@@ -22,7 +22,7 @@ class Sources(StatePart):
     late_files: list[LateFilesFound] = field(default_factory=list)
     """The last reports of late files, oldest first."""
     forgotten_files: list[str] = field(default_factory=list, metadata=OMIT_EMPTY)
-    """Missing files that sources no longer have to read, because a user asked for that, in order."""
+    """Missing files that sources need not read, because users asked for that, oldest first."""
     changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last reports of changed files, oldest first."""
     changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)

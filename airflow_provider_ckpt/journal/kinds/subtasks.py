@@ -20,7 +20,7 @@ class Subtasks(StatePart):
 
 @dataclass(frozen=True)
 class SubtaskRestarting(JournalEvent):
-    """An attempt of a subtask failed, and the next one begins after ``delay`` seconds while the run continues.
+    """An attempt of a subtask failed, and the next attempt begins after ``delay`` seconds while the run continues.
 
     Args:
         attempt: The attempt that failed.
