@@ -88,7 +88,7 @@ class JobGraph:
         return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
 
     def publishes(self, vertex: str) -> bool:
-        """Return True if the vertex has result partitions, because a vertex reads them or they outlive the job."""
+        """Return True if the vertex has result partitions. Another vertex reads them, or they outlive the job."""
         return bool(self.outputs(vertex)) or self.vertex(vertex).persist
 
     def data_folder(self, vertex: str) -> str:

@@ -55,7 +55,7 @@ class AttemptId(TextForm):
     epoch: int
     """Epoch of the driver that began the attempt."""
     number: int
-    """Number of earlier attempts of the subtask in the epoch."""
+    """Number of the attempt in its epoch: 0 for the first of a driver, and higher for later attempts."""
     nonce: str
     """Random letters and digits. Two processes that begin the same attempt therefore use different names (R5)."""
 

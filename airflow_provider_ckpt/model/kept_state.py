@@ -71,7 +71,7 @@ class KeptState:
 def confused_states(
     before: Sequence[KeptState], after: Sequence[KeptState], streams: Collection[str] | None = None
 ) -> tuple[KeptState, KeptState] | None:
-    """Return the first pair of states that would be confused, from the output downwards; None if there is none.
+    """Return the first (before, after) pair of states that Spark would confuse, from the output to the inputs, or None.
 
     ``streams`` are the streams that exist before and after; None for all. Only these can have changed places.
     """

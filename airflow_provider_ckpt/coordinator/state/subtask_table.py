@@ -16,18 +16,18 @@ from airflow_provider_ckpt.model.vertex_settings import Settings
 
 class SubtaskStatus(Enum):
     CREATED = "created"
-    """Not deployed, because in BATCH mode its inputs are not complete or no slot is free."""
+    """Not deployed. In BATCH mode, the inputs of the subtask are not complete or no slot is free."""
     STARTING = "starting"
-    """Deployed, but it has not reported."""
+    """Deployed. The subtask has not reported that it runs."""
     RUNNING = "running"
     PAUSED = "paused"
     """Paused for a change of the plan, or about to pause (R20)."""
     RESTARTING = "restarting"
     """The next attempt has not begun. The previous attempt failed, or there was none."""
     AT_END_OF_DATA = "at end of data"
-    """Waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
+    """The subtask waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
-    """Commanded to close. It may still take a barrier."""
+    """Commanded to close. The subtask may still take a barrier."""
     FINISHED = "finished"
 
 

@@ -38,7 +38,7 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     abandoned: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Uids of all operators that the job has ever dropped, even if they came back."""
     prepared_by: str | None = field(default=None, metadata=OMIT_EMPTY)
-    """``attempt`` of the planner that prepared the current or last deployment; None after a claim without workers."""
+    """Value of ``attempt`` when the current or last deployment was prepared; None after a claim without workers."""
     driver_since: Count = field(default=0, metadata=OMIT_EMPTY)
     """The first epoch of the current driver if it was upgraded, else 0. It reads requests from this epoch on."""
     anew_epoch: Count = field(default=0, metadata=OMIT_EMPTY)
