@@ -1,1 +1,1 @@
-"""The decisions about a running job, without I/O: messages and time in, effects out."""
+"""The decisions about a running job, without I/O. Each message or deadline results in effects."""

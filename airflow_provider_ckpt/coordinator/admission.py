@@ -1,4 +1,4 @@
-"""Admission of messages: of this epoch, from current attempts, about work in progress (R22)."""
+"""The check that drops outdated messages: of another epoch or attempt, or about work that is over (R22)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Admission:
             if isinstance(message, SubtaskOpened):
                 return "attempt"
         if self._subtasks.status(message.subtask) is SubtaskStatus.RESTARTING:
-            return "stale"  # the next attempt reports what the failed one left in its log
+            return "stale"  # the next attempt reports what the failed one has published
         if not self._subtasks.admits(message.subtask, message.attempt):
             return "attempt"
         if isinstance(message, SubtaskRunning):

@@ -1,4 +1,4 @@
-"""The queries that a reconfiguration affects. They follow from the graph alone, so a client can preview a change."""
+"""The queries that a reconfiguration affects. The graph alone determines them, so a client can preview a change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 
 def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[str, VertexSettings]:
-    """Collect the changes of operators by the vertex (query) that runs them.
+    """Return vertex → the changes of all its operators, merged, because one query runs them.
 
     Raises ReconfigurationRefusedError if the change is impossible, contradicts itself or is empty.
     """
@@ -28,7 +28,7 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
         earlier = settings.get(vertex.uid, VertexSettings())
         _refuse_contradiction(vertex.uid, earlier, change)
-        settings[vertex.uid] = earlier.changed(replace(change, digests={}))  # reported by the attempt that tries it
+        settings[vertex.uid] = earlier.changed(replace(change, digests={}))  # the attempt that tries it reports them
     if not settings:
         raise ReconfigurationRefusedError(why="it changes nothing")
     return settings

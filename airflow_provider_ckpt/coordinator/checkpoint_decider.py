@@ -13,13 +13,13 @@ from airflow_provider_ckpt.model.words import counted
 
 
 class CheckpointDecider:
-    """The rules about checkpoints during releases, a stop and the end of the job."""
+    """The rules that trigger checkpoints, let them expire, and end the run after too many failures."""
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
         self._state, self._job = state, job
 
     def next_deadline(self) -> float | None:
-        """Return the earliest time at which something is due without a message, or None if nothing is."""
+        """Return the time of the next trigger, timeout or repeated release, or None if there is none."""
         stop = self._state.requests.stop
         moments = [self._state.cycle.expires, self._state.releases.next_try]
         moments.append(stop.deadline if stop is not None and self._job.waits_for_savepoint else None)
@@ -36,16 +36,16 @@ class CheckpointDecider:
             self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
     def _refusal_text(self) -> str:
-        """Return why no checkpoint is pending, with the subtasks that prevent it."""
+        """Return why no checkpoint can be triggered, with the subtasks that prevent it; "" if one can."""
         refusal, waiting = self._state.cycle.refusal(), self._state.subtasks.waited_for
         names = f" ({', '.join(waiting)})" if waiting else ""
         return "" if refusal is None else f": {refusal.message}{names}"
 
     def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
-        """Abort the pending checkpoint and apply the consequence of its failure.
+        """Abort the pending checkpoint and count its failure.
 
-        The job ends when more checkpoints in a row failed than are tolerated. A failed savepoint fails only its stop,
-        as in Flink.
+        The run ends if more checkpoints in a row have failed than are tolerated. If savepoints fail, only their stop
+        fails, as in Flink.
         """
         cycle, stop = self._state.cycle, self._state.requests.stop
         aborted = cycle.abort(reason, now)
@@ -62,7 +62,7 @@ class CheckpointDecider:
             self._job.end(JobStatus.RESTARTING, cause)
 
     def completed(self, completed: Completed | None) -> None:
-        """Update releases, final checkpoints and a stop after a checkpoint, if one completed."""
+        """Record a completed checkpoint for the releases, the final checkpoints and the stop. None is ignored."""
         if completed is None:
             return
         self._state.releases.completed(completed.checkpoint)
@@ -82,7 +82,7 @@ class CheckpointDecider:
         self._state.cycle.trigger(kind, now)
 
     def _trigger_at(self) -> float | None:
-        """Return the earliest time at which a checkpoint can be triggered; None if none can be triggered now."""
+        """Return the earliest time of the next trigger, or None if the current state allows no checkpoint."""
         state, savepoint = self._state, self._job.waits_for_savepoint
         if self._job.is_ending or state.cycle.refusal() is not None:
             return None

@@ -29,7 +29,7 @@ from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 MOST_BATCHES = 1000
-"""Most batches of a query that are kept between two polls. The latest ones are kept."""
+"""Most batches of a query that a controller gets at a poll: the latest ones."""
 LONGEST_REFUSED = 10
 """Most doublings of the pause before a refused request may be repeated."""
 
@@ -45,10 +45,10 @@ class _Watch:
     """The state of one controller.
 
     Attributes:
-        next_poll: time of the next poll, or None once the controller is switched off.
-        since: start of the time that the next metrics cover.
-        measured: vertex -> what was measured since then.
-        without_effect: request that had no effect -> how often, and the time until which it is not repeated.
+        next_poll: time of the next poll, or None if the controller is switched off.
+        since: start of the period of the next metrics.
+        measured: vertex → its measurements since ``since``.
+        without_effect: request as text → (how often it had no effect, time before which it is not repeated).
     """
 
     controller: Controller
@@ -66,7 +66,7 @@ class _Watch:
 
 
 class ControllerLoop:
-    """The controllers of one job. ``changed_at`` is the time of the last change by an earlier driver; 0: none."""
+    """The controllers of one job. ``changed_at`` is the time of the last change by an earlier driver, or 0."""
 
     def __init__(
         self,
@@ -81,11 +81,9 @@ class ControllerLoop:
         self._watches = [_Watch(controller) for controller in controllers]
         self._changed_at = changed_at
         self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
-        """The controller whose change is in progress, its request as text (as the controller returned it), and the
-        change.
-        """
+        """(controller, its request as text, its change in progress), or None."""
         self._last_seen = state.reconfiguration.last_begun
-        """The number of the last change. It also shows a change that ended within one step."""
+        """Number of the last change at the previous step. A new number shows a change that has already ended, too."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:
@@ -134,7 +132,7 @@ class ControllerLoop:
         watch.since, watch.next_poll = now, now + controller.every
         try:
             request = _request_of(controller, controller.on_metrics(now, metrics))
-        except (Exception, SystemExit) as error:  # the job does not depend on the policy
+        except (Exception, SystemExit) as error:  # a controller that fails must not end the job
             watch.next_poll = None
             message = (
                 f"{_name(controller)} failed, and is switched off for this run; the job continues: {_text_of(error)}"
@@ -193,11 +191,11 @@ class ControllerLoop:
 
 
 def _request_of(controller: Controller, answer: object) -> ReconfigureRequest | None:
-    """Return the request in a policy's answer, or None if there is none.
+    """Return the request for the changes in a controller's answer, or None if the answer is None.
 
     The changes are converted to JSON and back, because the journal must be able to record and read them.
 
-    Raises TypeError for an answer of the wrong type, and any error of the policy's own code.
+    Raises TypeError for an answer of the wrong type, and any error of the controller's own code.
     """
     if answer is None:
         return None
@@ -233,7 +231,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def _text_of_changes(changes: Mapping[str, VertexSettings]) -> str:
-    """Return the changes as text, like ``counts: state_partitions=8``. Equal changes give equal text."""
+    """Return the changes as text, like ``counts: state_partitions=8``. Equal changes have equal texts."""
     texts = []
     for uid, change in sorted(changes.items()):
         texts.append(

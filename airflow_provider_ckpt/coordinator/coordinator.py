@@ -77,17 +77,17 @@ _NO_SAVEPOINT = (
 class Coordinator:
     """The state machine that turns messages into effects.
 
-    Call :meth:`start` once, :meth:`handle` for each message, and :meth:`tick` at :meth:`next_deadline` at the latest.
+    Call :meth:`start` first, :meth:`handle` for each message, and :meth:`tick` at :meth:`next_deadline` at the latest.
     Times are epoch seconds of a clock that never goes back.
 
     1. At most one checkpoint is pending. Its id is in the journal before its first barrier (R10).
-    2. ``Append(CheckpointCompleted)`` is the commit point. A ``Release`` of the checkpoint follows it.
+    2. ``Append(CheckpointCompleted)`` is the commit point. The ``Release`` of the checkpoint comes later.
     3. A sink's releases are strictly ascending, one at a time. Sinks do not wait for each other.
-    4. A subtask with sinks closes after every sink has *released* a checkpoint that covers its end of data.
-    5. The job reaches no final status while completed > released. Exceptions: the release itself failed, or the job is
-       being stopped and a gate holds the release.
+    4. A subtask with sinks closes after every sink has *released* a checkpoint that covers the subtask's end of data.
+    5. The job reaches a final status when every completed checkpoint is released. Exceptions: a release has failed, or
+       the job is being stopped and a gate holds the release.
     6. STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold.
-       Every accepted request gets its outcome before the job ends; an upgrade gets it from the next version.
+       Every accepted request gets its outcome before the job ends. The next version answers an upgrade.
     7. After ``EndJob`` every message is dropped.
     """
 
@@ -106,12 +106,12 @@ class Coordinator:
         """Create the coordinator of one epoch.
 
         Args:
-            restored: the state that was replayed after ``epoch`` was claimed.
-            attempts: the first attempt in this epoch of each unfinished subtask.
-            slots: number of subtasks of a job in BATCH mode that run at a time.
-            has_workers: True if workers begin the attempts. These attempts follow ``attempts``, and each reports
-                SubtaskOpened first. The run ends if an attempt is not opened within the checkpoint timeout. In BATCH
-                mode the timeout counts only while no subtask runs.
+            restored: the state of earlier epochs, replayed from the journal after ``epoch`` was claimed.
+            attempts: unfinished subtask → its first attempt in this epoch.
+            slots: number of subtasks that run at a time in BATCH mode.
+            has_workers: True if workers run the subtasks. Their attempts follow ``attempts``, and first report
+                SubtaskOpened. The run ends if this report does not come within the checkpoint timeout. In BATCH mode
+                the timeout counts only while no subtask runs.
         """
         self._state = make_state(graph, options, epoch, restored, attempts, slots, has_workers=has_workers)
         self._job = JobLifecycle(self._state)
@@ -134,7 +134,7 @@ class Coordinator:
             self._proceed,
             self._observe,
         )
-        """The phases of every step, in their order. The docstring of each explains its place."""
+        """The phases of every step, in order. The docstring of each phase explains its place."""
 
     # -- the entry points
 
@@ -159,11 +159,11 @@ class Coordinator:
         return self._advance(now)
 
     def tick(self, now: float) -> list[Effect]:
-        """Carry out everything that is due. Extra or repeated calls do no harm."""
+        """Return the effects that are due at ``now``. Extra calls do no harm."""
         return [] if self._job.is_over else self._advance(now)
 
     def next_deadline(self, now: float) -> float | None:
-        """Return when :meth:`tick` must be called next if no message comes, or None if a message must come first."""
+        """Return when :meth:`tick` must be called if no message comes, or None if nothing happens without a message."""
         components = (self._decider, self._failover, self._reconfigurer, self._upgrader, self._controller_loop)
         deadlines = [component.next_deadline for component in components]
         moments = [] if self._job.is_over else [deadline() for deadline in deadlines]
@@ -186,7 +186,7 @@ class Coordinator:
 
     @property
     def upgrading(self) -> str | None:
-        """Return the request of the upgrade in progress, or None."""
+        """Return the name of the upgrade request in progress, or None."""
         return self._state.requests.upgrade
 
     @property
@@ -194,9 +194,9 @@ class Coordinator:
         return self._state.requests.draining
 
     def is_first(self, failure: SubtaskFailed) -> bool:
-        """Return whether a failure restarts the subtask or ends the run. Call this before the failure is handled.
+        """Return whether a failure will restart its subtask or end the run. Call this before :meth:`handle`.
 
-        A failure does neither if its attempt is over (R22), or if the run already ends for another reason.
+        The failure has no effect if its attempt is over (R22), or if the end of the run is already decided.
         """
         return not self._job.is_ending and self._refuse(failure) is None
 
@@ -224,7 +224,7 @@ class Coordinator:
 
     @property
     def releasing(self) -> Mapping[str, int]:
-        """Return the releases in progress: sink -> checkpoint."""
+        """Return the releases in progress: sink → checkpoint."""
         return self._state.releases.under_way
 
     @property
@@ -233,12 +233,12 @@ class Coordinator:
 
     @property
     def pauses(self) -> tuple[Pause[Any], ...]:
-        """Return the pauses of the current round."""
+        """Return the pauses in progress. Their subtasks resume together."""
         return self._state.pauses.current
 
     @property
     def dropped_messages(self) -> Mapping[str, int]:
-        """Return how many messages were dropped for each reason: epoch, attempt, subtask, checkpoint, stale, over."""
+        """Return reason → number of dropped messages. The reasons are those of :class:`Admission`, and ``over``."""
         return dict(self._dropped)
 
     def subtask_statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
@@ -337,13 +337,13 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """Return whether the only checkpoint is at the end (BATCH mode)."""
+        """Return True before the end of a job in BATCH mode, which takes its only checkpoint at the end."""
         return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order
 
     def _advance(self, now: float) -> list[Effect]:
-        """Carry out what the current state allows, phase by phase. Return all effects in the order of decision."""
+        """Run all phases. Return their effects in the order of decision."""
         for phase in self._phases:
             phase(now)
         effects = list(self._state.out)
@@ -351,7 +351,7 @@ class Coordinator:
         return effects
 
     def _expire(self, now: float) -> None:
-        """Act on deadlines that have passed, so that nothing late counts as in progress in later phases."""
+        """Act on deadlines that have passed. This phase is first, because late work must not count in later phases."""
         self._decider.expire(now)
         self._failover.expire(now)
 
@@ -376,7 +376,7 @@ class Coordinator:
         self._failover.restart_paused(now)
 
     def _finish(self, now: float) -> None:
-        """Close subtasks whose final checkpoint is released. End the job if nothing is left to do.
+        """Close subtasks whose final checkpoint is released. End the job if it has no more work.
 
         This phase follows the releases, because they allow a subtask to close. It follows the changes, because new
         subtasks postpone the end, and because nothing may be journaled after the end. During a stop, subtasks are
@@ -390,10 +390,10 @@ class Coordinator:
         """Deploy subtasks, assign splits, pause subtasks, trigger the next checkpoint, and drain.
 
         This phase follows the changes, because they add plans and readers. It follows the decision about the end,
-        because nothing new may begin after that.
+        because nothing new may begin after that decision.
 
         A pause and a checkpoint exclude each other. The pause comes first, because checkpoints that take longer than
-        their interval would starve it. A checkpoint comes first if a subtask already waits for it.
+        their interval would delay the pause for ever. A checkpoint comes first if a subtask already waits for it.
         """
         if self._job.is_ending:
             return
@@ -406,7 +406,5 @@ class Coordinator:
         self._lifecycle.pause_if_quiet()
 
     def _observe(self, now: float) -> None:
-        """Note which subtasks run, for the deadlines of the next step. This phase needs all decisions, so it
-        is last.
-        """
+        """Note which subtasks run, for later deadlines. This phase is last, because it needs all decisions."""
         self._failover.note_running()

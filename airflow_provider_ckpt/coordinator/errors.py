@@ -6,17 +6,17 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError
 
 
 class IllegalGraphChangeError(InvalidInputError):
-    """A job that can no longer resume under its id, until its author changes it back or allows the loss of state."""
+    """Error for a changed job that cannot resume. Its author must undo the change, or allow the loss of state."""
 
 
 class ReconfigurationRefusedError(InvalidInputError):
-    """Error for a change that is impossible, or impossible now. The job continues unchanged. ``data``: why."""
+    """Error for a change that is impossible, or impossible now. The job continues unchanged. ``data`` has ``why``."""
 
     template = "this cannot be changed while the job runs: {why}"
 
 
 class CutViolatedError(TerminalError):
-    """Error for an acknowledged checkpoint that is no consistent cut. It is neither completed nor released."""
+    """Error for an acknowledged checkpoint that is no consistent cut. It is not completed, and so never released."""
 
     template = (
         "checkpoint {checkpoint} is no consistent cut: {consumer} read up to position {read} of edge {edge}, "

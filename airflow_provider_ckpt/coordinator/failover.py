@@ -1,6 +1,6 @@
 """The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler).
 
-The module also restarts paused subtasks whose read logs have grown. :mod:`~.state.replacement_state` explains why.
+The module also restarts paused subtasks whose Spark log has grown. :mod:`~.state.replacement_state` explains why.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
 MAX_DELAY = 60.0
+"""Longest pause before a restart, in seconds."""
 MULTIPLIER = 1.5
+"""Factor from one pause before a restart to the next."""
 RESET_AFTER = 3600.0
-"""Longest pause in seconds, factor between pauses, and seconds without a failure that reset the count (FLIP-364)."""
+"""Seconds without a failure after which the count of failures starts again (FLIP-364)."""
 
 _FREEING_SLOTS = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then free a slot.
 
-A subtask with a sink at its end of data is not among them, because its final checkpoint needs all subtasks.
+AT_END_OF_DATA is missing, because a subtask with a sink then waits for a checkpoint, which needs all subtasks.
 """
 
 
@@ -37,12 +39,12 @@ class Failover:
     Only the failed subtask restarts, because every edge is durable. The pending checkpoint is aborted and not counted.
     The other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    The run ends if a retry cannot help, after one failure too many in a row, and on any failure while a stop waits for
-    its savepoint. The next run resumes from the released output.
+    The run ends if a retry cannot help, after too many failures in a row, and on any failure during a stop. The next
+    run resumes from the released output.
 
     A lost worker does not count as a failure. The run ends if no other worker comes within the checkpoint timeout. In
-    BATCH mode this timeout starts each time that no subtask runs any longer, because a subtask that ends may make room
-    for another worker.
+    BATCH mode this timeout counts only while no subtask runs, because a subtask that ends may free a slot for the
+    worker.
     """
 
     def __init__(
@@ -51,16 +53,14 @@ class Failover:
         self._state, self._job, self._decider = state, job, decider
         self._strategy = RestartStrategy(state.options.restart_attempts, state.options.restart_delay)
         self._deadlines: dict[SubtaskId, float] = {}
-        """Subtask -> the time at which the run ends if the next attempt of the subtask has not begun."""
+        """Subtask → the time at which the run ends if the next attempt of the subtask has not begun."""
         self._without_worker: set[SubtaskId] = set()
         """The subtasks of ``_deadlines`` that wait for a worker."""
         self._may_lack_slots = has_workers and state.options.is_batch
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run. The failed attempt is the current one, or one that failed to
-        begin.
-        """
+        """Restart the failed subtask or end the run. The failed attempt is the current one, or could not begin."""
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):
             state.subtasks.begin(subtask, message.attempt)
@@ -104,7 +104,7 @@ class Failover:
             self._without_worker.discard(subtask)
 
     def restart_paused(self, now: float) -> None:
-        """Begin the next attempt of each subtask that has paused for it."""
+        """Request the next attempt of each subtask that has paused for a restart."""
         for subtask in self._state.replacements.take_paused():
             self.restart_unfailed(subtask, now)
 
@@ -116,7 +116,7 @@ class Failover:
         self.expect_attempt(subtask, now)
 
     def expect_attempt(self, subtask: SubtaskId, now: float) -> None:
-        """Start the timeout within which an attempt that follows no failure must begin."""
+        """Start the timeout within which the next attempt of a subtask that has not failed must begin."""
         self._deadlines[subtask] = now + self._state.options.timeout
         self._without_worker.add(subtask)
 
@@ -126,7 +126,7 @@ class Failover:
         self._without_worker.discard(subtask)
 
     def note_running(self) -> None:
-        """Note whether a subtask runs that may free a slot. Call it when all effects of the step are decided."""
+        """Note whether a subtask runs that may free a slot. Call this at the end of a step."""
         subtasks = self._state.subtasks
         self._has_running = self._may_lack_slots and subtasks.count(*_FREEING_SLOTS) > 0
 
@@ -134,7 +134,7 @@ class Failover:
         return None if self._job.is_ending else min(self._deadlines.values(), default=None)
 
     def expire(self, now: float) -> None:
-        """End the run if a next attempt has not begun in time, because a hanging attempt or storage delays it."""
+        """End the run if a next attempt has not begun in time, for example because the storage does not answer."""
         timeout = self._state.options.timeout
         if self._has_running:  # the timeout starts when none runs
             self._deadlines.update(dict.fromkeys(self._without_worker, now + timeout))
@@ -165,8 +165,8 @@ class Restart:
 class RestartStrategy:
     """Flink's exponential-delay strategy (RestartBackoffTimeStrategy), for each subtask separately.
 
-    The pause grows from failure to failure up to a minute. It starts from the first value again after an hour without a
-    failure. There is no jitter, because all subtasks are in one driver.
+    The pause grows with each failure, up to a minute. After an hour without a failure it is ``delay`` again. There is
+    no jitter, because all subtasks are in one driver.
 
     Args:
         attempts: number of restarts in a row; 0 for none.
@@ -178,7 +178,7 @@ class RestartStrategy:
         self._failures: dict[SubtaskId, _Failures] = {}
 
     def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
-        """Return the next restart after a failure, or None if no restart is left. Call it once for each failure."""
+        """Count a failure. Return the restart that follows, or None after too many failures in a row."""
         previous = self._failures.get(subtask)
         if previous is None or now - previous.at - previous.delay >= RESET_AFTER:
             failures = _Failures(1, self._delay, now)

@@ -16,12 +16,11 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class _Ending:
-    """How the job ends once every completed checkpoint is released.
+    """The decided end of the job. The job ends when every completed checkpoint is released.
 
     Attributes:
-        at_once: True if the end does not wait for sinks whose releases fail, because such a sink is the reason for the
-            end.
-        upgrade: the request for which the job resumes at once, or None.
+        at_once: True if the end does not wait for sinks whose releases fail: such a sink is the cause of the end.
+        upgrade: name of the upgrade request for which the job then resumes at once, or None.
     """
 
     status: RunEnd
@@ -31,14 +30,14 @@ class _Ending:
 
 
 class JobLifecycle:
-    """The life of the job. It is CREATED until every subtask that must acknowledge runs, then RUNNING.
+    """The status of the job. It is CREATED until every subtask that must acknowledge runs, then RUNNING.
 
-    The status remains RUNNING until the end is decided and everything completed is released (R16).
+    The status remains RUNNING until the end is decided and every completed checkpoint is released (R16).
 
     STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold. At the
     end of data, the last checkpoint takes the place of the savepoint. After a failed stop the job continues, or ends as
-    RESTARTING if it must leave anyway. After the savepoint of an upgrade no status is written, because the job resumes
-    at once.
+    RESTARTING if the stop must end the run in any case (``leaves``). After the savepoint of an upgrade no status is
+    written, because the job resumes at once.
     """
 
     def __init__(self, state: CoordinatorState) -> None:
@@ -54,7 +53,7 @@ class JobLifecycle:
 
     @property
     def work_is_done(self) -> bool:
-        """Return whether every subtask is at its end of data and a completed checkpoint covers it."""
+        """Return whether all subtasks are at their ends of data and completed checkpoints cover these ends."""
         return self._state.subtasks.all_ended and not self._state.cycle.is_wanted
 
     @property
@@ -76,7 +75,7 @@ class JobLifecycle:
     # -- the end
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Decide how the job ends. The first decision holds, unless only the later one has ``at_once``."""
+        """Decide how the job ends. The first call decides; a call with ``at_once`` overrides earlier calls without."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
@@ -84,7 +83,7 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """Fail the stop because its savepoint failed. The job continues unless it must leave."""
+        """Fail the stop in progress. The job continues, or ends as RESTARTING if the stop must end it (``leaves``)."""
         requests = self._state.requests
         if requests.stop is not None and requests.stop.leaves:
             self.end(JobStatus.RESTARTING, cause)
@@ -95,7 +94,7 @@ class JobLifecycle:
         self._answer(UpgradeRequest.kind, RequestOutcome.failed(why), now)
 
     def end_if_done(self, now: float) -> None:
-        """Decide whether the job has finished or stopped, and end it once no release delays the end."""
+        """Decide whether the job has finished or stopped, and end the job when no release delays the end."""
         self._decide()
         ending = self._ending
         if ending is None or self.is_over or self._waits_for_releases(ending):
@@ -124,7 +123,7 @@ class JobLifecycle:
         elif stop is not None and stop.savepoint is not None and not self.work_is_done:
             self._end_stopped(stop)
         elif stop is not None and self.work_is_done and state.releases.closed_gates:
-            # no savepoint is left to take, and a stop never waits for gates, not even at the end of data
+            # a savepoint is not needed, and a stop never waits for gates, not even at the end of data
             self._end_stopped(stop)
 
     def _end_stopped(self, stop: Stop) -> None:
@@ -154,7 +153,7 @@ class JobLifecycle:
         return f"{self._stop_prefix()}{cause.rstrip('.')}; last completed checkpoint: {self._last_completed}"
 
     def _stop_prefix(self) -> str:
-        """Return how the failure affects the stop in progress, as the beginning of the cause."""
+        """Return the beginning of a cause: how the failure affects the stop in progress; "" without a stop."""
         stop = self._state.requests.stop
         if stop is None:
             return ""
@@ -191,6 +190,6 @@ class JobLifecycle:
         return f"; output that the gates of {', '.join(sinks)} hold stays staged for a later run" if sinks else ""
 
     def _answer(self, kind: str | None, outcome: RequestOutcome, now: float) -> None:
-        """Answer the open requests of one kind; None: of every kind."""
+        """Answer the open requests of one kind, or of every kind if ``kind`` is None."""
         for request, its_kind in self._state.requests.close(kind):
             self._state.out.append(Append(RequestAnswered(request, its_kind, outcome, now)))

@@ -1,18 +1,17 @@
-"""The execution of a reconfiguration: queries of the running job get other work, other resources or other functions.
+"""The execution of a reconfiguration: queries of the running job get other settings or functions.
 
 Only the affected queries pause, and no longer than necessary. The steps (R21):
 
 1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
    If anything is wrong, the request fails now and nothing has changed.
 2. *sync*: while no checkpoint is pending, all affected subtasks are commanded to pause after a micro-batch.
-3. *update*: when the last one is paused, the change is written into the journal. This is its commit point. If a subtask
-   fails before it, all resume unchanged. After it the change is final.
-4. *resume*: each subtask resumes by itself. A subtask whose state is repartitioned does so in its next attempt, from a
+3. *update*: when all of them are paused, the change is written into the journal. This entry is the commit point. If a
+   subtask fails earlier, the paused subtasks resume unchanged. After the commit point the change is final.
+4. *resume*: each subtask resumes by itself. A subtask whose state is repartitioned resumes in its next attempt, from a
    copy of the state.
 
-The same journal entry decides the rescaling of sources with splits, which may be the whole change. The
-:class:`~.rescaler.Rescaler` carries that out. Until the decision no such source ends, so that the rescaling remains
-possible.
+The same journal entry decides the rescaling of sources with splits. The :class:`~.rescaler.Rescaler` carries out this
+part, which may be the whole change. Until the decision no such source ends, so that the rescaling remains possible.
 
 Partial pause-and-resume and the four steps are from Trisk (SoCC 2021).
 """
@@ -144,9 +143,7 @@ class Reconfigurer:
         return tuple(affected)
 
     def _refuse_ended_sources(self, change: Settings) -> None:
-        """Refuse a new function for a source that has ended, because the query no longer reads it. The declared one is
-        accepted.
-        """
+        """Refuse a new function for an ended source, which calls none. The declared function is accepted."""
         for vertex, settings in change.items():
             given = {uid for uid, reference in settings.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._state.sources.all_ended):
@@ -193,7 +190,7 @@ class Reconfigurer:
             return
         current.restarted.add(subtask)
         if state.subtasks.status(subtask) is not SubtaskStatus.PAUSED:
-            return  # it failed in between, and its next attempt has been requested
+            return  # the subtask failed in between, and its next attempt has been requested
         self._failover.restart_unfailed(subtask, now)
 
     def _complete(self, current: ReconfigurationInProgress, now: float) -> None:
@@ -222,7 +219,7 @@ class Reconfigurer:
         return self._job.is_ending or requests.stop is not None or requests.draining
 
     def _runs(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask runs again (is not PAUSED) or has ended."""
+        """Return whether the subtask runs or has ended."""
         subtasks = self._state.subtasks
         return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
 

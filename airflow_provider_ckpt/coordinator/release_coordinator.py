@@ -14,10 +14,10 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 
 
 class ReleaseCoordinator:
-    """The retries of failed releases.
+    """The releases of all sinks: their requests, results and retries.
 
-    A release that cannot succeed ends the run, after the other sinks have released what is completed. The run also ends
-    if a release fails for longer than ``sink_timeout`` and no other sink was released in that time.
+    A release that cannot succeed ends the run, after the other sinks have released every completed checkpoint. The run
+    also ends if a release fails for longer than ``sink_timeout`` and no other sink was released in that time.
     """
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
@@ -30,7 +30,7 @@ class ReleaseCoordinator:
         self._journal_released(now)
 
     def done(self, message: ReleaseDone, now: float) -> bool:
-        """Record a successful release. Return False if the answer is a repetition, as the other methods do."""
+        """Record a successful release. Return False, like :meth:`failed` and :meth:`held`, if it was not awaited."""
         if not self._releases.done(message.sink, message.checkpoint, message.counts):
             return False
         if not self._journal_released(now, answer=message):
@@ -66,7 +66,10 @@ class ReleaseCoordinator:
         return True
 
     def _journal_released(self, now: float, answer: ReleaseDone | None = None) -> bool:
-        """Journal the newest checkpoint that all sinks have, if it is new. Return whether that covers ``answer``."""
+        """Journal the newest checkpoint that all sinks have released. Return False if there is no new one.
+
+        An ``answer`` about a later checkpoint is journaled before it.
+        """
         reached = self._releases.advance()
         if reached is None:
             return False
@@ -82,11 +85,10 @@ class ReleaseCoordinator:
 
 
 def waiting_message(sink: str, seconds: float, cause: str) -> str:
-    """Return the status line about a sink whose target does not accept rows for now.
+    """Return the status line about a sink whose target has accepted nothing for ``seconds``.
 
     Args:
-        seconds: how long the target has accepted nothing.
-        cause: the error as text. Repeated names of sink and job are cut off.
+        cause: the error as text. A name of sink and job at its beginning is cut off.
     """
     text = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
     return f"sink {sink}: has waited {seconds:.0f} s, {text.rstrip('.')}"

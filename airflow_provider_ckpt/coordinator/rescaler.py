@@ -1,18 +1,18 @@
-"""The step of a reconfiguration in which another number of subtasks reads a source with splits.
+"""The rescaling step of a reconfiguration: another number of subtasks reads a source with splits.
 
 The :class:`~.reconfigurer.Reconfigurer` refuses, decides and answers. This step moves splits between running subtasks.
 Only the consumers of the source pause, one after the other.
 
-Assigned splits stay with their readers. The remaining splits go to the new set of readers. With fewer readers, each
-surplus reader ends after its assigned splits. With more readers, the steps are (R21):
+Assigned splits stay with their readers. The remaining splits are assigned to the new set of readers. With fewer
+readers, each surplus reader ends after its assigned splits. With more readers, the steps are (R21):
 
 1. The entry of the reconfiguration has the new graph. This is the commit point: later runs use the new graph even if
    this run fails.
 2. Each consumer of the source pauses and resumes with the new subtasks among its inputs. It misses nothing, because no
-   new subtask has begun. The source does not end meanwhile, because a consumer that had read it to its end could not
+   new subtask has begun. The source does not end meanwhile. Otherwise a consumer at the end of the source could not
    accept new inputs, and would miss their barriers.
 3. While no checkpoint is pending, the new subtasks join the running graph and begin. No checkpoint is taken until all
-   of them run (R15).
+   new subtasks run (R15).
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ from airflow_provider_ckpt.model.words import counted
 
 
 class Rescaler:
-    """The rules of a rescaling. A new subtask runs in the process of another one if workers run the subtasks."""
+    """The rules of a rescaling. With workers, a new subtask runs in the process of another subtask of its source."""
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle, failover: Failover) -> None:
         self._state, self._job, self._failover = state, job, failover
 
     def start(self, now: float) -> None:
-        """Adopt the new subtasks of a rescaling that began under an earlier JobMaster.
+        """Continue a rescaling that began under an earlier JobMaster.
 
-        The earlier JobMaster may have died before all consumers of a source knew its new subtasks. Such a consumer
-        restarts when it learns of this JobMaster, and then has the new graph. Until all consumers have reported that
-        they run, the source does not end. A consumer with the old graph could believe that it has read all of the
-        source.
+        The earlier JobMaster may have died before all consumers of the source had the new graph. Such a consumer
+        restarts with the new graph when it notices this JobMaster. A consumer with the old graph would miss the new
+        subtasks, so the source does not end until all consumers have reported that they run.
         """
         for uid in self._state.rescaling.unsettled():
             self._state.splits.hold(uid)

@@ -35,14 +35,14 @@ class SubtaskLifecycle:
     """The reactions to reports of subtasks, and the commands to them other than barriers."""
 
     def __init__(self, state: CoordinatorState, known_ends_of_data: Iterable[SubtaskId]) -> None:
-        """Create the lifecycle. ``known_ends_of_data`` holds the subtasks whose end of data is in the journal."""
+        """Create the lifecycle. ``known_ends_of_data``: the subtasks whose end of data is in the journal."""
         self._state = state
         self._known_ends_of_data = set(known_ends_of_data)
 
     # -- reports
 
     def opened(self, message: SubtaskOpened, now: float) -> None:
-        """Deploy the subtask's next attempt with the current plan. Earlier commands are sent again when it runs."""
+        """Queue the opened attempt for deployment. Earlier commands are sent again when the attempt runs."""
         state, subtask = self._state, message.subtask
         state.subtasks.begin(subtask, message.attempt)
         state.subtasks.set_status(subtask, SubtaskStatus.CREATED)
@@ -74,9 +74,9 @@ class SubtaskLifecycle:
             state.cycle.request_for((subtask, None))
 
     def done(self, message: SubtaskDone, now: float) -> Completed | None:
-        """Record that a subtask has closed. A checkpoint may complete with it.
+        """Record that a subtask has closed. Return the checkpoint that completes thereby, or None.
 
-        Raises CutViolatedError.
+        Raises CutViolatedError if that checkpoint is no consistent cut.
         """
         state, subtask = self._state, message.subtask
         state.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
@@ -155,7 +155,7 @@ class SubtaskLifecycle:
     def pause_if_quiet(self) -> None:
         """Begin the next round of pauses, if no checkpoint is pending and no other round is in progress (R20).
 
-        During a drain no source is left out any longer. A change of the graph that is in the journal continues.
+        During a drain, a round begins only while a rescaling is in progress.
         """
         pauses, requests, rescaling = self._state.pauses, self._state.requests, self._state.rescaling
         busy = self._state.cycle.pending is not None or bool(pauses.current)

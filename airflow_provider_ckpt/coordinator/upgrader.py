@@ -2,10 +2,10 @@
 
 An upgrade can add and remove operators. The whole job pauses for it. The steps (R21):
 
-1. *try*: the version is loaded, planned and compared with the job in the journal, and its queries are started on
-   copies, while the job runs. If anything is wrong, the request fails now and nothing has changed.
-2. *stop*: a savepoint is taken and released. If that fails, the job continues unchanged.
-3. The JobMaster leaves without writing a final status. Its caller claims the next epoch for the new version. The new
+1. *try*: while the job runs, the version is loaded, planned and compared with the job in the journal. Its queries are
+   started on copies. If anything is wrong, the request fails now and nothing has changed.
+2. *stop*: a savepoint is taken and released. If the savepoint fails, the job continues unchanged.
+3. The JobMaster exits without writing a final status. Its caller claims the next epoch for the new version. The new
    version resumes like any later run of the job, and answers the request when it is RUNNING.
 
 In Flink the equivalent is a stop with a savepoint and a submission of the new program (the Kubernetes operator's
@@ -29,7 +29,7 @@ class Upgrader:
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
         self._state, self._job = state, job
         self._deadline = 0.0
-        """When the trial must be over."""
+        """Time at which the trial must be over."""
 
     def requested(self, request: UpgradeRequest, now: float) -> None:
         requests, timeout = self._state.requests, self._state.options.timeout

@@ -24,10 +24,10 @@ def is_changed(state: JobState, changes: Changes) -> bool:
 
 
 def is_decided(state: JobState, request: JobRequest) -> bool:
-    """Return whether later runs keep the requested change, even if the driver has died.
+    """Return whether the requested change is journaled, so that later runs apply it.
 
-    A change that names a file is decided only if ``reconfigured_for`` names its request, because the file may have new
-    content under the same name. An upgrade is never decided, because the journal does not record which version runs.
+    The file of a changed function may have new content under the same name. So a change that names a file counts as
+    journaled only if ``reconfigured_for`` names its request. An upgrade never counts, because no event records it.
     """
     if request.name == state.reconfigured_for:
         return True
@@ -46,7 +46,7 @@ def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
 
 
 def unapplied_changes(state: JobState, changes: Changes) -> Changes:
-    """Return ``changes`` without numbers of subtasks that are in effect, because the coordinator would refuse them."""
+    """Return ``changes`` without parallelisms that are in effect, because the coordinator would refuse these."""
     remaining = {}
     for uid, change in changes.items():
         if change.parallelism is not None and is_rescaled(state, uid, change.parallelism):
@@ -57,7 +57,7 @@ def unapplied_changes(state: JobState, changes: Changes) -> Changes:
 
 
 def was_decided(state: JobState, request: JobRequest) -> bool:
-    """Return whether the previous JobMaster took ``request`` and also applied it."""
+    """Return whether the previous JobMaster accepted ``request`` and journaled its change."""
     was_taken = request.name in state.retaken or request.name == state.reconfigured_for
     return was_taken and is_decided(state, request)
 

@@ -42,8 +42,8 @@ def job_master(
     """Return the JobMaster of a job that this process has taken over, and whose plan is in the journal.
 
     Args:
-        logs: Open log of each subtask. A rescale adds the logs of new subtasks later.
-        attempts: First attempt of each subtask that is not finished.
+        logs: Subtask → its open log. A rescale adds the logs of new subtasks later.
+        attempts: Unfinished subtask → its first attempt.
     """
     definition, policies = journal.state.definition, policies or ReleasePolicies()
     assert definition is not None

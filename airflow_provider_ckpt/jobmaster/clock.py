@@ -10,7 +10,7 @@ class Clock:
     """A clock in epoch seconds that never goes back.
 
     :meth:`now` is the wall time at construction plus the seconds that have really passed since. :meth:`wall` is the
-    machine's current time, for comparison with times that a user gave.
+    machine's current time, for comparison with times that users set.
     """
 
     def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] = time.monotonic) -> None:

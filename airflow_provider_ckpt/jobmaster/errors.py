@@ -11,15 +11,15 @@ from airflow_provider_ckpt.errors import (
 
 
 class AbandonedError(TransientError):
-    """The process of a JobMaster ends while the job keeps running. The next JobMaster takes over as after a crash."""
+    """Error if the process of a JobMaster ends before the job. The next JobMaster takes over as after a crash."""
 
     template = "the JobMaster of epoch {epoch} leaves job {job_id!r} because its process ends: the next one resumes it"
 
 
 class SubtaskLogLostError(TerminalError):
-    """Log entries are gone that a checkpoint covers, that a consumer has read, or that end a log.
+    """Error for lost log entries that a checkpoint covers, that a consumer has read, or that end a log.
 
-    A resumed job would lose rows, or release some twice.
+    A resumed job would lose rows, or release some of them twice.
     """
 
     template = (
@@ -29,7 +29,7 @@ class SubtaskLogLostError(TerminalError):
 
 
 class ReleaseHeldError(TransientError):
-    """A closed gate holds a release back, and with it all sinks of its transaction.
+    """Error if a closed gate holds back the release of a sink, and of all sinks of its transaction.
 
     ``data``: job, sinks, gates (sinks with a closed gate), checkpoint.
     """
@@ -41,17 +41,17 @@ class ReleaseHeldError(TransientError):
 
 
 class JobRunsError(InvalidInputError):
-    """A run or a release was refused because a driver or workers of the job live. The user must stop them first."""
+    """Error for a run or release while a driver or workers of the job live. The user must stop the job first."""
 
 
 class NoSuchResultError(InvalidInputError):
-    """The job keeps no result of the requested operator. ``data``: job_id, operator, status, known."""
+    """Error if the job has no persisted result of an operator. ``data``: job_id, operator, status, known."""
 
     template = "job {job_id!r} ({status}) keeps no result of {operator!r}; its operators with persist=True are: {known}"
 
 
 class ResultNotPersistedError(TransientError):
-    """A result was requested before the job had FINISHED. ``data``: job_id, operator, status."""
+    """Error if a result is requested before the job has FINISHED. ``data``: job_id, operator, status."""
 
     template = (
         "the result of {operator!r} is not whole yet: job {job_id!r} is {status}. Read it when the job has FINISHED, "
@@ -60,11 +60,11 @@ class ResultNotPersistedError(TransientError):
 
 
 class JobNotDeletedError(DeletionRefusedError, InvalidInputError):
-    """A deletion that was refused before anything was deleted."""
+    """Error for a deletion that was refused before anything was deleted."""
 
 
 class StagedOutputLeftError(DeletionRefusedError, TransientError):
-    """A deletion has begun, but staged output could not be deleted. The job can no longer run."""
+    """Error for a deletion that has begun but could not delete staged output. The job can no longer run."""
 
     template = (
         "the staged output of sink {sink} of job {job_id!r} could not be deleted: {cause}. Delete the job again to "

@@ -16,11 +16,11 @@ class TaskGateway(Protocol):
     """The tasks of one epoch. The JobMaster calls the gateway only from the thread of its loop.
 
     No method returns an answer. A task answers with a report (``coordinator.protocol.reports``) in the JobMaster's
-    inbox, and a failed task reports that, too. A method raises only fences, which end the JobMaster.
+    inbox, and also reports its failure. A method raises only OvertakenError, which ends the JobMaster.
     """
 
     def start(self) -> None:
-        """Prepare to deploy tasks. The JobMaster calls this once, before any other method."""
+        """Prepare to deploy tasks. The JobMaster calls this before any other method."""
 
     def send(self, *commands: Command) -> None:
         """Pass commands to tasks, in order, except to attempts that are over. Consecutive barriers may be set
@@ -36,15 +36,15 @@ class TaskGateway(Protocol):
         """Let these subtasks read new entries of their producers (DataAvailable), unless they are over."""
 
     def poll_changes(self) -> None:
-        """Let the tasks check for changes that no message reports. The JobMaster calls this about once a second."""
+        """Let the tasks check for changes that no message reports. The JobMaster calls this about every second."""
 
     def stop(self, *, after_batch: bool) -> None:
         """End every task, and return when nothing of this epoch runs any longer. This is the last call.
 
-        A running micro-batch ends first with ``after_batch``, so that it need not run again.
+        If ``after_batch`` is True, running micro-batches end first, so that they need not run again.
         """
 
 
 Received = Message | TaskReport
 Inbox = queue.Queue[Received]
-"""Any thread puts messages in. The JobMaster's loop takes them out one by one."""
+"""The queue of messages to the JobMaster. Any thread adds messages, and the JobMaster's loop removes them."""

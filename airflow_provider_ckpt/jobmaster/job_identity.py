@@ -19,7 +19,7 @@ class JobIdentity:
 
     Args:
         deployment: Deployment of the workers that run the subtasks; 0 if the tasks run in this process.
-        upgraded: Facts about the earlier version, if this driver has run the job before.
+        upgraded: The upgrade from an earlier version in the same driver, or None.
     """
 
     storage: Storage
@@ -32,15 +32,15 @@ class JobIdentity:
 
 @dataclass(frozen=True)
 class Upgraded:
-    """The upgrade by which a JobMaster follows another one in the same driver.
+    """The upgrade by which a JobMaster follows another JobMaster in the same driver.
 
-    The request is answered when the job is RUNNING again: as the new version, or as the old one if the new one could
-    not start.
+    The request is answered when the job is RUNNING again: as the new version, or as the old version if the new version
+    could not start.
 
     Args:
-        since_epoch: First epoch of the driver. The JobMaster takes requests from this epoch on.
+        since_epoch: First epoch of the driver. The JobMaster reads requests from this epoch on.
         last_epoch: Last epoch before the upgrade.
-        ran: Seconds for which the job had been RUNNING by then.
+        ran: Seconds for which the driver had run the job before the upgrade.
     """
 
     since_epoch: int
@@ -54,7 +54,7 @@ class Upgrades(Protocol):
     """A loader that tries other versions of the job while the current one runs."""
 
     def submit(self, request: UpgradeRequest, post: Callable[[UpgradeTried], None]) -> None:
-        """Start a trial in its own thread, and return at once. ``post`` gets the answer."""
+        """Start a trial in its own thread, and return at once. ``post`` is called with the answer."""
 
     def close(self) -> None:
         """Stop all trials. A running trial may end shortly after this returns."""

@@ -77,7 +77,7 @@ class Outcome:
     """The outcome of a run.
 
     Args:
-        upgrade: Request for which the driver resumes the job at once as another version.
+        upgrade: Name of the request for which the driver resumes the job at once as another version, or None.
         ran: Seconds for which this driver has run the job.
     """
 
@@ -88,10 +88,10 @@ class Outcome:
 
 
 class JobMaster:
-    """The JobMaster of one epoch. Call :meth:`run` once.
+    """The JobMaster of one epoch. Call :meth:`run` one time.
 
     Args:
-        turns: Context that is entered for each turn of the loop. It limits how many JobMasters work at once.
+        turns: Context manager around each step of the loop. It limits how many JobMasters of a process work at a time.
         upgrades: Loader of other versions of the job; None if this kind of run has no upgrades.
     """
 
@@ -120,7 +120,7 @@ class JobMaster:
         self._next_poll = 0.0
         self._running_since: float | None = None
         self._counting_since: float | None = None
-        """Time from which the seconds of ``stop_after`` and ``drain_after`` count."""
+        """Time from which the seconds of ``stop_after`` and ``drain_after`` count; None before."""
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
@@ -137,11 +137,11 @@ class JobMaster:
         )
 
     def abandon(self) -> None:
-        """Make :meth:`run` raise AbandonedError before it writes anything more. Any thread may call this."""
+        """Make :meth:`run` raise AbandonedError before it writes anything else. Any thread may call this."""
         self._abandoned.set()
 
     def run(self) -> Outcome:
-        """Run until the job has ended. The Outcome holds the failure of a task.
+        """Run until the job has ended. The Outcome has the failure of a task, which is not raised.
 
         Raises FencedError, OvertakenError, AbandonedError, and the errors of the journal and the storage.
         """
@@ -248,7 +248,7 @@ class JobMaster:
     def _note_counting(self, now: float) -> None:
         """Count the seconds of a run from its first published batch, or from when all workers' subtasks first ran.
 
-        Another host's clock may have set that time, so it is limited to now.
+        A time by the clock of another host is limited to ``now``.
         """
         if self._running_since is None or self._counting_since is not None:
             return
@@ -269,7 +269,7 @@ class JobMaster:
         if self._running_since is None or self._coordinator.stopping:
             return
         ending = due(self._options, elapsed=self._seconds_run(now), now=self._clock.wall())
-        if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop wins over a drain
+        if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop overrides a drain
             self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
 
     def _seconds_run(self, now: float) -> float:
@@ -277,7 +277,7 @@ class JobMaster:
         return earlier + (0.0 if self._counting_since is None else now - self._counting_since)
 
     def _note_failed(self, report: SubtaskFailed) -> None:
-        """Report the first failure in full, and later ones in one line, because the first one caused them."""
+        """Report the first failure in full, and later failures in one line, because the first failure caused them."""
         if not self._coordinator.is_first(report):
             self._log_further_failure(report)
             return

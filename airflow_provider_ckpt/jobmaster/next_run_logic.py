@@ -1,8 +1,8 @@
-"""Changes to the next run of a job that is not running: functions, and settings that are taken back (R21).
+"""Changes to the next run of a job that is not running: new functions, and returns to declared settings (R21).
 
-Such a change helps if a function or setting ends the job before the driver can take a request. Nothing is tried here.
-The next run reads the file and refuses what does not fit. The change claims the journal, so a driver that still lives
-can write nothing more.
+Such a change helps if a function or setting ends the job before the driver can read a request. Nothing is tried here.
+The next run reads the file and refuses a function that does not fit. The change claims the journal, so that a driver
+that still lives can write nothing.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _UNTRIED = ("logic", "digests", "state_partitions")
 
 
 class NextRunLogic:
-    """One change for the next run of a job. Call :meth:`assign` once.
+    """One change for the next run of a job. Call :meth:`assign` one time.
 
     Args:
         taken_back: Operator → settings that return to the declared values.
-        driver_is_gone: True if the user states that a driver, or workers, that this host cannot see are gone.
+        driver_is_gone: True if the user states that an unreachable driver, or workers, are gone.
     """
 
     def __init__(
@@ -52,8 +52,7 @@ class NextRunLogic:
         self._driver_is_gone = driver_is_gone
 
     def assign(self) -> JobState:
-        """Journal the changes, and return the new state. The job's status stays, except that a lost driver leaves
-        RESTARTING.
+        """Journal the changes, and return the new state. The job's status becomes RESTARTING if its driver was lost.
 
         Raises RequestRefusedError, JobDeletedError, CorruptJournalError, FencedError, and the storage's errors.
         """
@@ -73,7 +72,7 @@ class NextRunLogic:
         return journal.state
 
     def _admit(self, state: JobState) -> None:
-        """Refuse a job that cannot have this change. The claim calls this again with the state that precedes it."""
+        """Refuse a job that cannot have this change. The claim calls this again with the latest state."""
         state.refuse_deleted()
         if state.damage:
             return  # the claim refuses it

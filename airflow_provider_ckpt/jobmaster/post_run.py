@@ -1,4 +1,4 @@
-"""Clean-up after a run, whose end is in the journal already. It also removes files that earlier drivers left."""
+"""Clean-up after a run whose end is in the journal. The clean-up includes files of earlier drivers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def post_run(status: StatusReporter, state: JobState, name: str, step: Callable[[], object]) -> None:
-    """Run ``step``. If it fails, only log it and report a warning. The next start under this id repeats each step."""
+    """Run ``step``. If it fails, log the error and report a warning: the next start under this id repeats each step."""
     try:
         step()
     except OvertakenError as error:  # the later driver does the rest, and has reported it
@@ -45,7 +45,7 @@ def tidy_up(storage: Storage, job_id: str, epoch: int) -> None:
 
 
 def _forget_deployments(storage: Storage, job_id: str, epoch: int) -> None:
-    """Delete the messages of deployments that are over. A process of one that still lives is no longer served."""
+    """Delete the messages of deployments that are over, even if some of their workers still live."""
     for name in storage.list(deployments_path(job_id)):
         if name.isdecimal() and int(name) < epoch:
             storage.delete_tree(deployment_path(job_id, int(name)))

@@ -31,11 +31,11 @@ def record_plan(
     """Journal the plan of this run.
 
     Args:
-        schemas: Output schema of each vertex, as Spark writes it.
+        schemas: Vertex → its output schema as Spark's JSON text.
         options: Options of the run, without secrets.
-        rescaled: See :class:`PlanRecorded`.
-        settings: The journal's settings with facts that were read for them; None to use them unchanged.
-        code: See :class:`PlanRecorded`.
+        rescaled: Source with splits → number of its subtasks (:class:`PlanRecorded`).
+        settings: Vertex → its changed settings, with digests that were read; None for the settings in the journal.
+        code: Digests of the job's code (:class:`PlanRecorded`), or None.
     """
     now = time.time()
     state = journal.state
@@ -49,7 +49,7 @@ def record_plan(
 
 
 def _current_settings(settings: Settings, graph: JobGraph) -> dict[str, VertexSettings]:
-    """Keep the settings of operators that the job still has. An operator that comes back is a new one."""
+    """Return the settings of operators that the job still has. A dropped operator loses its settings for good."""
     operators = {vertex.uid: set(vertex.operators) for vertex in graph.vertices}
     kept = {
         uid: replace(
@@ -66,9 +66,9 @@ def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
 
 
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
-    """Keep the pairs of subtasks that run in one worker, unless the job declares another parallelism for their source.
+    """Return guest → host for subtasks that still run in one worker, because a retry starts the same tasks.
 
-    A retry starts the same tasks as before.
+    Pairs whose source has another declared parallelism now are dropped.
     """
     subtasks, previous, current = set(graph.subtasks), _declared(state.definition), _declared(definition)
     return {

@@ -1,7 +1,4 @@
-"""Handling of requests that users put into the job's storage (R22): their answers, and the deletion of their files.
-
-A request file is deleted when its answer is final, or when the request is invalid.
-"""
+"""Handling of requests that users put into the job's storage (R22): their answers, and the deletion of their files."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 HOLD_SECONDS = 120.0
-"""Seconds that a change from before a takeover waits for the job to run; at most half of ``checkpoint_timeout``."""
+"""Seconds that a change from before a takeover may wait for the job to run. Half of ``checkpoint_timeout`` if less."""
 _HAS_WORKERS = (
     "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
     "may change)"
@@ -66,7 +63,7 @@ class RequestHandler:
         self._job, self._coordinator, self._journal = identity, coordinator, journal
         self._upgrades = upgrades
         self._upgraded = identity.upgraded
-        """The upgrade that started this version, until its request is answered."""
+        """The upgrade that started this version, until its request is answered; then None."""
         self._inbox, self._clock, self._handle, self._append = inbox, clock, handle, append
         self._served = ServedRequests(identity.storage, identity.job_id)
         since_epoch = identity.deployment or (
@@ -79,7 +76,7 @@ class RequestHandler:
         self._served.answered(event)
 
     def poll(self, now: float, *, is_running: bool) -> None:
-        """Take the requests since the last poll. The caller must have just checked that the journal has no later epoch.
+        """Handle all new requests. The caller must have just checked that the journal has no later epoch.
 
         ``is_running`` is True if the job was RUNNING in this epoch.
         """
@@ -100,7 +97,7 @@ class RequestHandler:
                 self._handle(request)
 
     def _without_applied(self, request: JobRequest) -> JobRequest:
-        """Drop changes that are already in effect, unless another change is in progress, which may still alter them."""
+        """Return the request without changes that are in effect, or unchanged while another change is in progress."""
         if not isinstance(request, ReconfigureRequest) or self._coordinator.is_changing:
             return request
         return replace(request, changes=unapplied_changes(self._journal.state, request.changes))
@@ -119,9 +116,9 @@ class RequestHandler:
     def _holds_changes(self, requests: Iterable[JobRequest], now: float, *, is_running: bool) -> bool:
         """Return whether changes must wait until the job runs.
 
-        A change that the previous JobMaster took before it died waits for the job to run. All later changes wait for
-        it, because the older one would otherwise undo them. After HOLD_SECONDS the coordinator gets the change, and
-        refuses it with the names of the subtasks that do not run.
+        A change that the previous JobMaster accepted before it died waits until the job runs. Later changes wait, too,
+        because changes must keep their order. After HOLD_SECONDS the coordinator gets all of them, and refuses them
+        with the names of the subtasks that do not run.
         """
         if not any(request.is_change and request.epoch < self._job.epoch for request in requests):
             return False
@@ -149,7 +146,7 @@ class RequestHandler:
 
 
 class ServedRequests:
-    """The answered requests of one JobMaster. Stop and drain requests stay, because a user may withdraw them."""
+    """The answered requests whose files must be deleted. Stop and drain requests stay: users may withdraw them."""
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id

@@ -1,7 +1,7 @@
 """Polling of the requests to one JobMaster, in a folder that other users write to (R22).
 
-No file there stops, hangs or slows the driver. A file that is no request gets one warning and is read again later. A
-poll reads a limited number of files, and deletes requests that no driver will take.
+No file there stops, hangs or slows the driver. A file that is no request results in one warning, and is read again
+later. A poll reads a limited number of files. Requests that no driver will read are deleted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 READS = 100
-"""Files that one poll reads or deletes at most. Other files wait for the next poll."""
+"""Most files that one poll reads or deletes. Other files wait for the next poll."""
 SECONDS = 1.0
-"""Seconds after which a poll leaves the remaining files to the next one, because an object store may be slow."""
+"""Most seconds of a poll, because an object store may be slow. Other files wait for the next poll."""
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds between two reads of a file that is no request. The time doubles from the first value to the last."""
 MOST_WARNINGS = 20
-"""Most files that are named in warnings, so that thousands of them do not fill the log."""
+"""Most files that are named in warnings, so that thousands of files do not fill the log."""
 
 
 class RequestReader:
@@ -48,7 +48,7 @@ class RequestReader:
         self._warned: set[str] = set()
         self._warned_of_folder: set[str] = set()
         self._retries: dict[str, tuple[float, float]] = {}
-        """Unreadable file → time of its next read, and the seconds of the wait before it."""
+        """Unreadable file → (time of its next read, seconds of the wait before that read)."""
         self._earlier: set[str] = set()
         self._later: set[str] = set()
         """Requests for epochs after this JobMaster's. ``_earlier`` has requests for past epochs."""
@@ -77,8 +77,8 @@ class RequestReader:
     def delete_others(self) -> None:
         """Delete the requests for other epochs.
 
-        Call this after the poll that found them, once the journal is known to have no later epoch than this
-        JobMaster's. A request for a later epoch is then for a driver that never existed.
+        Call this after the poll that found the requests, and after a check that the journal has no later epoch. A
+        request for a later epoch is then for a driver that never existed.
         """
         began = self._clock()
         for name in sorted(self._earlier | self._later)[:READS]:

@@ -1,9 +1,9 @@
 """Release of completed checkpoints from outside a run, when no driver runs that would release them (R16).
 
-It needs no Spark. It claims the journal, so that an earlier driver can write nothing more. A later start of the job
-fences this release in turn. It reads the logs without opening them, because it publishes nothing.
+The release needs no Spark. It claims the journal, so that an earlier driver can write nothing more. A later start of
+the job fences this release. The release reads the logs without opening them, because it publishes nothing.
 
-The module also checks that the given sinks are the sinks of the job.
+The module also checks that the sinks of a definition are the sinks of the job.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _LOST = "the driver was lost; what it had completed was released from outside"
 
 
 class _NothingLeftError(Exception):
-    """Nothing is left to release. Another process has released it meanwhile."""
+    """Error if there is nothing to release, for example because another process has released it meanwhile."""
 
 
 class RollForward:
-    """One release from outside. Call :meth:`run` once.
+    """One release from outside. Call :meth:`run` one time.
 
-    With ``driver_is_gone`` the user states that a driver, or workers, that this host cannot see are gone.
+    ``driver_is_gone`` is True if the user states that an unreachable driver, or workers, are gone.
     """
 
     def __init__(
@@ -69,15 +69,13 @@ class RollForward:
         self._end_status = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:
-        """Release all completed checkpoints that are not released, in each sink independently. Return [] if there are
-        none.
+        """Release all completed checkpoints that are not released, in each sink independently; return [] for none.
 
-        The job's status stays, except that a lost driver leaves RESTARTING. The next run resumes as without this
-        release.
+        The job's status becomes RESTARTING if its driver was lost. The next run resumes as without this release.
 
         Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError, OutputLostError,
-        CorruptJournalError, SubtaskLogLostError or FencedError. After the other sinks were released it raises
-        ReleaseHeldError, or the error of a sink.
+        CorruptJournalError, SubtaskLogLostError or FencedError. If a sink fails or is held, ReleaseHeldError or the
+        sink's error is raised after the other sinks were released.
         """
         journal = Journal(self._storage, self._job_id)
         try:
@@ -101,7 +99,7 @@ class RollForward:
         return released
 
     def _admit(self, state: JobState) -> None:
-        """Refuse a job that cannot be released. The claim calls this again with the state that precedes it."""
+        """Refuse a job that cannot be released. The claim calls this again with the latest state."""
         state.refuse_deleted()
         definition = state.definition
         if not state.unreleased or definition is None:
@@ -189,7 +187,7 @@ class RollForward:
 
 
 def check_sinks(job: HasSinks, state: JobState, definition: JobDefinition, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse sinks that are not those with which the job ran, by its ``definition`` at that time.
+    """Refuse sinks that differ from the sinks in ``definition``, with which the job ran.
 
     Raises InvalidInputError, DefinitionChangedError or OutputLostError.
     """

@@ -1,8 +1,8 @@
-"""Mark of a process that drives a job. A process without the mark is never killed (R8).
+"""The mark by which a process shows that it drives a job. A process without the mark is never killed (R8).
 
 A journal names the process that drives its job, but anybody who may write to the root can forge that entry. So a driver
 also listens on a socket whose name is made of root, job and process. The kernel names the listening process. The mark
-ends with the process, and no process can set it for another one.
+ends with the process, and no process can set the mark of another process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CREDENTIALS = struct.Struct("3i")
 """Process, user and group: the ``ucred`` of Linux."""
 _CONNECT_TIMEOUT = 1.0
 _BACKLOG = 128
-"""Length of the socket's queue. Each check by a successor takes one place, because connections are never accepted."""
+"""Length of the socket's queue. Each check by a successor adds a connection, because none is ever accepted."""
 _MAX_MARKS = 64
 """Most marks of one process. In a notebook that ran many jobs the oldest marks are closed."""
 
@@ -30,10 +30,10 @@ _lock = threading.Lock()
 
 
 def mark(worker: Worker, root: str, job_id: str) -> None:
-    """Mark this process as a driver of the job, until the process ends. Its claim names it as ``worker``.
+    """Mark this process as a driver of the job, until the process ends. ``worker`` is its identity in the claim.
 
-    A process that must never be killed has no start time, and gets no mark. On a system without such sockets no process
-    gets a mark, and only the fence stops a driver.
+    A process that must never be killed has no start time in ``worker``, and gets no mark. Other systems than Linux have
+    no marks, so only the fence stops a driver there.
     """
     if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
         return

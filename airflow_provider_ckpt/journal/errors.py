@@ -13,7 +13,7 @@ class RequestTooLargeError(InvalidInputError):
 
 
 class UnknownEventError(TerminalError):
-    """An event of a later release. ``where`` names the journal or the entry."""
+    """Error for an event of a later release. ``where`` names the journal or the entry."""
 
     template = (
         "{where} holds an event {what}, written by release {written_by}, which this release ({release}) "
@@ -22,9 +22,9 @@ class UnknownEventError(TerminalError):
 
 
 class JobDeletedError(InvalidInputError):
-    """A job that is deleted, or whose deletion has begun.
+    """Error for a job that is deleted, or whose deletion has begun.
 
-    ``data``: job_id, status (DELETING or DELETED), at (when the deletion began, in UTC), was.
+    ``data``: job_id, status (DELETING or DELETED), at (when the deletion began, in UTC), was (the status before).
     """
 
     template = (
@@ -35,7 +35,7 @@ class JobDeletedError(InvalidInputError):
 
 
 class FencedError(OvertakenError):
-    """A later driver owns the job (R3, R8). The caller must stop at once, and must write and release nothing more."""
+    """Error if a later driver owns the job (R3, R8). The caller must stop at once, and write and release nothing."""
 
     template = (
         "job {job_id} was taken over: epoch {epoch} is owned by attempt {attempt} ({worker}), "
@@ -48,6 +48,6 @@ class CorruptJournalError(TerminalError):
 
 
 class JournalUnwritableError(TransientError):
-    """The journal could not be written, and refuses all later writes. The next attempt finds what was written."""
+    """Error for a failed write, after which the journal refuses all writes. The next driver reads what was written."""
 
     template = "the journal of job {job_id} cannot be written: {reason}; this attempt stops"

@@ -1,4 +1,4 @@
-"""All kinds of events of a job's journal, which holds everything that happened to the job in order.
+"""All kinds of events of a job's journal, which records in order everything that happened to the job.
 
 Each kind is defined in ``journal.kinds``, together with its effect on the state. Times are epoch seconds (UTC).
 """

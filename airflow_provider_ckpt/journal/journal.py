@@ -3,13 +3,13 @@
 1. An epoch claim is an entry that is created only if it is absent. After it the log is listed again (R3). Claims are
    never deleted.
 2. A driver is fenced when it finds an entry that it has neither written nor read. Such an entry is from a later driver.
-3. An entry holds the events of one flush, all or none. A decision is flushed at once, with everything written before
-   it. An event that decides nothing (``JournalEvent.decides``) waits for other events, and may be lost with its driver.
+3. An entry contains the events of one flush, all or none. A decision is flushed at once, with all events before it. An
+   event that decides nothing (``JournalEvent.decides``) waits for other events, and may be lost with its driver.
 4. If an entry cannot be written, the journal refuses all later writes.
 5. A damaged entry stops ``claim``, even if it is the last entry. ``replay`` reports it, with the state before it. A
-   damaged entry was once whole, because sound storage has no partial entries. It may have held a decision that was
-   carried out ("completed n", then released), and a driver without it could release twice. A person must bring the
-   entry back, or start another job from a checkpoint.
+   damaged entry was intact earlier, because sound storage has no partial entries. Its events may have been carried out
+   ("completed n", then released), and a driver without them could release twice. A person must restore the entry from a
+   backup, or start another job from a checkpoint.
 
 Texts are cleaned because they may come from Spark, from libraries or from the user's code.
 """
@@ -87,7 +87,7 @@ class Journal:
 
     @property
     def state(self) -> JobState:
-        """The state after all events read and written so far, including buffered ones. Callers must not change it."""
+        """The state after all events that were read, written or buffered so far. Callers must not change it."""
         return self._state
 
     @property
@@ -98,7 +98,7 @@ class Journal:
     # ---- reading
 
     def replay(self) -> JobState:
-        """Read the whole journal without writing. Stop at damage: ``damage`` names it, and later entries do not count.
+        """Read the whole journal without writing. Stop at a damaged entry, and describe it in ``damage``.
 
         Raises UnknownEventError or NewerFormatError if a newer release wrote it.
         """
@@ -112,7 +112,7 @@ class Journal:
         return self._state
 
     def refresh(self) -> JobState:
-        """Read the entries added since the last read, without listing. The first call replays. This is for readers."""
+        """Read the entries added since the last read, without listing. The first call reads the whole journal."""
         if self._state.damage or not self._log.loaded:
             return self.replay()
         try:
@@ -125,7 +125,7 @@ class Journal:
         return self._state
 
     def reread(self) -> JobState:
-        """Refresh, or replay if the journal was replaced. This costs one request more than :meth:`refresh`."""
+        """Refresh, or replay if the journal was replaced by another one. This costs one request more than refresh."""
         position, writer = self._state.position, self._writer
         state = self.refresh()
         try:  # checked after the read, which continued the known journal only if that entry still exists
@@ -151,12 +151,12 @@ class Journal:
 
     @property
     def is_compact(self) -> bool:
-        """Whether no entry follows the snapshot at the head, among the entries read so far."""
+        """True if the snapshot at the head is the last entry read so far."""
         return self._log.head == self._log.next_number - 1
 
     @property
     def uncompacted(self) -> int:
-        """Number of known entries after the snapshot at the head; all entries without a snapshot."""
+        """Number of entries read after the snapshot at the head, or of all entries if there is no snapshot."""
         return self._log.next_number - self._log.head - 1
 
     # ---- owning
@@ -174,14 +174,14 @@ class Journal:
     ) -> int:
         """Take the job over: append the next epoch, and return it.
 
-        No entry can come between the state that ``admit`` accepted and the claim. If another entry takes the claim's
-        number, ``admit`` is called again with the new state. If ``admit`` raises, nothing is written.
+        ``admit`` is called with the state, and refuses the claim by an error, which is raised. No entry can come
+        between the accepted state and the claim: if another writer is faster, ``admit`` is called with the new state.
 
         Args:
             attempt: The caller's name for this try.
             now: Epoch seconds.
-            releases_only: True if the caller runs nothing. :class:`EpochClaimed` explains this and the next two
-                arguments.
+            releases_only: True if the caller runs nothing. :class:`EpochClaimed` explains this argument, ``deployment``
+                and ``upgrades``.
 
         Raises CorruptJournalError, and FencedError if a still later driver has claimed the job meanwhile.
         """
@@ -205,10 +205,9 @@ class Journal:
             return event.epoch
 
     def write(self, event: Event) -> None:
-        """Write an event. When this returns, a decision is durable together with all events buffered before it.
+        """Write an event. If the event ``decides``, it is durable on return, with all events buffered before it.
 
-        Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have. Nothing is written
-        then.
+        Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have.
         """
         self._check_writable()
         event = cleaned(event)
@@ -249,8 +248,8 @@ class Journal:
     def compact(self, now: float) -> None:
         """Write the state as one event, and move the head of the log to it.
 
-        Raises the errors of :meth:`flush`, and the storage's errors if only the truncation failed. The journal is whole
-        then, and the next compaction deletes the rest.
+        Raises the errors of :meth:`flush`, and the storage's errors if only the truncation failed. The journal is then
+        intact, and the next compaction deletes the old entries.
         """
         self.truncate(self.write_snapshot(now))
 
@@ -340,7 +339,7 @@ _TEXTS = ("cause", "reason", "why")
 
 
 def cleaned(event: Event) -> Event:
-    """Return the event without secrets of this driver, passwords in URIs and colours in its texts."""
+    """Return the event with its texts cleaned of this driver's secrets, passwords in URIs and colours."""
     texts = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
     cleaned_texts = {name: without_colours(redact_given(text)) for name, text in texts.items()}
     if cleaned_texts == texts:

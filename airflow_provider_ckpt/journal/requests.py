@@ -1,9 +1,9 @@
 """Requests by which a user asks a job to stop, to drain, to change or to upgrade (R22).
 
-A request is a file ``requests/<name>.json`` in the job's folder, so the user needs no access to the cluster. The file
-names its epoch, and the next driver of the job ignores it. The driver answers in the journal (``RequestAnswered``) and
-never changes the file. A later driver deletes it, or the clean-up of a FINISHED job. The file of a change is deleted as
-soon as its last answer is durable.
+A request is a file ``requests/<name>.json`` in the job's folder, so the user needs no access to the cluster. A request
+is for the driver of one epoch, and later drivers ignore it. The driver answers in the journal (``RequestAnswered``) and
+never changes the file. A later driver, or the clean-up of a FINISHED job, deletes the file. The file of a change is
+deleted as soon as its last answer is durable.
 
 Users who may write to the folder may put any file there. So a file is read up to MOST_BYTES, and at most MOST_FILES of
 a folder are read. No file can raise an error: a file that is no request gets the kind ``invalid``.
@@ -37,21 +37,21 @@ R = TypeVar("R", bound=JobRequest)
 
 VERSION = 1
 MOST_BYTES = 64 << 10
-"""Size limit of a request. It is enough to change some hundred operators at once."""
+"""Most bytes of a request, enough to change some hundred operators."""
 MOST_FILES = 1_000
 """Most files of a job's folder that are read. An object store lists as many names with one request."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 _LATEST = 253_402_300_800.0
-"""Epoch seconds: the end of the year 9999."""
+"""Latest time of a request in epoch seconds: the end of the year 9999."""
 _LAST_EPOCH = 2**63 - 1
 _MAX_PROBLEM = 300
-"""Characters that are kept of a problem."""
+"""Most characters of a problem."""
 _ENVELOPE_KEYS = ("format", "version", "kind", CHECKSUM)
 """Keys of a file that are no fields of the request."""
 
 
 def write_request(storage: Storage, job_id: str, request: R) -> R:
-    """Write a request for the driver of ``request.epoch``. Return it with its name, and with its time if it had none.
+    """Write a request for the driver of ``request.epoch``. Return the request with its new name, and with a time.
 
     Raises InvalidJobIdError, RequestTooLargeError, and the storage's errors.
     """
@@ -72,8 +72,8 @@ def pending_requests(
     read for each unanswered request.
 
     Args:
-        since: First epoch whose requests are also returned. They were for an earlier JobMaster of the same deployment
-            (W20), or for the same driver before an upgrade.
+        since: First epoch whose requests are returned; None for ``epoch``. Earlier requests were for an earlier
+            JobMaster of the same deployment (W20), or for the same driver before an upgrade.
     """
     requests = [
         read_request(storage, job_id, name, epoch) for name in request_names(storage, job_id) if name not in answered
@@ -84,7 +84,7 @@ def pending_requests(
 
 
 def in_order(requests: Iterable[JobRequest]) -> list[JobRequest]:
-    """Return the requests by epoch and time, invalid ones last."""
+    """Return the requests by epoch and time, invalid requests last."""
     return sorted(
         requests, key=lambda request: (isinstance(request, InvalidRequest), request.epoch, request.at, request.name)
     )
@@ -97,9 +97,9 @@ def request_names(storage: Storage, job_id: str) -> list[str]:
 
 
 def forget_requests(storage: Storage, job_id: str, epoch: int, *, keep_leave_requests: bool = False) -> None:
-    """Delete the requests for drivers before ``epoch``. The driver of ``epoch`` calls this once it owns the job.
+    """Delete the requests for drivers before ``epoch``. The driver of ``epoch`` calls this when it owns the job.
 
-    A driver that ends keeps requests to leave (``keep_leave_requests``), because they show why it has left.
+    With ``keep_leave_requests``, requests to exit are not deleted, because they show why a driver has exited.
     """
     for request in _requests_before(storage, job_id, epoch):
         if not (keep_leave_requests and asks_to_exit(request)):
@@ -117,10 +117,10 @@ def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[JobReque
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
-    """Delete the requests to leave (``leaves``) up to ``epoch``, and return how many there were.
+    """Delete the requests to exit (``leaves``) up to ``epoch``, and return how many there were.
 
-    Their author's process was about to end, and now wants the job to continue. A request that a driver has taken is
-    still carried out.
+    The process that wrote these requests was about to end, and now wants the job to continue. A request that a driver
+    has already accepted is still carried out.
     """
     leave_requests = [
         request for request in pending_requests(storage, job_id, epoch, (), since=0) if asks_to_exit(request)
@@ -131,9 +131,9 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
 
 
 def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobRequest | None:
-    """Return the request in one file; None if the file was deleted since it was listed.
+    """Return the request in a file; None if the file is gone.
 
-    ``epoch`` is for a file that names none, because its reader must answer it.
+    ``epoch`` is the epoch of the driver that reads the file, for an invalid request without an epoch.
 
     Raises only errors which mean that the storage cannot be reached.
     """
@@ -162,7 +162,7 @@ def _invalid(name: str, epoch: int, problem: str, at: float = 0.0) -> InvalidReq
 
 
 def _shorten(problem: str) -> str:
-    """Shorten a problem, because it quotes values of any length and the journal keeps it."""
+    """Shorten a problem, because it quotes values of any length and the journal records it."""
     return problem if len(problem) <= _MAX_PROBLEM else f"{problem[: _MAX_PROBLEM - 1]}…"
 
 

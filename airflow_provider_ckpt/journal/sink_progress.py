@@ -1,4 +1,4 @@
-"""Progress of a sink's releases, as the journal knows it."""
+"""The progress of a sink's releases, as the journal records it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SinkProgress:
 
     Args:
         released: Last checkpoint that the sink has released; None if it has released none.
-        epoch: First epoch of the sink in the job. Output that was staged under its uid before does not count.
+        epoch: First epoch of the sink in the job. Output that was staged under its uid earlier does not count.
     """
 
     released: CheckpointCompleted | None = None

@@ -50,7 +50,7 @@ class JobState(Reconfigurations):
     """
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
-    """Problems of the journal. The state is that of the intact part."""
+    """Problems of the journal. The state is that of the intact entries before the first problem."""
     position: int = field(default=-1, compare=False, metadata=UNRECORDED)
     """Number of the last entry that was read; -1 if none was."""
 
@@ -76,11 +76,11 @@ class JobState(Reconfigurations):
 
     @property
     def has_finished(self) -> bool:
-        """Whether the job is FINISHED, or was FINISHED when it was deleted."""
+        """True if the job is FINISHED, or was FINISHED when it was deleted."""
         return JobStatus.FINISHED in (self.status, self.deletion.was if self.deletion is not None else None)
 
     def since(self, uid: str) -> int:
-        """Return the first epoch whose attempts count for a vertex or source."""
+        """Return the first epoch whose attempts count for a vertex or source. Earlier results are void."""
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def covering(self) -> dict[SubtaskId, Snapshot]:
@@ -111,7 +111,7 @@ class JobState(Reconfigurations):
         return sorted(finished & operators if operators else finished)
 
     def split_progress(self) -> list[SplitProgress]:
-        """Return the journaled progress of every source with splits. A source at its end has read all of them."""
+        """Return the journaled progress of every source with splits. At the end of a source all its splits are done."""
         progress = []
         for vertex in [vertex for vertex in self.graph().vertices if vertex.splits]:
             uid = vertex.uid
@@ -144,9 +144,9 @@ class JobState(Reconfigurations):
 
     @property
     def has_event_time(self) -> bool:
-        """Whether the watermarks of the job's queries show how far its results are complete, by the recorded plan.
+        """True if the watermarks of the job's queries show how far its results are complete.
 
-        At least one query must have a watermark, and no query may output its results later than its watermark.
+        By the recorded plan, a query must have a watermark, and no query may output results later than its watermark.
         """
         return bool(self._with_event_time())
 
@@ -154,8 +154,8 @@ class JobState(Reconfigurations):
         """Return the event time, in epoch milliseconds, up to which the output of a remembered checkpoint is complete.
 
         Every window that ends by then is closed. The value is the lowest watermark of the unfinished queries with event
-        time, and MAX_WATERMARK if all of them are at their end. It is None if such a query has no watermark yet, if the
-        job has no event time, or if the checkpoint is not remembered.
+        time, and MAX_WATERMARK if all of them are at their end. The value is None if an unfinished query has no
+        watermark yet, if the job has no event time, or if the checkpoint is not remembered.
 
         A checkpoint is one cut through all queries, so every query has read all that its producers published before the
         cut.
@@ -173,9 +173,9 @@ class JobState(Reconfigurations):
         return min(known_watermarks, default=MAX_WATERMARK) if len(known_watermarks) == len(watermarks) else None
 
     def late_rows(self, checkpoint: int | None = None) -> dict[str, int]:
-        """Return the rows that queries have dropped as late, by vertex, up to a remembered checkpoint.
+        """Return vertex → number of rows that its query has dropped as late, up to a remembered checkpoint.
 
-        The default is the last completed one. A vertex that dropped none is left out.
+        The default is the last completed checkpoint. Vertices without such rows are missing.
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         dropped: dict[str, int] = {}
@@ -184,7 +184,7 @@ class JobState(Reconfigurations):
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
     def with_timers(self) -> list[str]:
-        """Return the unfinished vertices whose state may wait for processing-time timers. A drain discards it."""
+        """Return the unfinished vertices whose state may wait for processing-time timers, which a drain discards."""
         recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
@@ -203,11 +203,10 @@ class JobState(Reconfigurations):
         return frozenset(file.path for event in self.changed_files for file in event.files)
 
     def times(self, checkpoint: int | None = None) -> dict[str, dict[str, SourceTimes]]:
-        """Return the event times that the rows of inputs have shown, by vertex and source, up to a remembered
-        checkpoint.
+        """Return vertex → source → event times of the rows read, up to a remembered checkpoint.
 
-        The default is the last completed one. Only queries that keep state report event times. An input from another
-        query has the name of that query.
+        The default is the last completed checkpoint. Only queries with state report event times. The source of an input
+        from another query is that query.
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         producers = {edge.uid: edge.producer for edge in self.graph().edges}
@@ -223,7 +222,7 @@ class JobState(Reconfigurations):
         return sum(time.unfit for times in self.times(checkpoint).values() for time in times.values())
 
     def watermarks(self) -> dict[str, int]:
-        """Return the watermark of each unfinished query that has one, by vertex, in epoch milliseconds."""
+        """Return vertex → watermark of its query in epoch milliseconds, for unfinished queries with a watermark."""
         done = self.checkpoints.get(self.last_completed)
         marks = (
             [
@@ -241,9 +240,9 @@ class JobState(Reconfigurations):
         }
 
     def malformed_rows(self, checkpoint: int | None = None) -> dict[str, int]:
-        """Return the rows that do not fit the schema of their source, by source, up to a remembered checkpoint.
+        """Return source → number of rows that do not fit its schema, up to a remembered checkpoint.
 
-        The default is the last completed one. A source that had none is left out.
+        The default is the last completed checkpoint. Sources without such rows are missing.
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         return added(*(snapshot.malformed for snapshot in ({} if done is None else done.subtasks).values()))
@@ -256,7 +255,7 @@ class JobState(Reconfigurations):
 
     @property
     def is_held(self) -> bool:
-        """Whether a driver has claimed the job and has not reported an end. It answers requests once it is RUNNING."""
+        """True if a driver has claimed the job and journaled no end. It answers requests when the job is RUNNING."""
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
     def graph(self) -> JobGraph:
@@ -266,20 +265,19 @@ class JobState(Reconfigurations):
 
     @property
     def hosts(self) -> Mapping[SubtaskId, SubtaskId]:
-        """See :class:`PlanRecorded`."""
+        """Subtask → subtask in whose process it runs (:class:`PlanRecorded`)."""
         return {} if self.plan is None else self.plan.hosts
 
     def with_colocated(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
-        """Return ``subtasks`` and those placed with them by a rescale, except subtasks that must not begin yet."""
+        """Return ``subtasks`` and the subtasks that a rescale placed with them, if these may already begin."""
         given, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
         guests = [guest for guest, host in sorted(self.hosts.items()) if host in given and guest not in given]
         return (*given, *(guest for guest in guests if guest not in waiting))
 
     def resolve(self, name: str) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that a process runs if it is started for ``name`` (:meth:`JobGraph.named`).
+        """Return the subtasks that a process runs if it is started for ``name`` (:meth:`JobGraph.subtasks_named`).
 
-        Subtasks that a rescale has placed with them are included, unless they must not begin yet. A job without a plan
-        has none.
+        Subtasks that a rescale has placed with them are included when they may begin. Without a plan there are none.
         """
         if self.plan is None:
             return ()
@@ -288,7 +286,7 @@ class JobState(Reconfigurations):
         )
 
     def assignable(self) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that need their own process: all that a rescale has not placed with another one."""
+        """Return the subtasks that need their own process: all that a rescale has not placed with another subtask."""
         return tuple(subtask for subtask in self.graph().subtasks if subtask not in self.hosts)
 
     def unfinished_assignable(self) -> tuple[SubtaskId, ...]:
@@ -299,7 +297,7 @@ class JobState(Reconfigurations):
 
     @property
     def settings(self) -> Settings:
-        """Settings of the job's vertices that users changed while it ran."""
+        """Vertex → settings that users changed while the job ran."""
         return {} if self.plan is None else self.plan.settings
 
     def checkpoint_views(self) -> list[CheckpointView]:

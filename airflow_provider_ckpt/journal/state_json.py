@@ -1,4 +1,4 @@
-"""The JSON document of a JobState, and the event of a compaction that holds it.
+"""The JSON document of a JobState, and the event by which a compaction journals it.
 
 The document follows from the declarations of the state's parts, and the form of a value from its type
 (``model.json_form``). An event in the state has the same form as in the journal. To add a field, declare it next to the
@@ -29,7 +29,7 @@ _FIRST_KEYS = (
     *("created", "plan", "frozen", "triggered", "checkpoints", "releases", "aborted", "ended", "dropped"),
     *("end_of_data", "finished", "late_files", "answered"),
 )
-"""The first keys, most important first. Other fields follow in the order of their declaration."""
+"""The first keys of the document, most important first. The other keys follow in the order of their declaration."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def _event_codec(
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return the writer and the reader of a field with events.
 
-    The field holds one event or None, a list of events, or a dict of events by one of their fields. The document has a
-    list for such a dict.
+    The value of the field is an event or None, a list of events, or a dict of events by one of their fields. The
+    document has a list for such a dict.
     """
 
     def event(data: Any) -> JournalEvent:
@@ -132,7 +132,7 @@ class StateSnapshot(JournalEvent):
     at: Instant
 
     def apply(self, state: JobState) -> None:
-        """Move the snapshot's state into ``state``. It can be applied only once."""
+        """Replace the content of ``state``, except ``damage``. Call this one time, because nothing is copied."""
         damage = state.damage
         state.__dict__.update(self.state.__dict__)
         state.damage = damage

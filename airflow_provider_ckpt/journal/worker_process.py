@@ -22,7 +22,7 @@ def identify(application_id: str | None = None) -> Worker:
     """Return the identity of this process."""
     pid = os.getpid()
     started = None
-    with contextlib.suppress(OSError):  # without a start time only the fence holds it
+    with contextlib.suppress(OSError):  # without a start time only the fence stops it
         started = process_started(pid)
     return Worker(socket.gethostname(), boot_id(), pid, started, application_id, pid_namespace())
 
@@ -33,7 +33,7 @@ def identify_shared() -> Worker:
 
 
 def is_alive(worker: Worker) -> bool | None:
-    """Return whether the worker's process lives; None if this host cannot see it (another host, boot or container)."""
+    """Return whether the worker's process runs; None if that is unknown here (another host, boot or container)."""
     if worker.host != socket.gethostname() or worker.boot_id != boot_id():
         return None
     if worker.pid is None or worker.started is None:
@@ -55,11 +55,11 @@ def end_worker(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Wait ``grace`` seconds for a fenced worker to leave by itself, then kill it.
+    """Wait ``grace`` seconds for the process of a fenced worker to exit by itself, then kill the process.
 
-    Call this after the claim and before any Spark folder is touched. The result is "gone", "left", "killed" or
-    "unreachable". "unreachable" means that only the fence stops the worker. Its process is on another host, belongs to
-    another user, is no driver of this job, or does not end. The journal's entry for ``worker`` may be forged.
+    Call this after the claim and before any Spark folder is touched. Return "gone" (it had exited before), "left" (it
+    exited by itself), "killed", or "unreachable" (only the fence stops the worker). An unreachable process is on
+    another host, belongs to another user, is no driver of this job, or does not end. A journal may be forged.
     """
     alive = is_alive(worker)
     if alive is None:

@@ -23,9 +23,10 @@ class Channel:
 
 
 def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
-    """Return the producer subtasks that a consumer subtask reads over a pointwise exchange, by Flink's mapping.
+    """Return the numbers of the producer subtasks that subtask ``consumer`` reads over a pointwise exchange.
 
-    Each subtask of the smaller side is connected to a range of the larger side.
+    As in Flink, each subtask of the smaller side is connected to a range of the larger side. ``producers`` and
+    ``consumers`` are the numbers of subtasks of both sides.
     """
     if producers < consumers:
         only = consumer * producers // consumers

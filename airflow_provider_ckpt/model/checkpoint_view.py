@@ -18,7 +18,7 @@ OperatorState = Literal["running", "partially finished", "finished"]
 class CheckpointView:
     """The progress of one checkpoint.
 
-    Times are epoch seconds by the driver's clock. None means not yet, never, or no longer remembered.
+    Times are epoch seconds by the driver's clock. A time is None if it is not reached or no longer in the journal.
     """
 
     checkpoint: int
@@ -28,17 +28,17 @@ class CheckpointView:
     triggered_at: float | None = None
     completed_at: float | None = None
     released_at: float | None = None
-    """Time of the release. None also if the release of a later checkpoint has released the output."""
+    """Time of the release. None also if the output was released together with a later checkpoint."""
     reason: str | None = None
-    """Reason for the abort."""
+    """Reason for the abort; None for other checkpoints."""
     finished: tuple[str, ...] = ()
     """Uids of the operators that were finished in the checkpoint, sorted."""
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Sink uid → counts of the checkpoint's own release, such as ``files`` and ``rows``. Empty without one."""
+    """Sink uid → counts of the checkpoint's own release, such as ``files`` and ``rows``. Empty without a release."""
     late_rows: Mapping[str, int] = field(default_factory=dict)
-    """Vertex → rows that its query has dropped as late since the job began."""
+    """Vertex → number of rows that its query has dropped as late since the job began."""
     malformed_rows: Mapping[str, int] = field(default_factory=dict)
-    """Source → rows since the job began that do not fit its schema."""
+    """Source → number of rows since the job began that do not fit its schema."""
 
     @property
     def duration_ms(self) -> int | None:

@@ -1,7 +1,7 @@
-"""The definition of a job that its output, its state and its files depend on.
+"""The parts of a job's declaration that determine its output, its state and its files.
 
-The journal records it (``PlanRecorded.definition``), and ``job.changes`` compares it at every later start. It contains
-no code, because a function may be corrected between two runs.
+The journal records this definition (``PlanRecorded.definition``), and ``job.changes`` compares it at every later start.
+It contains no code, because a function may be corrected between two runs.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from airflow_provider_ckpt.model.kept_state import KeptState
 class SourceDefinition:
     """The definition of a source.
 
-    ``format``, ``paths`` and ``selects`` record the function's calls on its reader. They are None and empty if the
-    source has ended, because its function is not called then.
+    ``format``, ``paths`` and ``selects`` record how the source's function calls Spark's reader. These fields are None
+    or empty if the source has ended, because its function is then not called.
     """
 
     bounded: bool
     watermark: tuple[str, str] | None = None
-    """Column and delay, as given to ``@job.source``."""
+    """(column, delay), as in ``@job.source``."""
     format: str | None = None
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)
     in_order: bool = field(default=False, metadata=OMIT_EMPTY)
     """True if a bounded source lets event time advance while it is read."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """Subtasks of a source with splits; None for any other source."""
+    """Number of subtasks of a source with splits; None for any other source."""
     topics: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Topic of a Kafka source → its id from the brokers. Topics that match a live source's pattern are not recorded."""
 
 
 @dataclass(frozen=True)
 class EventTime:
-    """The watermark of a vertex's output, which its files do not contain (``delay_ms`` in milliseconds)."""
+    """The watermark of a vertex's output. The data files do not contain it. ``delay_ms`` is in milliseconds."""
 
     column: str
     delay_ms: int
@@ -71,7 +71,7 @@ class VertexDefinition:
     event_time: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
     """True if the query has a watermark."""
     kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=OMIT_EMPTY)
-    """State of the query, from its output downwards."""
+    """States of the query's operators, from its output to its inputs."""
     lags: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
     """True if results come later than the watermark shows, because a row of a stream join waits for its partner."""
 
@@ -104,7 +104,7 @@ class JobDefinition:
     """Spark's settings and time zones that change values, from the first run. Later runs use them."""
 
     def with_ended_parts_of(self, before: JobDefinition) -> JobDefinition:
-        """Return a copy with the facts of ``before`` about ended sources and vertices, whose functions did not run."""
+        """Return a copy with the ended sources and vertices of ``before``, because their functions did not run."""
         sources = {
             uid: replace(source, format=old.format, paths=old.paths, selects=old.selects, topics=old.topics)
             if source.format is None and (old := before.sources.get(uid)) is not None

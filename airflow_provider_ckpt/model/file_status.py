@@ -27,7 +27,7 @@ def awaited(source: str, path: str, seconds: float) -> str:
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file that changed after it was read. ``read`` is its size then; None if a previous driver has read it."""
+    """A file that changed after it was read. ``read`` is the size that was read; None if a previous driver read it."""
 
     path: str
     read: Count | None
@@ -35,7 +35,7 @@ class ChangedFile:
 
     @property
     def unread(self) -> int:
-        """Bytes known to be missing in the output."""
+        """Number of bytes that are certainly missing in the output."""
         return 0 if self.read is None else max(0, self.size - self.read)
 
     def __str__(self) -> str:

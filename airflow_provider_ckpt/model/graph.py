@@ -22,8 +22,8 @@ _LAYOUT = "layout-"
 class JobEdge:
     """A result partition between two vertices: *producer* publishes it and *consumer* reads it.
 
-    ``uid`` is also the name of the streaming source that reads it in the consumer's query. ``operator`` is the uid of
-    the operator in the consumer that has the producer as an input.
+    ``uid`` is also the name of the streaming source that reads the partition in the consumer's query. ``operator`` is
+    the uid of the operator in the consumer that has the producer as an input.
     """
 
     uid: str
@@ -32,7 +32,7 @@ class JobEdge:
     operator: str
     exchange: Exchange = "all_to_all"
     folder: str = field(default="", metadata=OMIT_EMPTY)
-    """See :meth:`JobGraph.edge_folder`. Empty while the producer has its first set of consumers."""
+    """The value of :meth:`JobGraph.edge_folder` after a change of the producer's consumers; empty before."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class JobVertex:
 
     uid: str
     operators: tuple[str, ...]
-    """Sources and transforms in topological order. The last one is the output operator."""
+    """Sources and transforms in topological order. The output operator is the last."""
     sources: tuple[str, ...]
-    """The sources in ``operators``, including inline ones."""
+    """The sources in ``operators``, including inline sources."""
     bounded_sources: tuple[str, ...]
     sinks: tuple[str, ...]
     bounded: bool
@@ -58,7 +58,7 @@ class JobVertex:
     persist: bool = field(default=False, metadata=OMIT_EMPTY)
     """True if its result partition outlives the job."""
     layout: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The number of times that its set of consumers has changed."""
+    """How often the vertex's set of consumers has changed."""
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
@@ -88,13 +88,13 @@ class JobGraph:
         return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
 
     def publishes(self, vertex: str) -> bool:
-        """Return True if the vertex has result partitions, because a vertex reads them or they outlive the job."""
+        """Return True if the vertex has result partitions. Another vertex reads them, or they outlive the job."""
         return bool(self.outputs(vertex)) or self.vertex(vertex).persist
 
     def data_folder(self, vertex: str) -> str:
         """Return the folder of the vertex's data, relative to its partition.
 
-        It is below a folder for each consumer, by uid, or for the new layout after a change of the consumers.
+        The path has a folder for each consuming edge or, after a change of the consumers, a folder for the new layout.
         """
         layout = self.vertex(vertex).layout
         folders = [_layout_folder(layout)] if layout else self._edge_uids(vertex)
@@ -109,7 +109,7 @@ class JobGraph:
         return sorted(edge.uid for edge in self.outputs(vertex))
 
     def with_layouts_after(self, before: JobGraph) -> JobGraph:
-        """Return the graph with the partition layout of the job that it continues (R7)."""
+        """Return the graph with partition layouts that continue those of ``before``, the graph of the last run (R7)."""
         uids = {vertex.uid for vertex in before.vertices}
         layouts = {vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in uids}
         vertices = tuple(replace(vertex, layout=layouts.get(vertex.uid, 0)) for vertex in self.vertices)
@@ -135,7 +135,7 @@ class JobGraph:
         raise KeyError(uid)
 
     def rescaled(self, parallelism: Mapping[str, int]) -> JobGraph:
-        """Return the graph with another number of subtasks for the named vertices."""
+        """Return the graph with new numbers of subtasks. ``parallelism``: vertex → its new number."""
         if not parallelism:
             return self
         vertices = [
@@ -159,9 +159,9 @@ class JobGraph:
         return tuple(edge for edge in self.edges if edge.producer == vertex)
 
     def sink_depths(self) -> dict[str, int]:
-        """Return for each sink uid the largest number of edges between a source and the sink.
+        """Return sink uid → largest number of edges between a source and the sink.
 
-        Sinks of one depth show one consistent cut, and sinks of one vertex always do. With unaligned barriers, sinks of
+        Sinks of the same depth, or of the same vertex, show one consistent cut. With unaligned barriers, sinks of
         different depths may show different prefixes of the sources (R24).
         """
         depths = dict.fromkeys((vertex.uid for vertex in self.vertices), 0)
@@ -185,5 +185,5 @@ def _layout_folder(layout: int) -> str:
 
 
 def split_widths(graph: JobGraph) -> dict[str, int]:
-    """Return the number of subtasks of each source with splits."""
+    """Return source with splits → number of its subtasks."""
     return {vertex.uid: vertex.parallelism for vertex in graph.vertices if vertex.splits}

@@ -55,9 +55,9 @@ class AttemptId(TextForm):
     epoch: int
     """Epoch of the driver that began the attempt."""
     number: int
-    """0 for a subtask's first attempt in the epoch, and one more for each later attempt there."""
+    """Number of the attempt in its epoch: 0 for the first of a driver, and higher for later attempts."""
     nonce: str
-    """Letters and digits. If two processes both believe that they are this attempt, they share no names (R5)."""
+    """Random letters and digits. Two processes that begin the same attempt therefore use different names (R5)."""
 
     @classmethod
     def first(cls, epoch: int, nonce: str) -> AttemptId:

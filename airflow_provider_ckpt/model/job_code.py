@@ -15,8 +15,8 @@ class JobCode:
 
     Args:
         rest: Digest of the job's file without its operators' functions.
-        functions: Operator uid → digest of its function, if it is at the top level of that file. Other functions are
-            part of ``rest``.
+        functions: Operator uid → digest of its function, for functions at the top level of that file. Other functions
+            are part of ``rest``.
         modules: Name → digest of a module that the file imports from its own folder or package, directly or not.
             :data:`WITHOUT_SOURCE` if it has no source.
     """
@@ -26,10 +26,9 @@ class JobCode:
     modules: Mapping[str, str]
 
     def differences(self, other: JobCode, operators: Collection[str]) -> list[str]:
-        """Describe the differences in the code that ``operators`` run, sorted.
+        """Return descriptions of the differences in the code that ``operators`` run, sorted.
 
-        A module that the other side does not import is usually not listed, because the difference is in the importing
-        code. If the importing code is the same, the other side finds the module elsewhere, and the module is listed.
+        A module that ``other`` lacks is listed if the importing code is the same. Otherwise that code is listed.
         """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
         differences = []
@@ -47,7 +46,7 @@ class JobCode:
         return sorted(differences)
 
     def _differs_above(self, name: str, other: JobCode) -> bool:
-        """Return True if another module differs, which may be the module that imports this one."""
+        """Return True if a module other than ``name`` differs, because that module may import ``name``."""
         return any(
             other.modules.get(module, digest) != digest for module, digest in self.modules.items() if module != name
         )

@@ -27,7 +27,7 @@ class JobRequest:
     is_change: ClassVar[bool] = False
     """True if the request changes a job that then continues. A driver carries out one change at a time."""
     done_in: ClassVar[tuple[JobStatus, ...]] = ()
-    """Statuses in which the request has nothing to do. Only a request that ends the job has any."""
+    """Statuses in which the request has nothing to do. Empty for a request that does not end the job."""
 
     name: str = field(default="", metadata=UNRECORDED)
     """The key of the answers in ``JobState``. It is empty for a request by the JobMaster, which gets no answer."""
@@ -45,7 +45,7 @@ class JobRequest:
         return bool(self.done_in)
 
     def value_problem(self) -> str | None:
-        """Return which value is out of its range; None if none is. The types of values are checked before."""
+        """Return why a value is out of its range; None if none is. The types of values are checked earlier."""
         return None
 
 
@@ -62,7 +62,7 @@ class StopRequest(JobRequest):
 
 @dataclass(frozen=True)
 class DrainRequest(JobRequest):
-    """A request to read the data that every source has by now, to process and release it, and to finish the job."""
+    """A request to read the data that every source has now, to process and release it, and to finish the job."""
 
     kind = "drain"
     done_in = (JobStatus.FINISHED,)
@@ -83,7 +83,7 @@ class ReconfigureRequest(JobRequest):
 
     changes: Changes = field(default_factory=dict, hash=False)
     by: str | None = field(default=None, metadata=UNRECORDED)
-    """The controller that requests the change. ``why`` is its reason."""
+    """The controller that requests the change, or None for a user. ``why`` is the controller's reason."""
     why: str | None = field(default=None, metadata=UNRECORDED)
 
     @property
@@ -92,7 +92,7 @@ class ReconfigureRequest(JobRequest):
 
     @property
     def rescale(self) -> tuple[str, int] | None:
-        """The source with splits and its new parallelism, if the request changes nothing else."""
+        """(source with splits, its new parallelism) if the request changes only that, else None."""
         widths = [(uid, change.parallelism) for uid, change in self.changes.items()]
         uid, parallelism = widths[0] if len(widths) == 1 else ("", None)
         return None if parallelism is None else (uid, parallelism)
@@ -115,7 +115,7 @@ class UpgradeRequest(JobRequest):
     is_change = True
 
     job: str | None = None
-    """Reference of the new version's job where the driver runs. None reads the current reference again."""
+    """Reference of the new version's job where the driver runs. None: the current reference, which is read again."""
     allow_non_restored_state: bool = False
     """True if the new version may lack operators of the job."""
 
@@ -129,7 +129,7 @@ class InvalidRequest(JobRequest):
     problem: str
     """Why the file could not be understood."""
     is_unreadable: bool = False
-    """True if the file is no request at all, or cannot be read. It gets no answer, because it may be readable later.
+    """True if the file cannot be read as a request. It gets no answer, because it may be readable later.
 
     Any other invalid request is refused in the journal, because its author waits for an answer.
     """

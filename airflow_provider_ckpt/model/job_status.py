@@ -15,7 +15,7 @@ class JobStatus(str, Enum):
     RESTARTING = "RESTARTING"
     """The run failed. The next run, by a retry or a user, resumes the job."""
     STOPPED = "STOPPED"
-    """The run ended with a released savepoint. Gated sinks may still hold it. The next run resumes the job.
+    """The run ended with a savepoint, released in all sinks but gated ones. The next run resumes the job.
 
     After the end of data, a checkpoint of all subtasks takes the place of the savepoint.
     """
@@ -24,7 +24,7 @@ class JobStatus(str, Enum):
     FAILED = "FAILED"
     """Another run would fail the same way. A run with ``resume_failed`` resumes the job, if the cause is fixed."""
     DELETING = "DELETING"
-    """The deletion of the job's data has begun. No run is possible. Another deletion resumes an interrupted one."""
+    """The deletion of the job's data has begun. No run is possible. A repeated deletion completes this deletion."""
     DELETED = "DELETED"
     """The job's data is deleted. No job with this id can run under the root again."""
 
@@ -32,7 +32,7 @@ class JobStatus(str, Enum):
 
     @property
     def is_alive(self) -> bool:
-        """True if a driver has the job according to the journal. A killed driver leaves such a status, too."""
+        """True if a driver has the job according to the journal. The status remains alive when a driver is killed."""
         return self in (JobStatus.CREATED, JobStatus.RUNNING)
 
     @property
@@ -42,17 +42,17 @@ class JobStatus(str, Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Flink's *globally terminal*: nothing resumes the job automatically."""
+        """True if nothing resumes the job automatically. This is Flink's *globally terminal*."""
         return self in (JobStatus.FINISHED, JobStatus.FAILED) or self.is_deleted
 
     @property
     def is_deleted(self) -> bool:
-        """True from the start of the deletion, after which no driver can take the job."""
+        """True if the deletion has begun, after which no driver can claim the job."""
         return self in (JobStatus.DELETING, JobStatus.DELETED)
 
     @property
     def has_ended(self) -> bool:
-        """Flink's *terminal*, locally or globally: no further run is expected.
+        """True if no further run is expected. This is Flink's *terminal*, locally or globally.
 
         STOPPED is locally terminal, as Flink's SUSPENDED: another run may resume the job. RESTARTING is not terminal.
         """

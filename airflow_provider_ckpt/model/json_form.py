@@ -25,11 +25,11 @@ Json = Mapping[str, Any]
 
 _PLAIN = (str, int, float, types.NoneType)
 _SHOWN = 200
-"""Characters of a value shown in an error."""
+"""Most characters of a value shown in an error."""
 OMIT_EMPTY = types.MappingProxyType({"json": "omit empty"})
-"""Metadata of a field that is omitted while it is empty, so that most values are short. Its default is empty, too."""
+"""Metadata of a field that the JSON omits while it is empty. The field's default must be empty, too."""
 UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
-"""Metadata of a field that is not part of the form."""
+"""Metadata of a field that is not in the JSON."""
 
 
 class TextForm(ABC):
@@ -42,7 +42,7 @@ class TextForm(ABC):
 
 
 def own_form(write: Callable[[Any], Any], read: Read) -> Mapping[str, Any]:
-    """Return metadata for a field whose form does not follow from its type."""
+    """Return metadata for a field that these functions convert, instead of the conversion by its type."""
     return {"json": "own", "write": write, "read": read}
 
 
@@ -86,7 +86,7 @@ def from_json(kind: type[T], data: Any) -> T:
 
 
 def reader(kind: Any) -> Read:
-    """Return :func:`from_json` for one type, whose fields are examined only once."""
+    """Return the function that reads values of type ``kind``, like :func:`from_json` but faster."""
     return _reader(kind)
 
 
@@ -281,7 +281,7 @@ def _object(kind: Any) -> Read:
 
 
 def read_field(data: Json, name: str, read: Read) -> Any:
-    """Read one field of an object with ``read`` (see :func:`reader`). Raises as :func:`from_json`, with the name."""
+    """Read one field of an object with ``read``. Raises the errors of :func:`from_json`, with the field's name."""
     if name not in data:
         raise DamagedFormError(what=f"it has no {name!r}")
     try:
@@ -323,7 +323,7 @@ def _number(text: str) -> int:
 
 @functools.cache
 def _field_writers(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
-    """Return for each field its name, its writer (None writes the value unchanged), and whether to omit it if empty.
+    """Return (name, writer or None to write the value unchanged, True to omit an empty value) of each field.
 
     The result is cached, because a journal has hundreds of thousands of values of few types.
     """

@@ -2,7 +2,7 @@
 
 Spark compares only the number, the kinds and the types of its state. While a query runs its keys and streams must stay
 the same. Between two runs a job's file may be corrected, for example by another column name or an added count. A
-version is refused only if it cannot be a correction: both versions have the same thing in different places.
+version is refused if it cannot be a correction, because the same key, result or stream has another place in its state.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KeptState:
         return f"{self.kind}{by}{calls}{sides}{bounds}"
 
     def fits(self, other: KeptState) -> bool:
-        """Return True if the running query can continue with this state as ``other``.
+        """Return True if a running query with this state can continue as a query with the state ``other``.
 
         A sum may become a sum of another expression. It must not become another existing sum.
         """
@@ -55,7 +55,7 @@ class KeptState:
         return before == after and not _have_moved(self.calls, other.calls)
 
     def is_confused_with(self, other: KeptState) -> bool:
-        """Return True if a query with state ``other`` would read this state, although the two cannot be the same."""
+        """Return True if a query with the state ``other`` would wrongly read this state as its own."""
         if self.kind != other.kind or len(self.sides) != len(other.sides):
             return False  # Spark checks this itself
         if self.bounds != other.bounds:
@@ -71,9 +71,9 @@ class KeptState:
 def confused_states(
     before: Sequence[KeptState], after: Sequence[KeptState], streams: Collection[str] | None = None
 ) -> tuple[KeptState, KeptState] | None:
-    """Return the first pair of states that would be confused, from the output downwards; None if there is none.
+    """Return the first (before, after) pair of states that Spark would confuse, from the output to the inputs, or None.
 
-    ``streams`` exist before and after; None means all. Other streams do not prove that streams changed places.
+    ``streams`` are the streams that exist before and after; None for all. Only these can have changed places.
     """
     if len(before) != len(after):
         return None  # Spark checks this itself
@@ -96,5 +96,5 @@ def _have_moved(before: Sequence[T], after: Sequence[T]) -> bool:
 
 
 def _are_different_streams(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return False if one side contains the other, because ended streams are left out and moved ones may be added."""
+    """Return False if one side contains the other, because ended streams are left out and moved streams added."""
     return not ({*streams} <= {*others} or {*streams} >= {*others})

@@ -23,7 +23,7 @@ class OwnModules:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of the modules and packages that are not in a package themselves."""
+        """Names of the top-level modules and packages."""
         return frozenset(_top(path) for path in self.sources)
 
     def without(self, names: frozenset[str]) -> OwnModules:

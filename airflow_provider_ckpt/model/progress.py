@@ -11,16 +11,16 @@ from airflow_provider_ckpt.model.limits import Count, Instant
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """Measurements of one micro-batch, from which controllers see whether the query keeps up.
+    """Measurements of one micro-batch, with which controllers decide whether the query is fast enough.
 
     Args:
         duration: Seconds from the trigger of the batch to Spark's commit.
-        interval: Seconds between two triggers, as the query runs.
+        interval: Seconds between two triggers of the query; 0 without an interval.
         rows: Spark's ``numInputRows``, which counts a row twice if it is read for two outputs.
         files: Files of the input with the most files; 0 without file inputs.
         size: Bytes of the input with the most bytes; 0 without file inputs.
         behind: Entries in the logs of the query's producers that the query has not read.
-        state_rows: Rows of the query's state. This and the next two are None for a query without state.
+        state_rows: Rows of the query's state. All ``state_`` values are None for a query without state.
     """
 
     batch_id: int
@@ -68,7 +68,7 @@ class SourceTimes:
         return self.ahead + self.without + self.before_1970
 
     def plus(self, later: SourceTimes) -> SourceTimes:
-        """Return the sum of these times and ``later``."""
+        """Return these times after further rows with the times ``later``."""
         newest = [time for time in (self.newest, later.newest) if time is not None]
         return SourceTimes(
             newest=max(newest, default=None),
@@ -85,13 +85,13 @@ TimesByInput = Mapping[str, SourceTimes]
 
 
 def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes]:
-    """Return the times of all inputs after a micro-batch with the times ``later``."""
+    """Return input → its event times after a micro-batch with the times ``later``."""
     return {**before, **{uid: before.get(uid, SourceTimes()).plus(times) for uid, times in later.items()}}
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State of a subtask after all log entries up to ``position``. Barriers and their acknowledgements contain it."""
+    """State of a subtask after all log entries up to ``position``, contained in barriers and acknowledgements."""
 
     position: Count
     """Number of the entry that contains the barrier."""
@@ -108,5 +108,5 @@ class Snapshot:
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Input of a query with state → event times in its rows since its first micro-batch."""
     malformed: Mapping[str, Count] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source uid -> its rows since the first batch that do not fit its schema."""
+    """Source uid → number of its rows since the first micro-batch that do not fit its schema."""
     finished_on_restore: bool = False

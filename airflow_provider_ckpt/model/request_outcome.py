@@ -9,7 +9,7 @@ from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import TextForm, shown
 
 IN_PROGRESS = "is in progress"
-"""The end of the text that refuses a second change."""
+"""The end of the text that refuses a change while another one is in progress."""
 
 
 AS_IT_IS = "nothing had to be changed"
@@ -17,7 +17,7 @@ AS_IT_IS = "nothing had to be changed"
 
 
 class RequestResult(str, Enum):
-    """The result of a request. The first three mean that it was accepted and an outcome follows."""
+    """The result of a request. After one of the first three, the request is accepted and its outcome follows."""
 
     ACCEPTED = "accepted"
     ALREADY_STOPPING = "already stopping"
@@ -33,7 +33,7 @@ class RequestResult(str, Enum):
 
 @dataclass(frozen=True)
 class RequestOutcome(TextForm):
-    """One answer. Its text is ``<result>`` or ``<result>: <detail>`` (``completed: savepoint 3 is released``)."""
+    """An answer to a request. Its text is ``<result>`` or ``<result>: <detail>``, as ``completed: savepoint 3 …``."""
 
     result: RequestResult
     detail: str = ""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 LONGEST = 36_525 * 86_400.0
-"""Seconds in a hundred years. Python's waits and Spark's milliseconds have limits not far above."""
+"""Most seconds: a hundred years, because Python's waits and Spark's milliseconds do not allow much more."""
 LARGEST_SIZE = 2**63 - 1
 """The largest size in bytes. Spark counts bytes as a Java long."""
 LARGEST_NUMBER = 2**31 - 1

@@ -20,7 +20,7 @@ _READ = {
 class SubmittedOptions:
     """A document of the format ``run-options``, without secrets.
 
-    The format has a version of its own. The options read here are the same in all versions. Times are seconds.
+    The format has a version of its own. All versions have the options that this class reads. Times are seconds.
     """
 
     document: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class SupervisedTry:
     """One try of a supervisor, with a ``number`` that rises with each try.
 
-    ``of`` is the supervisor's unit of work, such as an Airflow task in one Dag run. Tries are compared only within it.
+    ``of`` is the supervisor's unit of work, such as an Airflow task in one Dag run. Only its tries are compared.
     """
 
     of: str

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Tagged(Generic[T]):
-    """The types that one kind of JSON object can have. ``kinds`` are dataclasses, known by their names."""
+    """The types that a JSON object with a ``type`` can have. ``kinds`` are dataclasses with unique names."""
 
     def __init__(self, kinds: Iterable[type[T]]) -> None:
         self._kinds = {kind.__name__: kind for kind in kinds}

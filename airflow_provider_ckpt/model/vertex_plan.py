@@ -1,4 +1,4 @@
-"""The plan of a subtask: its vertex, and the graph around it."""
+"""The plan of a subtask: the changes of its vertex, and of the graph around the vertex."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class VertexPlan:
-    """The plan of a subtask.
+    """The changes with which a subtask runs its vertex, made while the job runs.
 
     A new reason to pause adds one field here, with a default that changes nothing. The reason's ``PlanChanges`` sets
-    it, and the builder of the query reads it.
+    the field, and the builder of the query reads it.
 
     Args:
-        number: 0 for the first deployment in an epoch; one more at each resume.
-        dropped: All sources and edges that are left out of the vertex, not only new ones.
-        parallelism: Vertex → subtasks, for vertices whose number changed since the epoch began. It determines the
-            producers and consumers of the subtask.
+        number: Number of resumes since the first deployment in the epoch.
+        dropped: All sources and edges that the vertex leaves out.
+        parallelism: Vertex → number of its subtasks, if that has changed since the epoch began. The producers and
+            consumers of the subtask follow from it.
         settings: Changed settings of the vertex; None without changes.
     """
 
@@ -31,5 +31,5 @@ class VertexPlan:
 
     @property
     def without(self) -> frozenset[str]:
-        """The sources and edges that are left out."""
+        """The sources and edges that the vertex leaves out."""
         return frozenset(self.dropped)

@@ -16,8 +16,8 @@ LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
 class VertexSettings:
     """Changed settings of a vertex. A setting that is None or empty has its declared value.
 
-    All settings but ``logic`` apply to the whole query. ``logic`` is by operator. The three kinds are Trisk's: workload
-    (how much input is read at once, and by how many subtasks), resources, and execution logic.
+    All settings but ``logic`` apply to the whole query. ``logic`` is by operator. As in Trisk, there are three kinds:
+    workload (how much input is read in one batch, and by how many subtasks), resources, and execution logic.
     """
 
     max_bytes_per_batch: int | None = None
@@ -25,7 +25,7 @@ class VertexSettings:
     max_files_per_batch: int | None = None
     """Most files of each file source and result partition in one micro-batch, instead of bytes."""
     trigger_interval: float | None = None
-    """Seconds from the start of a micro-batch to the start of the next one."""
+    """Seconds from the start of a micro-batch to the start of the next."""
     state_partitions: int | None = None
     """Number of partitions of the query's state."""
     pool_weight: int | None = None
@@ -36,12 +36,9 @@ class VertexSettings:
     An empty text in a change restores the declared function.
     """
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
-    """Operator → digest of the code of its function of ``logic``. The process that tries the function adds it."""
+    """Operator → digest of the code of its function of ``logic``, added by the process that tries the function."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """Subtasks for the rest of a source with splits, which has no other setting.
-
-    Only a request has it. The plan has the decision (``PlanRecorded.rescaled``).
-    """
+    """New number of subtasks of a source with splits, which has no other setting. It is set only in requests."""
     executors: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Executors that the query's driver requests from its cluster."""
 
@@ -64,7 +61,7 @@ class VertexSettings:
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Return the settings after an applied change, without functions that were restored to the declared ones."""
+        """Return the settings after an applied change, without functions that the change set back to the declared."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 
@@ -79,7 +76,7 @@ class VertexSettings:
         return any(self.logic.values())
 
     def changed_values(self) -> dict[str, object]:
-        """Return the changed settings by the names that a user gives."""
+        """Return setting → its value, for changed settings."""
         return {
             setting.name: value for setting in fields(self) if (value := getattr(self, setting.name)) not in (None, {})
         }
@@ -90,12 +87,12 @@ Settings = Mapping[str, VertexSettings]
 
 
 def query_changes(change: Settings) -> dict[str, VertexSettings]:
-    """Return the part of the change that is about queries."""
+    """Return vertex → its changed settings, without sources with splits."""
     return {uid: settings for uid, settings in change.items() if settings.parallelism is None}
 
 
 def rescales(change: Settings) -> dict[str, int]:
-    """Return the part of the change that is about sources with splits."""
+    """Return source with splits → its new number of subtasks."""
     return {uid: settings.parallelism for uid, settings in change.items() if settings.parallelism is not None}
 
 

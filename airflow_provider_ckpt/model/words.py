@@ -20,7 +20,7 @@ def plural(noun: str) -> str:
 
 
 def were(number: int) -> str:
-    """Return the verb that goes with a number."""
+    """Return "was" or "were", as the number requires."""
     return "was" if number == 1 else "were"
 
 

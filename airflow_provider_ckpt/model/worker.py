@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.limits import Pid
 
 @dataclass(frozen=True)
 class Worker:
-    """Known facts about the process that runs a job, so that the next driver can check whether it is gone (R8).
+    """The identity of the process that runs a job. The next driver checks with it whether the process is gone (R8).
 
     ``started`` is its start time, in clock ticks since boot. ``boot_id`` changes at every boot of a host.
     """

@@ -41,10 +41,7 @@ class Completed:
 
 
 class CheckpointCycle:
-    """The checkpoints of a job, of which at most one is pending. Effects are appended to ``out`` in order.
-
-    An acknowledgement of a checkpoint that is not pending is refused.
-    """
+    """The checkpoints of a job, of which at most one is pending. Effects are appended to ``out`` in order."""
 
     def __init__(
         self,
@@ -68,7 +65,7 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
-        """Subtask -> time of its last published batch of a live source that no checkpoint covers."""
+        """Subtask → time of its last published batch of a live source, if that came after its last barrier."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -86,7 +83,7 @@ class CheckpointCycle:
         self._published_at[subtask] = now
 
     def request_for(self, end: End) -> None:
-        """Request a checkpoint at once. A subtask waits for a checkpoint that is triggered after ``end``."""
+        """Request a checkpoint as soon as possible. It must follow ``end``, for example before a subtask can close."""
         self._uncovered.add(end)
 
     @property
@@ -95,7 +92,10 @@ class CheckpointCycle:
         return bool(self._uncovered)
 
     def due(self, savepoint: bool) -> float | None:
-        """Return the earliest time of the next trigger, or None if there is no reason for a checkpoint."""
+        """Return the earliest time of the next trigger, or None if there is no reason for a checkpoint.
+
+        ``savepoint`` is True if a stop waits for the checkpoint.
+        """
         pause = self._after(self._ended_at, self._options.min_pause)
         retry = self._after(self._aborted_at, RETRY_PAUSE)
         if savepoint:
@@ -114,7 +114,7 @@ class CheckpointCycle:
         return regular if published is None or published < regular - self._options.max_early else published
 
     def refusal(self) -> CheckpointFailureReason | None:
-        """Return why no checkpoint can be triggered now, apart from the time."""
+        """Return why no checkpoint can be triggered, even if one is due; None if one can."""
         if self.pending is not None:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
         if self._pauses.current:
@@ -154,10 +154,9 @@ class CheckpointCycle:
     # -- acknowledge
 
     def acknowledged(self, subtask: SubtaskId, snapshot: Snapshot, now: float) -> Completed | None:
-        """Record the acknowledgement of a subtask. Complete the checkpoint if it was the last one.
+        """Record the acknowledgement of a subtask. Return the checkpoint if it completes, else None.
 
-        Raises CutViolatedError if the checkpoint is no consistent cut. The checkpoint is still pending, and the caller
-        aborts it.
+        Raises CutViolatedError if the checkpoint is no consistent cut. The caller must then abort the checkpoint.
         """
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
@@ -165,10 +164,10 @@ class CheckpointCycle:
         return self._complete(now)
 
     def finished(self, subtask: SubtaskId, now: float) -> Completed | None:
-        """Record that a subtask closed.
+        """Record that a subtask closed. Return the pending checkpoint if it completes, else None.
 
         If the subtask appended no barrier, it counts as finished in the pending checkpoint. Its consumers get no
-        barrier from it, so they are triggered instead (R20).
+        barrier from the subtask, so they are triggered instead (R20).
 
         Raises CutViolatedError if the checkpoint is no consistent cut.
         """
@@ -197,7 +196,7 @@ class CheckpointCycle:
             pending, self._graph.now, self._snapshots, now, self._releases.under_way.values()
         )
         self._snapshots = snapshots
-        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # same entry as the next
+        self._out.extend(map(Append, self._splits.cover(pending.checkpoint, snapshots)))  # in the entry of ``event``
         self._out.append(Append(event))
         self._out.append(NotifyCompleted(pending.checkpoint))
         self.last_completed = pending.checkpoint
@@ -213,8 +212,8 @@ class CheckpointCycle:
     def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
         """Abort the pending checkpoint, if there is one, and return it.
 
-        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). The abort does not count
-        as a failure if the checkpoint is a savepoint, or if a stop that waited for it has timed out (``for_stop``).
+        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). The abort counts as a
+        failure, except for a savepoint, or if ``for_stop`` is True because a stop has timed out.
         """
         pending = self.pending
         if pending is None:

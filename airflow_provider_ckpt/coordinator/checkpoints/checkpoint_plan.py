@@ -1,7 +1,7 @@
 """The checkpoint plan (FLIP-147): which subtasks are triggered, and which must acknowledge.
 
-The plan is a pure function of the graph and the finished subtasks. Its cost is linear in the number of subtasks, not of
-the channels between them: an all-to-all exchange of 1,000 x 1,000 subtasks is checked once.
+The plan is a pure function of the graph and the finished subtasks. Its cost is linear in the number of subtasks, even
+if they have 1,000 x 1,000 channels.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 class CheckpointPlan:
     """The subtasks of a checkpoint, in topological order.
 
-    Two of Flink's five lists are left out because nothing here needs them. The subtasks that a commit concerns, for
-    example, are all that acknowledged the checkpoint.
-
     Attributes:
-        trigger: unfinished subtasks that receive no barrier from an unfinished direct predecessor (in BATCH mode: all
-            unfinished ones).
-        wait_for: all unfinished subtasks.
+        trigger: subtasks that get the barrier by command, because no unfinished predecessor passes it on to them. In
+            BATCH mode: all unfinished subtasks.
+        wait_for: all unfinished subtasks, which must acknowledge.
     """
 
     trigger: tuple[SubtaskId, ...]
@@ -41,9 +38,9 @@ def plan(
     """Plan a checkpoint.
 
     Args:
-        finished: finished subtasks ("<vertex>/<index>"). Pass a set, because each subtask is looked up once.
-        through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode:
-            a vertex that has read its inputs to the end no longer polls them, so every unfinished subtask is triggered.
+        finished: finished subtasks, as a set for fast look-ups.
+        through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode,
+            where a vertex at the end of its inputs no longer polls them: every unfinished subtask is triggered.
     """
     inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.vertices}
     for edge in graph.edges:
@@ -68,7 +65,7 @@ def plan(
 
 
 def _fed(parallelism: int, edges: Collection[JobEdge], sends: dict[str, bytearray]) -> bytearray:
-    """Return for each subtask 1 if a direct predecessor sends it a barrier, else 0."""
+    """Return one byte for each subtask: 1 if a direct predecessor passes the barrier on to the subtask, else 0."""
     fed = bytearray(parallelism)
     for edge in edges:
         sending = sends[edge.producer]

@@ -27,7 +27,10 @@ class FinalCheckpoints:
         }
 
     def at_end_of_data(self, subtask: SubtaskId, is_new: bool) -> bool:
-        """Record that the subtask has reached its end of data. Return whether a checkpoint must be taken for it."""
+        """Record a subtask's end of data. Return whether the subtask needs a new checkpoint.
+
+        ``is_new`` is False if this end of data was already in the journal.
+        """
         vertex = self._graph.now.vertex(subtask.vertex)
         if not vertex.sinks:
             self._waiting[subtask] = 0
@@ -42,7 +45,7 @@ class FinalCheckpoints:
                 self._waiting[subtask] = checkpoint
 
     def may_finish(self, last_released: int) -> list[SubtaskId]:
-        """Return the subtasks whose final checkpoint is released. Each is returned once."""
+        """Return the subtasks whose final checkpoint is released. A later call does not return them again."""
         ready = [subtask for subtask, final in self._waiting.items() if final is not None and final <= last_released]
         for subtask in ready:
             del self._waiting[subtask]

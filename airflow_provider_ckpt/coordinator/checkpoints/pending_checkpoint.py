@@ -16,7 +16,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.progress import Snapshot
 
 End = tuple[SubtaskId, str | None]
-"""An end: (subtask, None) for its end of data, (subtask, uid) for the end of one of its sources."""
+"""An end of data as (subtask, None), or the end of one source as (subtask, uid of the source)."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
 """The snapshot of a subtask that no checkpoint covers."""
@@ -43,9 +43,9 @@ class PendingCheckpoint:
         self.kind = kind
         self.triggered_at = now
         self.covers = covers
-        """Ends of data and of sources that were known before the trigger, so that the barrier follows them."""
+        """Ends of data and of sources that were reported before the trigger, so that the barrier follows them."""
         self.ended = ended
-        """(vertex, uid) of the sources whose end was known before the trigger."""
+        """(vertex, uid) of the sources whose end was reported before the trigger."""
         self._acknowledged: dict[SubtaskId, Snapshot] = {}
         self._remaining = dict.fromkeys(plan.wait_for)
         self._finished = dict.fromkeys(plan.finished)
@@ -78,7 +78,7 @@ class PendingCheckpoint:
         self._acknowledged[subtask] = snapshot
 
     def finish(self, subtask: SubtaskId) -> None:
-        """Record that the subtask closed without a barrier of this checkpoint. It counts as finished in it (R20)."""
+        """Record that the subtask closed without a barrier of this checkpoint, which counts it as finished (R20)."""
         del self._remaining[subtask]
         self._finished[subtask] = None
 
@@ -100,12 +100,12 @@ def completed_event(
 ) -> tuple[CheckpointCompleted, dict[SubtaskId, Snapshot]]:
     """Return the event that commits ``pending``, and the snapshots in it.
 
-    Every subtask has a snapshot. A subtask that finished without a barrier gets its last known one, marked ``finished``
-    and ``finished_on_restore``. A restore does not start such a subtask.
+    Every subtask has a snapshot. A subtask that finished without a barrier gets its previous snapshot, marked
+    ``finished`` and ``finished_on_restore``. A restore does not start such a subtask.
 
     Args:
         pending: the checkpoint, acknowledged by all subtasks.
-        previous: the last known snapshot of each subtask.
+        previous: subtask → its snapshot in the previous checkpoint.
         releasing: the checkpoints whose release is in progress.
     """
     snapshots = dict(pending.acknowledged)
@@ -150,7 +150,7 @@ def _state(finished: int, vertex: JobVertex) -> OperatorState:
 
 
 class CutCheck:
-    """The check that no consumer has read beyond its producers' barriers (R19): one look-up per entry of a snapshot."""
+    """The check that no consumer has read beyond the barriers of its producers (R19)."""
 
     def __init__(self, graph: RunningGraph) -> None:
         self._graph = graph
@@ -187,7 +187,7 @@ class CutCheck:
 
 
 def _producers(graph: JobGraph) -> dict[str, tuple[JobEdge, SubtaskId]]:
-    """Return the edge and the producer of each channel, by the channel's key."""
+    """Return channel key → (edge, producing subtask) for all channels."""
     producers: dict[str, tuple[JobEdge, SubtaskId]] = {}
     for edge in graph.edges:
         vertex = graph.vertex(edge.producer)

@@ -1,4 +1,4 @@
-"""The graph changes that a restore allows once operators are finished (Flink: ``VertexFinishedStateChecker``)."""
+"""The graph changes that a restore allows if operators are finished (Flink: ``VertexFinishedStateChecker``)."""
 
 from __future__ import annotations
 
@@ -33,21 +33,23 @@ def check_restore(
 ) -> None:
     """Check that ``graph`` may resume from a checkpoint of another graph.
 
-    New operators may be added downstream of finished ones, because they get the whole output, but not upstream of them.
-    The parallelism may change. An unchanged graph always passes. IllegalGraphChangeError is raised unless these rules
-    hold:
+    New operators may be added downstream of finished operators, because they get the whole output, but not upstream.
+    The parallelism may change. An unchanged graph always passes. IllegalGraphChangeError is raised if one of these
+    rules is violated:
 
     1. All operators that are chained in one vertex have the same state. The bounded sources of a vertex are not
        counted, because an inline source ends and is dropped before its vertex.
     2. Every direct predecessor of a finished vertex is finished.
     3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and at least
-       partially finished if it is pointwise. Of two edges from one predecessor the all-to-all one counts.
+       partially finished if it is pointwise. If two edges come from one predecessor, the all-to-all edge counts.
     4. An operator with an entry in the checkpoint is still in the graph, unless ``allow_non_restored_state``.
 
     In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. It may still
     wait for the release of its sinks, while a consumer without sinks has finished already.
 
     Args:
+        operators: operator → its state in the checkpoint.
+        subtasks: subtask → its snapshot in the checkpoint.
         allow_non_restored_state: True to drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:

@@ -7,10 +7,10 @@ from typing import Literal
 
 
 class CheckpointFailureReason(Enum):
-    """Flink's reasons, as far as they can occur here, with Flink's split into counted and not counted ones.
+    """A reason for which no checkpoint is triggered, or for which one is aborted. Names and meaning are Flink's.
 
-    Failures of the job count, effects of the schedule do not. With the first three reasons no checkpoint is taken, and
-    a stop that waits for one reports the reason. With the others the checkpoint already had an id.
+    For the first three reasons no checkpoint is triggered, and a waiting stop reports the reason. For the other reasons
+    a triggered checkpoint is aborted. ``counted`` is True if the abort counts as a failure, as in Flink.
     """
 
     NOT_ALL_REQUIRED_TASKS_RUNNING = ("not all subtasks that must acknowledge are running", False)
@@ -37,7 +37,7 @@ IO_EXCEPTION: DeclineReason = "IO_EXCEPTION"
 
 
 class FailureTracker:
-    """The counted failures in a row. Each checkpoint counts once. A newer completed checkpoint clears the count."""
+    """The count of failed checkpoints in a row. A completed checkpoint clears the failures before it."""
 
     def __init__(self, tolerable: int) -> None:
         self._tolerable = tolerable

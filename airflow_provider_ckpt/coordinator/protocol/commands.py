@@ -45,10 +45,10 @@ class PauseSubtask:
 
 @dataclass(frozen=True)
 class PrepareReconfiguration:
-    """Command to build and try the query of ``plan`` while the current one runs. The trial must have no visible effect.
+    """Command to build and try the query of ``plan`` while the current query runs. The trial has no visible effect.
 
-    The subtask answers with ReconfigurationPrepared or ReconfigurationUnfit, which repeat ``trial``. The name of a
-    trial is unique across all JobMasters and has no hyphen. The change takes effect only after a pause and a resume.
+    The answer is ReconfigurationPrepared or ReconfigurationUnfit, with the same ``trial``. The name of a trial is
+    unique across all JobMasters and has no hyphen. The change takes effect after a pause and a resume.
     """
 
     epoch: int
@@ -60,7 +60,7 @@ class PrepareReconfiguration:
 
 @dataclass(frozen=True)
 class ResumeSubtask:
-    """Command to resume with ``plan``. The journal has the change by then. The subtask answers with SubtaskRunning."""
+    """Command to resume with ``plan``, whose changes are in the journal. The answer is SubtaskRunning."""
 
     epoch: int
     subtask: SubtaskId
@@ -70,9 +70,7 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """Command to end the unbounded sources of this subtask: now (``at_once``), or after they have read what
-    is there.
-    """
+    """Command to end the unbounded sources of this subtask: now (``at_once``), or after all rows that exist now."""
 
     epoch: int
     subtask: SubtaskId
@@ -91,9 +89,9 @@ class FinishSubtask:
 
 @dataclass(frozen=True)
 class AssignSplits:
-    """Command to read more splits, in this order. The subtask answers with SplitsCompleted, for one or several of them.
+    """Command to read more splits, in this order. The answers are SplitsCompleted, each for one or more splits.
 
-    If ``is_last`` is set, the subtask ends when it has read all assigned splits.
+    ``is_last`` is True if the subtask must end when it has read all assigned splits.
     """
 
     epoch: int

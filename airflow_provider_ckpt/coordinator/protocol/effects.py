@@ -47,9 +47,8 @@ class TryUpgrade:
 
 @dataclass(frozen=True)
 class EndJob:
-    """Effect: stop all queries and leave. The job resumes at once as another version if the request
-    ``upgrade`` is set.
-    """
+    """Effect: stop all queries and end the run. ``upgrade`` is the name of the upgrade request for which the job then
+    resumes at once as another version, or None."""
 
     status: RunEnd
     cause: str | None = None
@@ -58,7 +57,7 @@ class EndJob:
 
 @dataclass(frozen=True)
 class Notice:
-    """Effect: log a message that is in no event. ``traceback`` is of the user's code, if that code failed."""
+    """Effect: log a message that is not journaled. ``traceback`` is of the user's code, if that code failed."""
 
     message: str
     is_warning: bool = False

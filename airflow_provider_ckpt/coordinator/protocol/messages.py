@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.job_request import JobRequest
 
 @dataclass(frozen=True)
 class ReleaseDone:
-    """Message: the release in ``sink`` succeeded. ``counts`` has the counts of its visible output."""
+    """Message: the release in ``sink`` succeeded. ``counts``: name, such as ``rows`` → number that is visible now."""
 
     epoch: int
     checkpoint: int
@@ -40,7 +40,7 @@ class ReleaseHeld:
 
 @dataclass(frozen=True)
 class UpgradeTried:
-    """Message: the version was tried. ``problem`` is why it cannot run, or None if it can."""
+    """Message: the version of the upgrade ``request`` was tried. ``problem`` says why it cannot run; None if it can."""
 
     request: str
     problem: str | None
@@ -48,7 +48,7 @@ class UpgradeTried:
 
 @dataclass(frozen=True)
 class RunAbandoned:
-    """Message from the supervisor of the workers: a subtask will not get a worker."""
+    """Message from the supervisor of the workers: the run must end, because a subtask will not get a worker."""
 
     cause: str
 

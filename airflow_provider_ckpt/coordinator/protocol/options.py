@@ -12,10 +12,10 @@ from airflow_provider_ckpt.job.options.run_options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""No new checkpoint is taken while this many completed checkpoints wait for their release in every sink."""
+"""Most completed checkpoints that no sink has released. At this number no new checkpoint is triggered."""
 
 EARLY_FRACTION = 0.5
-"""The fraction of the interval by which a checkpoint may come early."""
+"""Largest fraction of the interval by which a checkpoint may come early."""
 MAX_EARLY = 1.0
 """Most seconds by which a checkpoint may come early, because each checkpoint is a commit in every sink."""
 
@@ -32,19 +32,19 @@ class CheckpointOptions:
     """
 
     interval: float = _run_option("checkpoint_interval")
-    """Time between two triggers, or a little less (:attr:`max_early`). A missed trigger is not made up for."""
+    """Time between two triggers, or a little less (:attr:`max_early`). A missed trigger is not repeated."""
     min_pause: float = _run_option("min_pause")
     """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
     timeout: float = _run_option("checkpoint_timeout")
-    """A checkpoint that is not acknowledged within this time is aborted. A stop without a savepoint by then fails."""
+    """Most time until all subtasks acknowledge a checkpoint, and until a stop has its savepoint."""
     tolerable_failed: int = _run_option("tolerable_failed_checkpoints")
-    """Counted failures in a row that are tolerated. One more ends the run as RESTARTING, or fails the stop."""
+    """Most failed checkpoints in a row. One more ends the run as RESTARTING, or fails the stop."""
     restart_attempts: int = _run_option("restart_attempts")
-    """Number of restarts in a row after failures of a subtask. One more failure ends the run."""
+    """Most restarts in a row of one subtask. One more failure ends the run."""
     restart_delay: float = _run_option("restart_delay")
-    """The first pause before a restart."""
+    """The first pause before a restart of a subtask."""
     sink_timeout: float = _run_option("sink_timeout")
-    """The run fails if a sink's target accepts nothing for longer than this."""
+    """Most time for which a sink's target may accept nothing. The run then ends."""
     mode: RuntimeMode = "streaming"
     """Streaming or batch. Batch mode has only one checkpoint, when every subtask is at its end of data."""
 
@@ -63,7 +63,7 @@ class CheckpointOptions:
 
     @property
     def max_early(self) -> float:
-        """Return how many seconds early a checkpoint may come, so that a batch of a live source is released with it."""
+        """Return how many seconds early a checkpoint may come, to release a live source's batch that has just ended."""
         return min(self.interval * EARLY_FRACTION, MAX_EARLY)
 
     @property

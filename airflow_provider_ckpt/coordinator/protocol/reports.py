@@ -74,14 +74,14 @@ class SubtaskFailed:
     worker_is_lost: bool = False
     """True if the worker is gone, but the subtask has not failed. Another worker must begin the next attempt."""
     result_is_lost: bool = False
-    """True if the subtask's input is gone, so that no next attempt can succeed. The next run produces it again."""
+    """True if the subtask's input is gone, so that no next attempt can succeed. The next run produces new input."""
     stack_trace: str = ""
-    """The stack trace of the whole exception. It is logged if this failure is the first one."""
+    """The stack trace of the whole exception. It is logged if the failure restarts the subtask or ends the run."""
 
 
 @dataclass(frozen=True)
 class SubtaskFenced:
-    """Report that the subtask found a later attempt in its log (``by``), or a later epoch in the journal (None).
+    """Report that the subtask found a later attempt in its log (``by``), or a later epoch in the journal (``by`` None).
 
     The driver must stop, unless ``by`` is the next attempt of the same epoch. The JobMaster handles this report, not
     the coordinator.
@@ -125,12 +125,12 @@ class BarrierDeclined:
     checkpoint: int
     reason: DeclineReason
     detail: str = ""
-    """The error as text, for the cause of a run that ends because of it."""
+    """The error as text. It becomes the cause of the run's end if too many barriers are declined."""
 
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """Report that published batches cover a source of a vertex (inline bounded source or input edge) to its end."""
+    """Report that a source of the query (a bounded source or an input edge) is read and published to its end."""
 
     epoch: int
     subtask: SubtaskId
@@ -138,7 +138,7 @@ class SourceAtEnd:
     uid: str
     batch_id: int
     droppable: bool = True
-    """False if it is the vertex's last source. The vertex ends then."""
+    """True if the query can run on without the source; False if the query ends, because this is its last source."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class SubtaskPaused:
 class ReconfigurationPrepared:
     """Report that the query of ``trial`` was built and tried, and can probably replace the running one.
 
-    ``digests`` holds by operator the digest of the files from which its function was read.
+    ``digests``: operator → digest of the files with its function.
     """
 
     epoch: int
@@ -182,7 +182,7 @@ class SplitsCompleted:
     """Report that the subtask's log has the entry that completes the splits, at ``position``.
 
     The report precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that
-    the subtask now reads together. The coordinator assigns more splits ahead if it is high.
+    the subtask now reads together. The higher this number, the more splits are assigned ahead.
     """
 
     epoch: int
@@ -195,9 +195,9 @@ class SplitsCompleted:
 
 @dataclass(frozen=True)
 class SplitsReturned:
-    """Report that the subtask has not begun these splits. It reads them only if they are assigned to it again.
+    """Report that the subtask returns splits that it has not begun, so that they can be assigned again.
 
-    ``together`` is the number of splits that it now reads together.
+    ``together`` is the number of splits that the subtask now reads together.
     """
 
     epoch: int
@@ -209,7 +209,7 @@ class SplitsReturned:
 
 @dataclass(frozen=True)
 class QueryMeasured:
-    """Report of a committed micro-batch; None if the query was idle. It is sent only if the job has controllers."""
+    """Report of a committed micro-batch, or of an idle query (``progress`` is None), for the job's controllers."""
 
     epoch: int
     subtask: SubtaskId
@@ -221,7 +221,7 @@ class QueryMeasured:
 class BatchPublished:
     """Report that the subtask's log has a micro-batch of a live source. A checkpoint that is nearly due is taken now.
 
-    It is sent only to a JobMaster in the same process, because otherwise it would cost a write for each batch.
+    Only a JobMaster in the same process gets this report, because elsewhere it would cost a write for each batch.
     """
 
     epoch: int
@@ -233,7 +233,7 @@ class BatchPublished:
 class ReadingBegun:
     """Report that the query has published its first batch, or has found nothing to read (``published`` is False).
 
-    A JobMaster in the same process counts ``stop_after`` from here. The coordinator does not get the report.
+    A JobMaster in the same process counts ``stop_after`` from this report. The coordinator does not get the report.
     """
 
     epoch: int
@@ -244,9 +244,8 @@ class ReadingBegun:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Report with each tenth batch that Spark's log of an input edge has grown too large. The next attempt
-    shortens it.
-    """
+    """Report that Spark's log of an input edge has grown too large, repeated at every tenth batch. The next attempt has
+    a short log."""
 
     epoch: int
     subtask: SubtaskId
@@ -260,7 +259,7 @@ class FilesChanged:
     Attributes:
         files: the first of the changed files.
         count: number of changed files.
-        unread: bytes that were not read, as far as known.
+        unread: least number of bytes in all changed files that were not read.
     """
 
     epoch: int
@@ -276,7 +275,7 @@ class FilesChanged:
 class FileAwaited:
     """Report that source ``uid`` has waited ``seconds`` for ``file``, because the file is still being written.
 
-    The first report comes after a usual wait. Each further report comes after twice as many seconds.
+    The first report comes after the usual waiting time. Each further report comes after twice as many seconds.
     """
 
     epoch: int

@@ -1,1 +1,1 @@
-"""The parts of the coordinator's state: subtasks, pauses, releases, splits and changes in progress."""
+"""The state of the coordinator: subtasks, pauses, releases, splits and changes in progress."""

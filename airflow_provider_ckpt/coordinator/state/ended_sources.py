@@ -14,10 +14,10 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 class EndedSources(PlanChanges[DropSource]):
-    """The ends of sources.
+    """The ends of sources, and the pauses in which queries drop ended sources.
 
-    A source has ended when every subtask of its vertex has read it to its end, or has ended itself. A subtask pauses to
-    leave the source out of its query. The journal records it before the first such query resumes.
+    A source has ended when every subtask of its vertex has read it to its end, or has ended itself. Each subtask then
+    pauses and resumes without the source. The journal records the drop before the first of them resumes.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class EndedSources(PlanChanges[DropSource]):
 
     @property
     def all_ended(self) -> frozenset[tuple[str, str]]:
-        """Return (vertex, uid) of every source known to be at its end, including dropped ones."""
+        """Return (vertex, uid) of every source that has ended, including dropped sources."""
         return frozenset(self._ended | self._dropped)
 
     # -- reports
@@ -46,7 +46,7 @@ class EndedSources(PlanChanges[DropSource]):
 
         Args:
             batch_id: the batch that read the last data of the source.
-            droppable: whether the subtask's query can leave the source out.
+            droppable: True if the subtask's query can leave the source out.
 
         Returns:
             [(uid, batch id)] if the source has now ended for all subtasks, else an empty list.
@@ -58,7 +58,7 @@ class EndedSources(PlanChanges[DropSource]):
         return self._new_ends(vertex)
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
-        """Record that the query of a subtask has ended, so that it drops no sources. Return new ends."""
+        """Record that a subtask has ended, so that it need not drop sources. Return new ends like :meth:`report`."""
         vertex = subtask.vertex
         self._ended_subtasks.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
@@ -77,7 +77,7 @@ class EndedSources(PlanChanges[DropSource]):
     # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[DropSource]]]:
-        """Return a round for each subtask and source, oldest first. Only sources that ended for all subtasks count."""
+        """Return a round for each subtask and each ended source that it still reads, oldest first."""
         return [
             (Pause(subtask, DropSource(uid)),)
             for subtask, uid in self._waiting
@@ -105,7 +105,7 @@ class EndedSources(PlanChanges[DropSource]):
         return SourceDropped(vertex, uid, batch_id, now)
 
     def _note_left_out(self, subtask: SubtaskId) -> None:
-        """Note that the subtask need not pause for sources that its vertex has dropped."""
+        """Cancel the pauses of the subtask for sources that its current plan already leaves out."""
         vertex = subtask.vertex
         for key in [key for key in self._waiting if key[0] == subtask and (vertex, key[1]) in self._dropped]:
             self.note_requested(Pause(subtask, DropSource(key[1])))

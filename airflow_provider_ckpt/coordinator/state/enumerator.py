@@ -15,9 +15,9 @@ The subtask then need not wait for its next assignment, and one journal entry as
 times as high for a subtask that reads n small splits together.
 """
 LOW = 1
-"""A subtask with this many splits or fewer gets more. The limit is two reads if it reads splits together."""
+"""A subtask with this many splits or fewer gets more. If it reads n splits together, the limit is 2n at most."""
 _LEAST = 4
-"""A subtask gets at least the ``_LEAST``-th part of the splits that it reads together, which take a few seconds."""
+"""A subtask that reads n splits together gets at least n / ``_LEAST`` splits, which take a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class RestoredSplits:
         ids: ids of the splits, in the frozen order. A place is an index into this list.
         takers: the subtasks that read the remaining splits.
         covered: places that the last completed checkpoint covers.
-        published: place -> subtask and position of its entry, for splits in a live log.
-        assigned: places assigned to attempts that survived a change of the JobMaster. They are returned only when the
-            next attempts begin (W13).
-        ended: subtasks whose logs have their ends. They get no splits, and ``published`` has all that they published.
+        published: place → (subtask, position of its log entry), for splits whose log entries still exist.
+        assigned: subtask → places assigned to its attempt, if the attempt survived a change of the JobMaster. These
+            places become unassigned only when the next attempt begins (W13).
+        ended: subtasks whose logs have ended. They get no splits, and ``published`` has all their splits.
     """
 
     ids: Sequence[str]
@@ -44,7 +44,7 @@ class RestoredSplits:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The splits that a subtask must read next, as places in the frozen list. No others follow if ``is_last``."""
+    """The splits that a subtask must read next, as places in the frozen list. ``is_last``: True if no others follow."""
 
     subtask: SubtaskId
     splits: tuple[int, ...]
@@ -66,7 +66,7 @@ class SplitEnumerator:
         self._unassigned = [number for number in range(len(restored.ids)) if number not in self._done | assigned]
         """Unassigned places, as a heap, so that returned splits are assigned first."""
         self._together: dict[SubtaskId, int] = {}
-        """Subtask -> number of splits that it reads together, if that is more than one."""
+        """Subtask → number of splits that it reads together, if that is more than one."""
         self._had_last = set(restored.ended)
         self._is_held = False
 
@@ -84,21 +84,19 @@ class SplitEnumerator:
         return sum(len(numbers) for numbers in self._assigned.values())
 
     def may_read(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask can still be assigned splits. False once its last assignment was sent."""
+        """Return whether the subtask can still be assigned splits. False after its last assignment."""
         return subtask not in self._had_last
 
     def hold(self) -> None:
-        """Keep the readers of the source from ending before its new subtasks begin (:meth:`reassign` or
-        :meth:`unhold`).
-        """
+        """Prevent the readers of the source from ending until :meth:`reassign` or :meth:`unhold`."""
         self._is_held = True
 
     def unhold(self) -> None:
-        """End :meth:`hold` without new subtasks."""
+        """Allow the readers of the source to end again."""
         self._is_held = False
 
     def reassign(self, takers: Collection[SubtaskId]) -> None:
-        """Assign the remaining splits to ``takers`` only. Any other subtask ends after the splits that it has."""
+        """Assign the remaining splits to ``takers`` only. Any other subtask ends after its assigned splits."""
         self._takers, self._is_held = frozenset(takers), False
 
     def began(self, subtask: SubtaskId) -> None:
@@ -113,16 +111,14 @@ class SplitEnumerator:
         self._together[subtask] = max(1, count)
 
     def returned(self, subtask: SubtaskId, numbers: Iterable[int]) -> None:
-        """Take back splits that the subtask's attempt has not begun. It reads them only if they are assigned to it
-        again.
-        """
+        """Unassign splits that the subtask has returned before it began to read them."""
         for number in numbers:
             if number in self._assigned.get(subtask, {}):
                 del self._assigned[subtask][number]
                 heapq.heappush(self._unassigned, number)
 
     def completed(self, subtask: SubtaskId, number: int) -> bool:
-        """Record that the subtask's log has the entry of the split. Return False if that was known."""
+        """Record that the subtask's log has the entry of the split. Return False for a repetition."""
         self._assigned.get(subtask, {}).pop(number, None)
         if number in self._done:
             return False
@@ -151,11 +147,11 @@ class SplitEnumerator:
     def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
-        A subtask that is not a taker may end only if a taker runs (``reader_runs``). A taker that does not run may have
-        ended already. If a failed subtask then returned splits, no subtask would be left to read them.
+        A subtask that is not a taker may end only if a taker runs (``reader_runs``). Otherwise all takers may have
+        ended, and no subtask would read the splits that a failed subtask returns later.
         """
         if subtask not in self._takers and reader_runs:
-            if self._is_held or self._count(subtask) > AHEAD:  # some may be returned, even if unreported
+            if self._is_held or self._count(subtask) > AHEAD:  # it may return some, even if it has not so far
                 return Assignment(subtask, (), is_last=False)
             self._had_last.add(subtask)
             return Assignment(subtask, (), is_last=True)

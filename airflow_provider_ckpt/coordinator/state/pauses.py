@@ -46,8 +46,8 @@ class PlanChanges(ABC, Generic[R]):
     def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
         """Return the event that must be in the journal before the round resumes; None if the journal has it already.
 
-        The method is called once for each subtask of a round, when all of them are paused. ``batch_id`` is the last
-        batch before the pause; -1 before the first batch.
+        The method is called for each subtask of a round, when all subtasks are paused. ``batch_id`` is the last batch
+        before the pause; -1 before the first batch.
         """
 
     @abstractmethod
@@ -68,9 +68,9 @@ class _Round:
     """One round of pauses.
 
     Attributes:
-        by: the kind of change.
+        by: the kind of change for which the subtasks pause.
         pauses: the pauses of all subtasks that have not resumed.
-        paused: paused subtask -> its last batch.
+        paused: paused subtask → its last batch.
         is_decided: True if the paused subtasks resume, with the change or without it.
     """
 
@@ -90,7 +90,7 @@ class Pauses:
 
     @property
     def current(self) -> tuple[Pause[Any], ...]:
-        """Return the pauses of subtasks that have not reported that they resumed."""
+        """Return the pauses in progress: their subtasks have not reported that they run again."""
         return () if self._round is None else tuple(self._round.pauses.values())
 
     def wanted(self) -> list[tuple[tuple[Pause[Any], ...], PlanChanges[Any]]]:
@@ -102,14 +102,14 @@ class Pauses:
             by.note_requested(pause)
 
     def paused_at(self, subtask: SubtaskId, batch_id: int, now: float) -> Resume:
-        """Record that the subtask is paused. It resumes with its next :meth:`plan`."""
+        """Record that the subtask is paused. Return what resumes now, each subtask with its next :meth:`plan`."""
         assert self._round is not None
         self._round.paused[subtask] = batch_id
         self._numbers[subtask] = self._numbers.get(subtask, 0) + 1
         return Resume((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
     def abandon(self, by: PlanChanges[Any]) -> Resume:
-        """Abandon the change of the round, if it belongs to ``by``. The round's subtasks resume without it."""
+        """Abandon the change of the round, if it belongs to ``by``. The round's subtasks resume unchanged."""
         if self._round is None or self._round.by is not by or self._round.is_decided:
             return Resume()
         self._round.is_decided = True
@@ -130,14 +130,14 @@ class Pauses:
         return current is not None and subtask in current.pauses and subtask not in current.paused
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
-        """Return the plan that the subtask must run now. Its number is 0 at first, and rises with each resume."""
+        """Return the plan that the subtask must run now. The plan's number begins at 0, and rises with each resume."""
         plan = VertexPlan(self._numbers.get(subtask, 0), ())
         for changes in self._changes:
             plan = changes.amended(plan, subtask)
         return plan
 
     def attempt_began(self, subtask: SubtaskId, now: float) -> Resume:
-        """Cancel the pause of the previous attempt. The next attempt gets it again if it is still wanted."""
+        """Cancel the pause of the previous attempt. The next attempt pauses if the change is still wanted."""
         current = self._round
         unreached = None
         if current is not None and not current.is_decided and subtask not in current.paused:
@@ -147,7 +147,7 @@ class Pauses:
         return self.end_pause(subtask, now)
 
     def end_pause(self, subtask: SubtaskId, now: float) -> Resume:
-        """Record that the subtask runs again, or has ended. Its round may end with it."""
+        """Record that the subtask runs again, or has ended. Return what else resumes because of that."""
         current = self._round
         if current is None or subtask not in current.pauses:
             return Resume()

@@ -24,23 +24,23 @@ from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 @dataclass
 class ReconfigurationInProgress:
-    """A reconfiguration in progress.
+    """A reconfiguration from its acceptance to its outcome. Its times are those of the coordinator's clock.
 
     Attributes:
-        number: number of the change, in ascending order.
+        number: number of the change; later changes have higher numbers.
         request: the request, or None if a controller asked.
-        change: vertex -> changed settings.
-        affected: subtasks of these vertices.
-        timeout: seconds for the preparation of all queries, and again for the pause of all subtasks.
+        change: vertex → changed settings.
+        affected: subtasks of the vertices in ``change``.
+        timeout: most seconds for the preparation of all queries, and again for the pause of all subtasks.
         trial: name under which the subtasks try their queries. An undecided change of the previous JobMaster may have
             had the same number, but not this name.
-        prepared: subtask -> when its new query was prepared.
+        prepared: subtask → when its new query was prepared.
         pause_requested: True if the subtasks were commanded to pause.
-        paused: subtask -> when it paused.
-        decided: when the change was written into the journal.
+        paused: subtask → when it paused.
+        decided: when the change was written into the journal, or None.
         restarted: subtasks whose state is repartitioned and whose next attempt is requested.
-        ran: subtask -> when it ran again.
-        rescales: source with splits -> its new number of readers.
+        ran: subtask → when it ran again.
+        rescales: source with splits → its new number of readers.
         by: the controller that asked, or None.
         why: the controller's reason.
     """
@@ -70,9 +70,7 @@ class ReconfigurationInProgress:
 
     @property
     def deadline(self) -> float:
-        """Return when the next step must have happened, so that a batch without an end does not block the job
-        for ever.
-        """
+        """Return the time of the change's timeout, so that a batch without an end does not block the job for ever."""
         is_prepared = self.affected and len(self.prepared) == len(self.affected)
         return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
 
@@ -80,7 +78,7 @@ class ReconfigurationInProgress:
         return self.change[subtask.vertex].state_partitions is not None
 
     def times(self) -> dict[str, PhaseTimes]:
-        """Return the times of the phases by vertex, for vertices that run again. The slowest subtask counts."""
+        """Return vertex → phase times of its slowest subtask, for vertices that run again."""
         phases: dict[str, PhaseTimes] = {}
         for subtask in (subtask for subtask in self.affected if subtask in self.ran and subtask in self.paused):
             decided = self.paused[subtask] if self.decided is None else self.decided
@@ -101,12 +99,11 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     ) -> None:
         """Create the state from earlier changes.
 
-        The number of an abandoned change is not used again, because a late answer to it must not count for another
-        change.
+        Each change gets a new number, so that late answers to an abandoned change do not count for the next change.
 
         Args:
-            rescaling: the part of the current change about sources with splits.
-            settings: all settings that were changed so far.
+            rescaling: the rescaling of sources with splits, as a part of the current change.
+            settings: vertex → all settings that were changed so far.
             number: number of the last decided change.
         """
         self._subtasks, self._rescaling = subtasks, rescaling
@@ -150,9 +147,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         self.current = None
 
     def prepared(self, subtask: SubtaskId, trial: str, digests: Mapping[str, str], now: float) -> None:
-        """Record that a subtask has prepared its new query. The change gets the ``digests`` of the files that
-        it read.
-        """
+        """Record that a subtask has prepared its new query. ``digests``: operator → digest of its function's files."""
         current = self.current
         if not self._is_of_current(subtask, trial) or current is None:
             return
@@ -162,7 +157,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def changes_nothing(self) -> bool:
-        """Return whether the prepared change has no effect: an assigned function may be the current one."""
+        """Return whether the prepared change has no effect, for example because each new function already runs."""
         current = self.current
         if current is None or current.rescales or not self._all_prepared(current) or current.pause_requested:
             return False
@@ -170,10 +165,10 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def inconsistent_file(self) -> str | None:
-        """Return a version of the job that two operators have read with different contents, or None.
+        """Return the file of functions that two operators have read with different contents, or None.
 
-        The file was edited while it was read, or workers have different files. Call this when all subtasks are
-        prepared.
+        The file was edited while it was read, or workers have different files. The answer is None until all subtasks
+        are prepared.
         """
         current = self.current
         if current is None or not self._all_prepared(current) or current.pause_requested:
@@ -237,7 +232,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     def change(self, pause: Pause[Reconfigure], batch_id: int, now: float) -> Event | None:
         current = self.current
         if current is None or current.decided is not None or current.paused.keys() != {*current.affected}:
-            return None  # one has ended or restarted, and a partial change is abandoned
+            return None  # a subtask has ended or restarted, and a partial change is abandoned
         return self.decide(current, now)
 
     def decide(self, current: ReconfigurationInProgress, now: float) -> Event:

@@ -1,9 +1,9 @@
 """State of the releases of completed checkpoints, with one queue for each sink (R9).
 
-Each queue releases one checkpoint at a time, in ascending order. A slow, failing or held sink delays no other.
+Each queue releases one checkpoint at a time, in ascending order. A slow, failing or held sink delays no other sink.
 
-A queue requests only the newest completed checkpoint that its sink lacks, because this release covers the earlier ones.
-It also completes a release during which a driver died (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant
+A queue requests only the newest completed checkpoint that its sink lacks. This release covers all earlier checkpoints,
+even one whose release was cut off by a driver's death (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant
 4).
 """
 
@@ -27,17 +27,17 @@ class ReleaseQueue:
     Args:
         released: the last checkpoint that the sink has released.
         completed: the last completed checkpoint of the job.
-        timeout: seconds for which releases may fail, while no other sink is released, before the run ends.
+        timeout: most seconds for which releases may fail while no other sink is released. The run then ends.
     """
 
     def __init__(self, released: int, completed: int, timeout: float) -> None:
         self.released = released
         self.held_by: str | None = None
-        """The sink whose gate was closed at the last try: this one, or another of its transaction."""
+        """The sink with the gate that was closed at the last try: this sink, or another of its transaction. Or None."""
         self.is_idle = False
-        """The last release had nothing to do. Such a sink gets its rows with the final checkpoint."""
+        """True if the last release released nothing. Such a sink gets its rows with the final checkpoint."""
         self.is_abandoned = False
-        """The sink is not tried again in this run."""
+        """True if the sink is not tried again in this run."""
         self._completed = max(released, completed)
         self._requested = 0
         self._is_under_way = False
@@ -140,7 +140,7 @@ class ReleaseState:
 
     def __init__(self, sinks: Iterable[str], restored: RestoredState, timeout: float) -> None:
         self.last_released = restored.last_released
-        """The last checkpoint that is released in every sink, together with all before it."""
+        """The last checkpoint that every sink has released."""
         self._completed = list(restored.unreleased)
         """Completed checkpoints above ``last_released``, ascending; at most REMEMBERED."""
         newest = max(self._completed, default=restored.last_released)
@@ -158,16 +158,16 @@ class ReleaseState:
 
     @property
     def under_way(self) -> dict[str, int]:
-        """Return the releases in progress: sink -> checkpoint."""
+        """Return the releases in progress: sink → checkpoint."""
         return {uid: checkpoint for uid, queue in self._queues.items() if (checkpoint := queue.under_way) is not None}
 
     @property
     def closed_gates(self) -> list[str]:
-        """Return the sinks whose completed checkpoints a gate holds back: their own, or one of their transaction."""
+        """Return the sinks whose closed gates hold completed checkpoints back."""
         held_queues = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
         return sorted(
             {queue.held_by for queue in held_queues if queue.held_by is not None}
-        )  # one under way polls its gate
+        )  # a release under way polls its gate
 
     @property
     def next_try(self) -> float | None:
@@ -179,7 +179,7 @@ class ReleaseState:
     def backlog(self) -> int:
         """Return how many completed checkpoints no sink has released.
 
-        A sink that a gate holds does not count, nor does a sink whose last release was empty.
+        Sinks that a gate holds, and sinks whose last release was empty, do not count.
         """
         queues = [
             queue for queue in self._queues.values() if not (queue.is_held and queue.is_behind) and not queue.is_idle
@@ -187,7 +187,7 @@ class ReleaseState:
         return min((sum(number > queue.released for number in self._completed) for queue in queues), default=0)
 
     def waits(self, *, for_failing: bool) -> bool:
-        """Return whether a release is outstanding. Sinks whose last try failed count with ``for_failing``.
+        """Return whether a release is outstanding. Sinks whose last try failed count if ``for_failing`` is True.
 
         Releases that a gate holds do not count. A release in progress counts, because its gate may have opened.
         """
@@ -204,7 +204,7 @@ class ReleaseState:
             queue.completed(checkpoint)
 
     def begin_due(self, now: float) -> Iterator[tuple[str, int]]:
-        """Yield the releases to begin now: sink and checkpoint."""
+        """Yield (sink, checkpoint) of the releases to begin now."""
         for uid, queue in self._queues.items():
             checkpoint = queue.begin_due(now)
             if checkpoint is not None:
@@ -223,9 +223,7 @@ class ReleaseState:
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
-        """Return the newest checkpoint that every sink now has, and its counts by sink, once. None if there is no new
-        one.
-        """
+        """Return (newest checkpoint that every sink has released, sink → its counts). None if there is no new one."""
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
         released = [number for number in self._completed if number <= reached]
         if not released:

@@ -1,8 +1,7 @@
-"""Subtasks that resume in their next attempt without a failure, because Spark's log of their input has grown.
+"""Subtasks that resume in their next attempt without a failure, because Spark's log of their input has grown too large.
 
-The next attempt begins with a short log (R7). The log of the current attempt is not shortened in place, because a
-successor may copy the folder of a fenced attempt that still lives, and relies on the feed of that attempt (R8).
-:class:`~..failover.Failover` begins the next attempts.
+The next attempt begins with a short log (R7). The current attempt does not shorten its own log, because a successor
+may copy the folder of a fenced attempt that still runs (R8). :class:`~..failover.Failover` begins the next attempts.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 class ReplacementState(PlanChanges[RestartFromScratch]):
     """The planned restarts of subtasks, one at a time, each after a micro-batch.
 
-    A requested change comes first, because the current attempt prepares it. The journal records nothing.
+    A requested change comes first, because the current attempt prepares it. The journal does not record the restarts.
     """
 
     def __init__(self, reconfiguration: ReconfigurationState) -> None:
@@ -34,7 +33,7 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
         return subtask in self._paused
 
     def take_paused(self) -> list[SubtaskId]:
-        """Return the subtasks whose next attempts must begin now."""
+        """Return the subtasks whose next attempts must begin now. A later call does not return them again."""
         paused, self._paused = [*self._paused], {}
         return paused
 
@@ -51,7 +50,7 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
         del self._wanted[pause.subtask]
 
     def attempt_began(self, subtask: SubtaskId, unreached: Pause[RestartFromScratch] | None) -> None:
-        """Forget the subtask, because its log is short after a restart for any reason."""
+        """Cancel the subtask's planned restart, because its log is short after a restart for any reason."""
         self._wanted.pop(subtask, None)
         self._paused.pop(subtask, None)
 

@@ -4,7 +4,7 @@ After a stop no source is finished, and the next run resumes from the savepoint.
 (FLINK-21132). A stop overrides a drain in progress: drained subtasks reach their end of data in the next run (R12), and
 the others resume. A drain during a stop is refused.
 
-A request is answered when it is accepted, and again when its outcome is known. A refused request is answered once.
+A request is answered when it is accepted, and again when its outcome is known. A refused request gets one answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.request_outcome import IN_PROGRESS, RequestOutc
 
 
 def in_progress(upgrade: str) -> str:
-    """Return why a request is refused during an upgrade. The client knows the end of this text, and retries."""
+    """Return why a request is refused during an upgrade. A client that reads the end of this text retries."""
     return f"upgrade {upgrade} {IN_PROGRESS}"
 
 
@@ -27,10 +27,10 @@ class Stop:
     """A stop in progress.
 
     Attributes:
-        deadline: when the savepoint must be complete.
-        leaves: True if the job ends even if the stop fails.
+        deadline: time by which the savepoint must be complete.
+        leaves: True if the run ends even if its savepoint fails.
         failures: failed savepoints of the stop, which do not count against the job's checkpoints.
-        savepoint: the completed savepoint, None before.
+        savepoint: the completed savepoint, or None.
     """
 
     deadline: float
@@ -51,9 +51,9 @@ class Requests:
         self.stop: Stop | None = None
         self.draining = draining
         self.drains_at_once = False
-        """Live sources end without further reading."""
+        """True if live sources end without further reading."""
         self.trying: str | None = None
-        """The upgrade request whose version is being loaded and tried."""
+        """The upgrade request whose version is being loaded and tried, or None."""
         self._tolerable_failed = tolerable_failed
         self._drained: set[SubtaskId] = set()
         self._seen: set[str] = set()
@@ -67,7 +67,7 @@ class Requests:
         return self.stop.upgrade
 
     def is_new(self, request: str | None) -> bool:
-        """Return False for a request that was already accepted, because requests are read repeatedly."""
+        """Return True at the first call for a request, and if it has no name. Requests are read repeatedly."""
         if not request:
             return True
         is_new = request not in self._seen
@@ -88,7 +88,7 @@ class Requests:
         return RequestOutcome(RequestResult.ACCEPTED)
 
     def take_stop(self, message: StopRequest, deadline: float) -> RequestOutcome:
-        """Accept a stop and return the outcome for its first answer. ``deadline`` is for a stop that begins with it."""
+        """Accept a stop and return the outcome for its first answer. A new stop needs its savepoint by ``deadline``."""
         self.note(message.name, message.kind)
         if self.stop is not None:
             self.stop.leaves = self.stop.leaves or message.leaves
@@ -113,20 +113,18 @@ class Requests:
             self._open.pop(request, None)
 
     def close(self, kind: str | None) -> list[tuple[str, str]]:
-        """Return (request, kind) of each request that waits for its last answer, once: of one kind, or all if it is
-        None.
-        """
+        """Close the open requests of one kind, or all if ``kind`` is None. Return (request, kind) of each."""
         closed = [(request, open_kind) for request, open_kind in self._open.items() if kind in (open_kind, None)]
         for request, _ in closed:
             del self._open[request]
         return closed
 
     def attempt_began(self, subtask: SubtaskId) -> None:
-        """Note that the next attempt of the subtask has no drain command yet."""
+        """Note that the next attempt of the subtask needs its own drain command."""
         self._drained.discard(subtask)
 
     def drain_once(self, subtask: SubtaskId) -> bool:
-        """Return True at the first call for the subtask."""
+        """Return True at the first call for an attempt of the subtask."""
         is_first = subtask not in self._drained
         self._drained.add(subtask)
         return is_first

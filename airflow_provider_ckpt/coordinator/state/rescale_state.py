@@ -1,4 +1,4 @@
-"""The part of a reconfiguration about sources with splits, and the subtasks that must still learn of it (R21).
+"""The rescaling part of a reconfiguration, and the subtasks that still need the new plan (R21).
 
 :class:`~..rescaler.Rescaler` has the rules.
 """
@@ -31,12 +31,12 @@ _HAS_REPORTED = (
 
 @dataclass
 class RescaleInProgress:
-    """A rescaling in progress. The journal has it already.
+    """A rescaling that is in the journal, but has not reached all subtasks.
 
     Attributes:
         decided: the change as it is in the journal.
         new: subtasks that are new in the graph of ``decided``.
-        unaware: consumer -> the source that it reads, for consumers that were deployed without the new subtasks.
+        unaware: consumer → the source that it reads, for consumers that were deployed without the new subtasks.
         has_begun: True if the new subtasks were commanded to begin.
     """
 
@@ -50,11 +50,11 @@ class RescaleState(PlanChanges[Rescale]):
     """The rescalings of the job, one at a time.
 
     A subtask that is deployed or resumed after the decision gets the new plan. The running consumers of a widened
-    source pause one after the other to get it.
+    source pause one after the other to get the new plan.
 
     Args:
-        hosts: see :class:`PlanRecorded`.
-        waiting: see :class:`PlanRecorded`.
+        hosts: subtask that an earlier rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
+        waiting: subtasks of ``hosts`` that have not begun.
         has_workers: True if workers run the job. A worker may have an older graph, so each plan then names the number
             of subtasks of every source.
         is_batch: True in batch mode, where the consumers of a source are deployed after the source's end.
@@ -77,13 +77,13 @@ class RescaleState(PlanChanges[Rescale]):
         self.current: RescaleInProgress | None = None
         added = {host.vertex for host in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
-        """Source that was rescaled under workers -> its consumers that have not reported that they run."""
+        """Source that was rescaled under workers → its consumers that have not reported that they run."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
-        """Decide a rescaling. The caller writes it into the journal before any subtask is notified.
+        """Return a decided rescaling. The caller writes it into the journal before any subtask is notified.
 
         Args:
-            reader_counts: source -> its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
+            reader_counts: source → its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
             aware: subtasks that are paused now, and will resume with the new plan.
         """
         readers = {uid: self.readers(uid) for uid in reader_counts}
@@ -99,12 +99,12 @@ class RescaleState(PlanChanges[Rescale]):
         return change
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Return the subtasks of the source that can be assigned splits: their logs have no end."""
+        """Return the subtasks of the source that can still be assigned splits."""
         names = self._graph.now.vertex(uid).subtasks
         return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 
     def is_known(self) -> bool:
-        """Return whether all consumers of the source that have not ended read the new subtasks."""
+        """Return whether every running consumer of the source has the new subtasks among its inputs."""
         change = self.current
         return change is not None and not any(not self._subtasks.has_ended(consumer) for consumer in change.unaware)
 
@@ -137,7 +137,7 @@ class RescaleState(PlanChanges[Rescale]):
         return uid not in self._unsettled
 
     def settle(self) -> list[str]:
-        """Return the sources whose consumers have all reported that they run or have ended. Each is returned once."""
+        """Return sources whose consumers have all reported that they run or have ended. Later calls omit them."""
         if not self._unsettled:
             return []
         for names in self._unsettled.values():

@@ -1,4 +1,4 @@
-"""The graph that a job currently runs. It may change, so its users read it each time they need it."""
+"""The graph that a job currently runs. The graph may change, so callers read it again for each use."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from airflow_provider_ckpt.model.graph import JobGraph
 
 @dataclass
 class RunningGraph:
-    """The current graph. It lacks changes that are in the journal but have not begun, because subtasks pause first
-    (R21).
-    """
+    """The current graph. A journaled change is added when all subtasks that pause for it have resumed (R21)."""
 
     now: JobGraph

@@ -17,8 +17,8 @@ class Scheduler:
     STREAMING: all subtasks are deployed at once, because no checkpoint is taken before all of them run (R15).
 
     BATCH: a subtask is deployed when all subtasks that it reads from are at their end of data (R23) and a slot is free.
-    Subtasks upstream come first. There are ``slots`` slots, or as many as the largest source with splits has subtasks,
-    because these read in parallel. A subtask with a valid result of an earlier epoch is deployed, too. It finds the end
+    Subtasks upstream come first. There are ``slots`` slots, or more if a source with splits has more subtasks, because
+    these read in parallel. A subtask with a valid result of an earlier epoch is deployed, too. It finds its end of data
     in its log, and reports it at once.
     """
 
@@ -71,9 +71,7 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False if the edge blocks every subtask of the consumer: in BATCH mode, an all-to-all edge with a
-        running producer.
-        """
+        """Return False for an all-to-all edge in BATCH mode whose producer runs: all its consumers must wait."""
         if not self._batch or edge.exchange == "pointwise":
             return True
         return self._subtasks.vertex_has_ended(edge.producer)

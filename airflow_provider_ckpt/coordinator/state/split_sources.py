@@ -19,7 +19,7 @@ class _SplitSource:
         self.uncovered = {
             number: where for number, where in restored.published.items() if number not in restored.covered
         }
-        """Place -> subtask and position of its entry, for published splits that no completed checkpoint covers."""
+        """Place → (subtask, position of its log entry), for published splits that no completed checkpoint covers."""
 
 
 class SplitSources:
@@ -44,7 +44,7 @@ class SplitSources:
         return 0 if source is None else source.enumerator.unassigned + source.enumerator.assigned
 
     def progress(self, uid: str) -> tuple[int, int, int]:
-        """Return the numbers of all, done and unassigned splits; 0 if the source had ended before this epoch."""
+        """Return the numbers of (all, done, unassigned) splits, each 0 if the source had ended before this epoch."""
         source = self._sources.get(uid)
         if source is None:
             return 0, 0, 0
@@ -52,7 +52,7 @@ class SplitSources:
 
     @property
     def all_unread(self) -> dict[str, int]:
-        """Return the number of unread splits of every source that has some."""
+        """Return source → number of its unread splits, for sources with unread splits."""
         return {uid: count for uid in self._sources if (count := self.unread(uid))}
 
     def may_read(self, subtask: SubtaskId) -> bool:
@@ -61,7 +61,7 @@ class SplitSources:
         return source is not None and source.enumerator.may_read(subtask)
 
     def hold(self, uid: str) -> None:
-        """Keep all readers of the source from ending until :meth:`reassign` or :meth:`unhold`, if it has not ended."""
+        """Prevent the readers of the source from ending until :meth:`reassign` or :meth:`unhold`."""
         if (source := self._sources.get(uid)) is not None:
             source.enumerator.hold()
 
@@ -83,7 +83,7 @@ class SplitSources:
             self._opened.add(subtask)
 
     def began(self, subtask: SubtaskId) -> None:
-        """Record that the subtask runs, or is at its end. A new attempt frees the previous one's unpublished splits."""
+        """Record that the subtask runs, or is at its end. Unassign the unpublished splits of its previous attempt."""
         if subtask in self._opened and (source := self._source(subtask)) is not None:
             self._opened.discard(subtask)
             source.enumerator.began(subtask)
@@ -94,7 +94,7 @@ class SplitSources:
             source.enumerator.reads_together(subtask, count)
 
     def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
-        """Record published splits. Return the event to journal; None if all are known, or are not of this source."""
+        """Record published splits. Return the event to journal; None if every split is a repetition or unknown."""
         source = self._source(subtask)
         if source is None:
             return None
@@ -109,9 +109,7 @@ class SplitSources:
             source.enumerator.returned(subtask, [source.places[name] for name in splits if name in source.places])
 
     def due(self, running: Iterable[SubtaskId]) -> list[tuple[Assignment, tuple[str, ...]]]:
-        """Return the assignments to make now, with the ids of their splits. ``running`` holds subtasks of any
-        vertex.
-        """
+        """Return (assignment, ids of its splits) for each assignment that the ``running`` subtasks must get now."""
         assignments = []
         by_source: dict[str, list[SubtaskId]] = {}
         for subtask in running:

@@ -16,18 +16,18 @@ from airflow_provider_ckpt.model.vertex_settings import Settings
 
 class SubtaskStatus(Enum):
     CREATED = "created"
-    """Not deployed, because in BATCH mode its inputs are not complete or no slot is free."""
+    """Not deployed. In BATCH mode, the inputs of the subtask are not complete or no slot is free."""
     STARTING = "starting"
-    """Deployed, but it has not reported."""
+    """Deployed. The subtask has not reported that it runs."""
     RUNNING = "running"
     PAUSED = "paused"
     """Paused for a change of the plan, or about to pause (R20)."""
     RESTARTING = "restarting"
-    """The next attempt has not begun. The previous one failed, or there was none."""
+    """The next attempt has not begun. The previous attempt failed, or there was none."""
     AT_END_OF_DATA = "at end of data"
-    """Waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
+    """The subtask waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
-    """Commanded to close. It may still take a barrier."""
+    """Commanded to close. The subtask may still take a barrier."""
     FINISHED = "finished"
 
 
@@ -43,17 +43,17 @@ class RestoredState:
     Attributes:
         last_released: the last checkpoint that every sink has released.
         unreleased: completed checkpoints above ``last_released``, ascending.
-        sinks_released: sink -> the last checkpoint that it has released, if that is above ``last_released``.
-        ended: vertex -> uids of its sources (or input edges) that have ended.
-        dropped: vertex -> uids of its sources (or input edges) that were left out.
+        sinks_released: sink → the last checkpoint that it has released, if that is above ``last_released``.
+        ended: vertex → uids of its sources (or input edges) that have ended.
+        dropped: vertex → uids of its sources (or input edges) that were left out.
         snapshots: the snapshots of ``last_completed``.
         draining: True if an earlier epoch accepted a drain, which continues.
-        splits: source -> its splits, for sources with splits that have not ended.
-        settings: all settings that reconfigurations have changed.
+        splits: source → its splits, for sources with splits that have not ended.
+        settings: vertex → its settings that reconfigurations have changed.
         reconfigured: number of the last reconfiguration.
         reconfigured_at: time at which that reconfiguration was decided.
-        hosts: see :class:`PlanRecorded`.
-        waiting: see :class:`PlanRecorded`.
+        hosts: subtask that a rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
+        waiting: subtasks of ``hosts`` that have not begun.
     """
 
     last_triggered: int = 0
@@ -76,11 +76,11 @@ class RestoredState:
 
 
 class SubtaskTable:
-    """The status and the attempt of every subtask. Questions about all subtasks need no loop over them.
+    """The status and the attempt of every subtask, with counts, so that no query loops over all subtasks.
 
     Args:
-        attempts: unfinished subtask -> its attempt, the only one whose reports count (R22).
-        has_workers: True if workers begin the attempts that follow the given ones.
+        attempts: unfinished subtask → its current attempt. Reports of other attempts do not count (R22).
+        has_workers: True if workers begin the next attempts, after those in ``attempts``.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class SubtaskTable:
 
     @property
     def epoch(self) -> int:
-        """Return the epoch of the attempts. It is older than the coordinator's if workers run the subtasks."""
+        """Return the epoch of the attempts. With workers, it is older than the coordinator's epoch."""
         return next(iter(self._attempt.values())).epoch
 
     def attempt(self, subtask: SubtaskId) -> AttemptId:
@@ -146,11 +146,11 @@ class SubtaskTable:
         return self._attempt[subtask]
 
     def admits(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Return whether ``attempt`` is the current one (R22)."""
+        """Return whether ``attempt`` is the current attempt of the subtask (R22)."""
         return self._attempt.get(subtask) == attempt
 
     def may_begin(self, subtask: SubtaskId, attempt: AttemptId) -> bool:
-        """Return whether ``attempt`` can follow the current one, as a later attempt of the same epoch."""
+        """Return whether ``attempt`` is later than the current attempt, in the same epoch."""
         current = self._attempt.get(subtask)
         return current is not None and current < attempt and current.epoch == attempt.epoch
 
@@ -168,12 +168,12 @@ class SubtaskTable:
 
     @property
     def blocked(self) -> bool:
-        """Return whether a subtask that must acknowledge is not running."""
+        """Return whether a subtask does not run that must acknowledge a checkpoint."""
         return any(self._count[status] for status in _BLOCKING)
 
     @property
     def waited_for(self) -> list[SubtaskId]:
-        """Return the subtasks that make :attr:`blocked` true."""
+        """Return the subtasks that do not run but must acknowledge a checkpoint."""
         return list(self.in_status(*_BLOCKING))
 
     @property

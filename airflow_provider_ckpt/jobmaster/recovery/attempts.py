@@ -15,9 +15,9 @@ def new_nonce() -> str:
 
 
 def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId, AttemptId]:
-    """Return the first attempt of each subtask in ``epoch``.
+    """Return subtask → its first attempt in ``epoch``.
 
-    Each has its own nonce, because sinks identify the staged output of a subtask only by the attempt's name.
+    Each attempt has its own nonce, because sinks identify the staged output of a subtask by the attempt's name alone.
     """
     names, nonces = list(subtasks), set[str]()
     while len(nonces) < len(names):
@@ -28,7 +28,7 @@ def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId,
 def continues_at(log: SubtaskLog, *, batch: bool, by_split: bool) -> int | None:
     """Return the log position from which the next attempt of a subtask continues; None for after all published entries.
 
-    A batch attempt without its end of data is void as a whole (R23). Each split of a source with splits counts by
-    itself.
+    In batch mode an attempt without its end of data is void as a whole (R23), except for a source with splits, of which
+    each split counts by itself.
     """
     return 0 if batch and not by_split and log.state.end_of_data is None else None

@@ -1,4 +1,4 @@
-"""The list of a source's splits, frozen once for all attempts (R11). A split's number is its place in this list."""
+"""The list of a source's splits, frozen for all attempts (R11). A split's number is its place in this list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERSION = 1
 
 
 def freeze_splits(storage: Storage, path: str, uid: str, splits: Iterable[Split]) -> tuple[Split, ...]:
-    """Write the list if there is none. Return the list that counts: the first one that any attempt wrote."""
+    """Write the list if there is none. Return the frozen list, which is the first that any attempt wrote."""
     candidate = tuple(splits)
     values = [{"id": split.id, "value": split.value} for split in candidate]
     document = encode_document(KIND, VERSION, uid=uid, splits=values)

@@ -1,4 +1,4 @@
-"""Checks that the logs of a job and its subtasks still hold the entries they are known to have held."""
+"""Checks that no entry is missing in the logs of a job and its subtasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 def check_journal(storage: Storage, state: JobState) -> None:
-    """Refuse a damaged journal, and an empty one if files of the job's vertices exist, because the job is then not new.
+    """Refuse a damaged journal, or an empty journal although files of the job's vertices exist.
 
     Raises CorruptJournalError.
     """
@@ -47,7 +47,7 @@ def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
 def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """Refuse a log that ends before the position up to which a consumer has read it.
 
-    Call this before anything is written, because new entries would take the numbers of the lost ones. ``logs`` are
+    Call this before anything is written, because new entries would get the numbers of lost entries. ``logs`` must be
     loaded.
 
     Raises SubtaskLogLostError.
@@ -71,7 +71,7 @@ def check_read(graph: JobGraph, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
 
 
 def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
-    """Refuse a finished subtask whose log is open again. The coordinator never deploys it, so its log would never end.
+    """Refuse a finished subtask whose log has no end, because the coordinator deploys no finished subtask to end it.
 
     Raises SubtaskLogLostError.
     """
@@ -82,7 +82,7 @@ def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
 
 
 def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
-    """Return the error for a log without an end, of a subtask that has ended in the journal."""
+    """Return the error for a log without an end, if the subtask has ended according to the journal."""
     return SubtaskLogLostError(
         "{log} has no end, and the journal has {subtask} at its end, or finished: entries were removed; bring them "
         "back from a backup, or run the job under another id",
@@ -92,6 +92,6 @@ def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
 
 
 def is_outdated(log: LogReader, since: int) -> bool:
-    """Return whether no entry in the log counts, because those of its vertex count from epoch ``since`` on."""
+    """Return whether all entries of the log are void, because all its attempts are from before epoch ``since``."""
     epochs = [record.epoch for _, record in log.records() if isinstance(record, Open)]
     return bool(epochs) and max(epochs) < since

@@ -28,15 +28,15 @@ def open_logs(
     restore: RestorePoint | None,
     resets: Mapping[SubtaskId, Reset] = MappingProxyType({}),
 ) -> dict[SubtaskId, AttemptId]:
-    """Open every log, which fences all earlier attempts. Return the attempt of each subtask that is not finished.
+    """Open every log, which fences all earlier attempts. Return unfinished subtask → its attempt.
 
     A log may have an end that the journal lacks, because the previous driver died too early. The tail of the log
-    decides (R11), so such a subtask is journaled as finished. From here on only the returned attempts, and later ones,
-    append to the logs.
+    decides (R11), so such a subtask is journaled as finished. From here on only the returned and later attempts append
+    to the logs.
 
     Args:
         restore: Point to go back to; None to continue after all published entries.
-        resets: Subtasks whose results are gone.
+        resets: Subtask whose result is lost → its reset.
 
     Raises SubtaskLogLostError or LogFencedError.
     """
@@ -63,16 +63,16 @@ def open_logs(
             continue
         positions = () if reset is None else reset.positions
         if log.open(attempts[subtask], resume_at, positions, unless_closed=stays_closed).closed and stays_closed:
-            _journal_finished(journal, subtask, log)  # the previous driver has ended it since it was loaded
+            _journal_finished(journal, subtask, log)  # the previous driver has ended the log since it was loaded
             del attempts[subtask]
     return attempts
 
 
 def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
-    """Void the logs of subtasks that a source with splits had before it was dropped or restarted, and no longer has.
+    """Void the logs of subtasks that a source with splits no longer has, if its earlier results do not count.
 
-    A rescale may bring such a subtask back, and other tasks read its log before it starts. Its old entries must not
-    count then, because their splits are read again (R21).
+    A rescale may bring such a subtask back, and consumers read its log before the subtask starts. The old entries must
+    be void by then, because their splits are read again (R21).
     """
     state = journal.state
     for vertex in state.graph().vertices:

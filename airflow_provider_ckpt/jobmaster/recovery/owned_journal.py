@@ -13,7 +13,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def open_journal(storage: Storage, options: RunOptions) -> Journal:
-    """Return the journal of the job. This neither reads nor claims it."""
+    """Return the journal of the job, without reading or claiming it."""
     buffer, interval = options.journal_buffer_bytes, options.journal_flush_interval
     return Journal(storage, options.job_id, buffer_bytes=buffer, flush_interval=interval)
 

@@ -1,8 +1,8 @@
 """The results of operators with ``persist=True``: result partitions that outlive their job (FLIP-67, PR 8687).
 
 No data is moved or copied, and there is no list besides the logs. The journal entry with FINISHED makes the results
-persistent, because the clean-up after it keeps all folders that the logs name. ``ckpt delete`` deletes the results with
-the job.
+persistent, because the clean-up after that entry deletes no folder that the logs name. ``ckpt delete`` deletes the
+results with the job.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PersistedResult:
 
 
 def persisted_operators(state: JobState) -> tuple[str, ...]:
-    """Return the operators whose results outlive the job, or will, in topological order. A deleted job has none."""
+    """Return the operators with ``persist=True``, in topological order; none for a deleted job."""
     if state.status in _WITHOUT_RESULTS:
         return ()
     return tuple(vertex.uid for vertex in state.graph().vertices if vertex.persist)
@@ -94,8 +94,7 @@ def read_persisted_result(storage: Storage, job_id: str, operator: str) -> Persi
 
 
 def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the partition of each subtask of ``vertex``, with its folders that hold persisted data. The job must be
-    FINISHED.
+    """Yield (partition, its folders with persisted data) of each subtask of ``vertex``. The job must be FINISHED.
 
     Raises SubtaskLogLostError, and the storage's errors.
     """

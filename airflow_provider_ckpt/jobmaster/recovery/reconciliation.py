@@ -1,7 +1,7 @@
 """The choice of subtasks that run again when a bounded job resumes, because results are lost (FLIP-383).
 
-In BATCH mode a subtask at its end of data has its result partition in the storage. It runs again only if a part of the
-result is gone and the result is needed. A result is needed in these cases:
+In BATCH mode a subtask at its end of data has its result partition in the storage. It runs again if files of the result
+are gone and the result is needed. A result is needed in these cases:
 
 * It must outlive the job (persist=True).
 * A subtask that is not at its end reads it.
@@ -9,9 +9,9 @@ result is gone and the result is needed. A result is needed in these cases:
 
 Two things differ from Flink:
 
-* The storage holds the results, not the workers. So the JobMaster need not wait for workers.
+* The results are in the storage, not in the workers. So the JobMaster need not wait for workers.
 * Flink also restarts the consumers of a subtask that runs again, because its rows may differ. Here the input of a
-  bounded source is frozen. If a function gives other rows each time, its consumers may read two different results.
+  bounded source is frozen. If a function returns other rows each time, its consumers may read two different results.
 
 :func:`lost_results` decides without storage or clock. :class:`Reconciler` reads the logs and lists the partitions.
 """
@@ -44,12 +44,12 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 class LostResult:
     """A result with missing files that must be produced again.
 
-    A source with splits reads the splits of these entries again. Any other vertex reads everything again.
+    A source with splits reads the splits of these ``positions`` again. Any other vertex reads everything again.
 
     Attributes:
         producer: the subtask whose log names files that are gone.
-        positions: the positions of these entries in its log.
-        consumer: the subtask that must read them; the producer itself if they must outlive the job.
+        positions: the positions of the log entries that name these files.
+        consumer: the subtask that must read the result; the producer itself if the result must outlive the job.
     """
 
     producer: SubtaskId
@@ -66,8 +66,8 @@ def lost_results(
 
     Args:
         ended: the subtasks at their end of data.
-        missing_entries: returns the positions of a subtask's log entries with missing files. It is called at most once
-            for each subtask, and only if its result is needed.
+        missing_entries: returns the positions of a subtask's log entries with missing files. It is called only for a
+            subtask whose result is needed, because the call lists files.
     """
     rerun, lost = set(graph.subtasks) - set(ended), list[LostResult]()
     for vertex in reversed(graph.vertices):
@@ -85,7 +85,7 @@ def lost_results(
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The subtasks that must run again, by subtask (``resets``). ``kept`` and ``splits_kept`` are for display only."""
+    """The subtasks that must run again: subtask → its reset. ``kept`` and ``splits_kept`` are for display only."""
 
     resets: Mapping[SubtaskId, Reset]
     kept: tuple[SubtaskId, ...] = field(default=(), compare=False)
@@ -104,7 +104,7 @@ class Reconciliation:
 
 
 class Reconciler:
-    """The reconciler of one job. It keeps the logs that it has read, because a driver reconciles more than once."""
+    """The reconciler of one job. It caches the logs, because a driver reconciles repeatedly."""
 
     def __init__(self, storage: Storage, job_id: str) -> None:
         self._storage, self._job_id = storage, job_id
@@ -113,10 +113,9 @@ class Reconciler:
     def reconcile(self, state: JobState) -> Reconciliation | None:
         """Return which results are kept and which subtasks must run again. Nothing is written.
 
-        None means that there is nothing to resume or nothing to make again:
+        None means that there is nothing to resume, or that nothing can or need be produced again:
 
-        * In streaming mode a lost result cannot be made again, because checkpoints cover output made from it, and sinks
-          may have released that output.
+        * In streaming mode a lost result cannot be produced again, because sinks may have released output made from it.
         * In batch mode a checkpoint covers something only when all subtasks are at their ends. Then no result is
           needed.
 
@@ -179,7 +178,7 @@ class Reconciler:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Turn off garbage collection while the logs are read, because collection took a third of the time."""
+    """Turn off garbage collection while the logs are read, because it would need a third of the time."""
     is_on = gc.isenabled()
     gc.disable()
     try:
@@ -190,7 +189,7 @@ def _without_collection() -> Iterator[None]:
 
 
 class _SplitNumbers:
-    """Numbers of splits in the frozen lists of their sources. Each list is read once."""
+    """The numbers of splits in the frozen lists of their sources, cached."""
 
     def __init__(self, storage: Storage, job_id: str, state: JobState) -> None:
         self._storage, self._job_id, self._frozen = storage, job_id, state.frozen

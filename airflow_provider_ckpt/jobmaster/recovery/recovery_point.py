@@ -32,7 +32,7 @@ class RecoveryPoint:
     Args:
         restore: Point to which the job goes back first; None to resume from what is published (a new job: from
             nothing).
-        is_journaled: True if an earlier driver has journaled that restore and not completed it.
+        is_journaled: True if an earlier driver has journaled this restore, and not completed it.
     """
 
     restore: RestorePoint | None
@@ -54,7 +54,7 @@ def find_recovery_point(
     Call this after the claim, because the previous driver may complete its restore until then.
 
     Args:
-        from_scratch: True if no checkpoint covers anything and the job's definition does not fit the recorded one.
+        from_scratch: True if no checkpoint covers anything and the job's definition has changed too much to resume.
         requested: Checked checkpoint that the user wants to go back to (:func:`~.restore.restore_point`).
     """
     if from_scratch:
@@ -75,9 +75,9 @@ def interrupted_restore(
     logs: Mapping[SubtaskId, SubtaskLog],
     mode: RuntimeMode,
 ) -> RestorePoint | None:
-    """Return the target of the last restore if its driver died before all logs were set back (R4); else None.
+    """Return the point of the last restore if its driver died before all logs were set back (R4); else None.
 
-    No query was started since, so it is correct to set back all logs once more.
+    No query has started since then, so all logs can be set back again.
     """
     from_scratch = state.restored_epoch == state.anew_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}

@@ -37,7 +37,7 @@ class RestorePoint:
         return self.completed is None
 
     def continues_at(self, subtask: SubtaskId) -> int:
-        """Return the log position to which the subtask goes back. Entries up to the next ``open`` are void (R4)."""
+        """Return the log position from which the subtask's entries up to its next ``open`` are void (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
 
@@ -47,7 +47,7 @@ def beginning(state: JobState) -> RestorePoint:
 
 
 def nothing_is_covered(state: JobState) -> bool:
-    """Return whether no checkpoint has completed, or the last one covers no batch. Nothing was released then."""
+    """Return whether no checkpoint has completed, or the last one covers no batch. Then nothing is released."""
     last = state.checkpoints.get(state.last_completed)
     if last is None:
         return state.last_completed == 0
@@ -55,10 +55,10 @@ def nothing_is_covered(state: JobState) -> bool:
 
 
 def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> bool:
-    """Return whether ``restore`` means to resume from what is published.
+    """Return whether the option ``restore`` means to resume after the last published batches.
 
-    It does for "latest", and for the checkpoint that the job last went back to if another one completed since. A
-    supervisor that repeats its command after a failure wants to resume.
+    That is so for "latest". It is also so for the checkpoint of the last restore if a later checkpoint has completed,
+    because a supervisor repeats its command after a failure.
     """
     if restore == "latest":
         return True
@@ -70,7 +70,7 @@ def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> boo
 def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) -> RestorePoint | None:
     """Return the checkpoint to go back to; None to resume from what is published ("latest"), or to run a new job.
 
-    A checkpoint below the last completed one cannot be restored, because later output is released or will be (R9).
+    Only the last completed checkpoint can be restored, because later output is released or will be released (R9).
 
     Raises RestoreRefusedError.
     """
@@ -109,7 +109,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
 
 
 def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored:
-    """Return the event of the restore. Sources stay dropped if the checkpoint's batches had dropped them."""
+    """Return the event of the restore. A source stays dropped if it was dropped before the checkpoint."""
     dropped: dict[str, dict[str, int]] = {}
     subtasks = {} if point.completed is None else point.completed.subtasks
     for vertex, uids in state.dropped.items():
@@ -127,7 +127,7 @@ def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
     was dropped if every subtask had read it to its end.
 
     Args:
-        at: Batch of the first subtask after which it left out the source.
+        at: Batch after which the first subtask left out the source.
         snapshots: The checkpoint's snapshots of the vertex.
     """
     if len(snapshots) == 1:
@@ -166,6 +166,6 @@ def _purged(storage: Storage, job_id: str, subtask: SubtaskId, snapshot: Snapsho
 
 
 def spark_folders(storage: Storage, job_id: str, subtask: SubtaskId) -> tuple[AttemptFolders, str]:
-    """Return the Spark folders of the subtask's attempts, and the path that holds them."""
+    """Return (Spark folders of the subtask's attempts, path of their parent folder)."""
     home = f"{subtask_path(job_id, subtask.vertex, subtask.number)}/spark"
     return AttemptFolders(storage, home), home

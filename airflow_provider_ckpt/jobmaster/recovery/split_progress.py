@@ -1,4 +1,4 @@
-"""Progress of the sources with splits when a driver takes the job over, from the journal and the tails of the logs."""
+"""Progress of the sources with splits when a driver takes a job over, read from the journal and the logs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def restored_splits(
     lists: Mapping[str, Sequence[Split]],
     parallelism: Mapping[str, int],
 ) -> dict[str, RestoredSplits]:
-    """Return the done splits (R14) of each source in ``lists``.
+    """Return source → the state of its splits (R14), for each source in ``lists``.
 
     Args:
         logs: Opened logs, so that no earlier attempt publishes after they are read.
-        lists: Frozen splits of each source.
-        parallelism: Number of subtasks that must read each source (:func:`readers_wanted`).
+        lists: Source → its frozen splits.
+        parallelism: Source → number of subtasks that must read it (:func:`readers_wanted`).
     """
     return {uid: _restored(state, graph.vertex(uid), logs, splits, parallelism[uid]) for uid, splits in lists.items()}
 
@@ -55,8 +55,8 @@ def _restored(
 def readers_wanted(state: JobState, uid: str, declared: int) -> int:
     """Return how many subtasks must read a source with splits.
 
-    It is the declared number, unless a user has rescaled the source while the job ran (R21, :class:`GraphChange`). The
-    rescaled number holds until the job declares another one.
+    The rescaled number counts if a user has rescaled the source while the job ran (R21, :class:`GraphChange`), until
+    the job declares another number.
     """
     if state.plan is None or (definition := state.definition) is None or uid not in definition.sources:
         return declared
@@ -67,8 +67,8 @@ def readers_wanted(state: JobState, uid: str, declared: int) -> int:
 def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
     """Return how many subtasks the vertex of a source with splits has, if the job declares ``parallelism``.
 
-    A job that resumes with another parallelism keeps its ended subtasks, which never run again (R11), and gets as many
-    new ones as are missing. With the same parallelism the vertex stays as it is.
+    A job that resumes with another parallelism keeps its ended subtasks, which never run again (R11), and gets the
+    missing number of new subtasks. With the same parallelism the vertex stays as it is.
     """
     definition = state.definition
     if definition is None:
@@ -86,7 +86,10 @@ def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
 def unread_splits(
     storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]
 ) -> dict[str, RestoredSplits]:
-    """Return the unread splits of each source, by uid. Assigned splits stay with their attempts (W13)."""
+    """Return source → state of its splits, for sources that have not ended.
+
+    Assigned splits stay with their attempts (W13).
+    """
     lists: dict[str, tuple[Split, ...]] = {}
     for vertex in state.graph().vertices:
         frozen = state.frozen.get(vertex.uid)

@@ -17,11 +17,11 @@ from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.model.worker import Worker
 
 GRACE = 10.0
-"""Seconds that a fenced driver on this host has to leave before it is killed."""
+"""Seconds in which a fenced driver on this host can exit before it is killed."""
 
 
 RECENT = 60.0
-"""Seconds after its last journal entry for which a driver on another host counts as alive."""
+"""Seconds from its last journal entry for which a driver on another host counts as alive."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class TakenOver:
     """The result of a claim.
 
     Args:
-        predecessor: Fate of the previous driver; "none" if there was none, "upgraded" if it is this process.
+        predecessor: "none", "upgraded" if this process was the driver, else the result of :func:`end_worker`.
         resumed: True if the job has run before.
     """
 
@@ -48,10 +48,10 @@ def claim(
     deployment: int = 0,
     upgrades: int = 0,
 ) -> TakenOver:
-    """Claim the next epoch, then make sure that the previous driver is gone. Only here may a driver kill another one.
+    """Claim the next epoch, then make sure that the previous driver is gone. No other function kills a driver.
 
-    A driver marks itself before its claim, so that its successor recognises the process. The previous driver is the one
-    whose epoch the claim ended. It may have started after this driver. ``attempt`` names this try in the journal.
+    A driver marks itself before its claim, so that its successor recognises the process. The previous driver had the
+    epoch before the claim, even if it started after this driver. ``attempt`` names this try in the journal.
     """
     now, only = time.time(), releases_only
     mark(worker, journal.root, journal.job_id)
@@ -63,10 +63,10 @@ def claim(
 
 
 def refuse_living_driver(state: JobState, now: float, root: str) -> None:
-    """Refuse to take the job from a driver that lives.
+    """Refuse to take a job over from a driver that lives.
 
     A driver on this host is looked up by its process. A driver elsewhere counts as alive if it wrote to the journal in
-    the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it leaves.
+    the last :data:`RECENT` seconds. The process that prepared a job for workers does not count, because it exits.
     ``now`` is in epoch seconds by the clock of this host.
 
     Raises JobRunsError if another driver has the job and lives.
@@ -104,7 +104,7 @@ def _wait(now: float, last: float) -> str:
 
 
 def _last_entry_time(state: JobState) -> float | None:
-    """Return the time, in epoch seconds, of the newest journal entry whose time the state keeps."""
+    """Return the time, in epoch seconds, of the newest journal entry whose time is in the state, or None."""
     begun = [event.at for event in (state.created, state.plan) if event is not None]
     checkpoints = [
         event.at for events in (state.checkpoints, state.triggered, state.releases) for event in events.values()

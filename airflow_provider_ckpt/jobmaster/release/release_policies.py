@@ -15,8 +15,8 @@ class ReleasePolicies:
 
     Args:
         final_only: Sinks that release with the final checkpoint only.
-        gates: Gate of a sink, asked before each release.
-        transactions: Sink uid → uids of all sinks that are released in one transaction with it, itself included.
+        gates: Sink uid → its gate, which is asked before each release.
+        transactions: Sink uid → uids of all sinks in its transaction, itself included.
     """
 
     final_only: frozenset[str] = frozenset()

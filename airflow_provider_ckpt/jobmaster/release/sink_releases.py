@@ -1,7 +1,7 @@
 """Releases of a checkpoint's output in a sink, and in the sinks of the same transaction (R9).
 
-Each sink's release is requested alone. The first request of a transaction releases all of its sinks. The rows of each
-handle are counted once, even if the answer to a release was lost.
+Each sink's release is requested alone. The first request of a transaction releases all of its sinks. No staged row is
+counted twice or missed, even if the answer to a release was lost. A handle describes one staged batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 Counts = Mapping[str, int]
 EARLIER_ROWS = "earlier_rows"
-"""Key of the rows that an earlier call had already released. They are included in ``rows``."""
+"""Key of the number of rows that an earlier call had already released. The number in ``rows`` includes them."""
 ReleaseProgress = Mapping[str, SinkProgress]
 """Sink uid → progress of its releases."""
 _NOTHING = SinkProgress()
@@ -36,7 +36,7 @@ class SinkReleases:
 
     Args:
         graph: Function that returns the graph that the job runs now.
-        logs: Loaded logs of every subtask that a checkpoint covers.
+        logs: Subtask → its loaded log, for every subtask that a checkpoint covers.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class SinkReleases:
         for vertex in [vertex for vertex in self._graph().vertices if uid in vertex.sinks]:
             for subtask in [
                 subtask for subtask in vertex.subtasks if subtask in completed.subtasks
-            ]:  # new ones may have come since
+            ]:  # a rescale may have added subtasks since
                 handles += self._subtask_handles(subtask, uid, completed, progress)
         return handles
 
@@ -146,7 +146,7 @@ class SinkReleases:
         # a sink that releases at the end only has not released anything so far
         start = 0 if is_final or progress.released is None else position(progress.released, subtask)
         records = log.records(start)
-        if log.position < end:  # a part must not be released as the whole
+        if log.position < end:  # incomplete output must not be released as complete
             raise SubtaskLogLostError(log=log.path, next=log.position, covered=end, checkpoint=completed.checkpoint)
         return [
             dict(record.handles[uid])
@@ -162,7 +162,7 @@ def position(completed: CheckpointCompleted, subtask: SubtaskId) -> int:
 
 
 class TransactionGroup:
-    """The joint releases of one transaction in one run. Each sink's request returns each of its counts once."""
+    """The joint releases of one transaction in one run. The first sink's request performs a release for all sinks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -170,9 +170,7 @@ class TransactionGroup:
         self._uncollected: dict[str, dict[int, Counts]] = {}
 
     def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Release the transaction with ``release``, unless that is done. Return the counts of ``uid`` not returned
-        before.
-        """
+        """Release the transaction with ``release``, unless that is done. Return the uncollected counts of ``uid``."""
         with self._lock:  # a concurrent call would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:
                 for member, counts in release().items():
@@ -184,9 +182,8 @@ class TransactionGroup:
 class ReleaseCounts:
     """The row counts of the sinks of one run.
 
-    If the answer to a release was lost, the sink skips those rows in the next call and does not count them. That call
-    still gets their handles, because the journal does not know of the release. So their rows are counted from the
-    handles.
+    If the answer to a release was lost, the next call gets the same handles again. The sink skips their rows and does
+    not count them, so these rows are counted from the handles.
     """
 
     def __init__(self) -> None:
@@ -195,8 +192,8 @@ class ReleaseCounts:
     def of(self, uid: str, handles: Iterable[Handle], counts: Counts) -> dict[str, int]:
         """Return the counts of one release of ``handles``, including rows that no answer has counted before.
 
-        Checkpoints of one sink ascend, and so do the first handles of its calls. A handle that is missing from one call
-        never comes again.
+        Only the handles of the previous call are remembered, because a handle that is missing from one call never comes
+        again.
         """
         rows = {str(handle["id"]): handle.get("rows") for handle in handles}
         counted = self._counted.get(uid, set())
@@ -222,7 +219,7 @@ def summed_counts(checkpoint: int, by_checkpoint: Mapping[int, Counts]) -> dict[
 
 
 class GateClosed(Exception):
-    """The gate of ``sink`` holds back its rows, and those of its transaction."""
+    """Error if the gate of ``sink`` holds back the rows of the sink and its transaction."""
 
     def __init__(self, sink: str) -> None:
         super().__init__(sink)

@@ -53,11 +53,11 @@ def collect_garbage(
 ) -> int:
     """Delete leftovers of fenced attempts that no live log entry names. Return how many were found.
 
-    A piece that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
-    attempts is deleted, because a job of the same id under another root may stage there.
+    A leftover that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
+    attempts is deleted. A job of the same id under another root may stage there, too.
 
     Call this when every log has been opened and every Spark folder is complete. A driver that claims the job after
-    ``check_fenced`` resumes from those logs and folders, so it cannot publish a deleted piece.
+    ``check_fenced`` resumes from these logs and folders, so it cannot publish deleted data.
     """
     living = LivingAttempts(epoch, {attempt for log in logs.values() for attempt in fenced(log.records())})
     others = _attempts_to_spare(storage, job_id, logs, living) if sinks else AttemptsExcept(())
@@ -135,8 +135,8 @@ def _attempt(name: str) -> str:
 def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str, BoundSink]) -> None:
     """Delete the partitions, Spark folders and staged leftovers of a FINISHED job, because it is never started again.
 
-    The journal, the logs and the metadata of checkpoints stay as a record. Results that the job keeps for other jobs
-    stay, too. Any process may call this repeatedly. Nothing is deleted if the journal's job is not FINISHED (R16).
+    The journal, the logs and the metadata of checkpoints stay as a record, and so do persisted results. Any process may
+    call this repeatedly. Nothing is deleted if the job is not FINISHED according to its journal (R16).
     """
     state = Journal(storage, job_id).replay()
     if state.status is not JobStatus.FINISHED:
@@ -162,8 +162,7 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
 
 
 def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
-    """Yield the folders that a FINISHED job no longer needs, also of vertices and subtasks before a restart from
-    scratch.
+    """Yield the folders that a FINISHED job no longer needs, including those from before a restart from scratch.
 
     Raises the errors of :func:`persisted_folders`, before any folder of that partition is yielded.
     """
@@ -187,9 +186,8 @@ def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
 def opened_attempts(storage: Storage, job_id: str, exclude: Collection[str] = ()) -> Iterator[AttemptId]:
     """Yield the attempts of every subtask that the job ever had, because another vertex may have fed a sink before.
 
-    No attempt with leftovers is missing, because an attempt opens its log before it stages, and the log keeps each
-    ``open`` record. Of a damaged log the attempts before the damage are returned. ``exclude`` holds paths of logs to
-    leave out.
+    No attempt with leftovers is missing, because an attempt opens its log before it stages, and ``open`` records are
+    never truncated. For a damaged log the attempts before the damage are yielded. ``exclude``: paths of logs to omit.
     """
     vertices = vertices_path(job_id)
     for vertex in storage.list(vertices):

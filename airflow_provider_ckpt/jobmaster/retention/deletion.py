@@ -8,12 +8,12 @@ A deletion removes everything that the job has under the root, and its staged ou
    After it every driver and every release is refused, and only another deletion can claim the job.
 3. Delete the staged output in the targets of the sinks, and everything in the job's folder except the journal, in any
    order. The journal still names the sinks and the attempts that staged.
-4. ``JobDeleted`` states that nothing is left. The journal is then truncated to a snapshot of the few facts that remain,
-   which stays for ever.
+4. ``JobDeleted`` states that all is deleted. The journal is then truncated to a snapshot of the few facts that remain
+   for ever.
 
-If a deletion dies or is overtaken by another one, the next deletion completes it. An overtaken deletion may continue,
-because no process writes under this id again. The claims stay in the journal, so a driver that wakes up at any time
-finds its number taken (R3).
+If a deletion dies or is overtaken by another deletion, the next one completes it. An overtaken deletion may continue,
+because no process writes under this id again. The claims stay in the journal, so a driver that wakes up at any time is
+fenced (R3).
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _UNFINISHED = "Run it to its end. To lose that, add --unfinished (in Python unfi
 
 @dataclass(frozen=True)
 class DeletionTerms:
-    """The losses that a user accepts before a deletion. A FINISHED job that keeps no results for other jobs needs none.
+    """The losses that a user accepts before a deletion. A FINISHED job without persisted results needs none.
 
     Args:
         unfinished: Also delete a job that is STOPPED or FAILED. The work that the next run would have resumed is lost.
         abandoned: Also delete a job that is RESTARTING or whose driver was lost. The user states that no process runs
-            it or will run it. A job whose driver is seen alive is always refused.
+            it or will run it. A job whose driver is known to be alive is always refused.
         discard_unreleased: Also delete a job with completed checkpoints that are not released. Their rows are lost.
         keep_staged: Leave the staged output in the targets of the sinks.
-        persisted: Also delete results that a FINISHED job keeps for other jobs.
+        persisted: Also delete persisted results of a FINISHED job.
     """
 
     unfinished: bool = False
@@ -107,7 +107,7 @@ class DeletionTerms:
 
     def _check_unfinished(self, state: JobState, root: str) -> None:
         alive = is_alive(state.worker)
-        if alive:  # even a driver that has reported its end may still stage while it leaves
+        if alive:  # even a driver that has reported its end may still stage until it exits
             stop = ckpt_command("stop", state.job_id, root=root)
             self._refuse(state, "its driver lives", f"Stop the job (`{stop}`), or wait until the driver has left")
         if state.is_held and not self.abandoned:
@@ -143,18 +143,18 @@ class DeletedJob:
     was: JobStatus | None
     """The job's status before the deletion; None if it had none."""
     already: bool = False
-    """True if the job was deleted before and nothing was left to delete."""
+    """True if an earlier deletion was complete, so that there was nothing to delete."""
     files: int = 0
     """Number of deleted files under the root, without the journal."""
     bytes: int = 0
     staged: Mapping[str, int] = field(default_factory=dict)
     """Sink uid → number of staged batches that were deleted in its target."""
     left: tuple[str, ...] = ()
-    """Sinks whose targets were not searched, because of ``keep_staged`` or because the way to reach them is unknown."""
+    """Sinks whose targets were not searched, because of ``keep_staged`` or because the sinks are unknown."""
 
 
 class JobDeletion:
-    """One deletion of a job. Call :meth:`run` once. ``sinks_of`` is called before anything is written."""
+    """One deletion of a job. Call :meth:`run` one time. ``sinks_of`` is called before anything is written."""
 
     def __init__(self, storage: Storage, job_id: str, terms: DeletionTerms, sinks_of: SinksOf) -> None:
         self._storage, self._job_id = storage, job_id
@@ -238,7 +238,7 @@ class JobDeletion:
 
 
 def _attempt(state: JobState) -> str:
-    """Return the deletion's attempt name. Airflow tasks recognise their own job by its first part."""
+    """Return the deletion's attempt name. It begins with the last attempt's name, by which a task finds its job."""
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 

@@ -13,17 +13,17 @@ class Reason(str, Enum):
     """The reason why a piece of garbage is no longer needed. Each value is its own text in JSON."""
 
     FINISHED = "finished"
-    """The job has FINISHED, and its driver died or failed before it had deleted this."""
+    """Data of a FINISHED job whose driver died or failed before the clean-up was complete."""
     DELETED = "deleted"
-    """The job is DELETED, and a driver that had slept wrote this afterwards."""
+    """Data that a paused driver wrote after the job was DELETED."""
     ATTEMPT = "attempt"
-    """An attempt that is over left this. No log entry and no prepared batch names it."""
+    """Data of an attempt that is over. No log entry and no prepared batch names the data."""
     FEED = "feed"
     """Feed of an earlier attempt of the consumer. The current attempt has its own copy (R8)."""
     OPERATOR = "operator"
     """Data of an operator that the job no longer has, or from before the job was restarted from scratch."""
     SUBTASK = "subtask"
-    """A finished subtask left this, and no restore starts that subtask again."""
+    """Data of a finished subtask that no restore starts again."""
     STAGED = "staged"
     """Staged output in the target of a sink that can no longer be released (R5)."""
     REQUEST = "request"
@@ -35,7 +35,7 @@ class Reason(str, Enum):
     FROZEN = "frozen"
     """The frozen list of a source from before a restart of the job, or of the source, from scratch (R11)."""
     TEMPORARY = "temporary"
-    """A killed writer left this. If this host cannot judge the writer, the file is at least an hour old."""
+    """Temporary file of a killed writer, or of an unknown writer if the file is at least an hour old."""
 
     __str__ = str.__str__
 
@@ -45,7 +45,7 @@ class Garbage:
     """One file, folder or staged batch that is deleted as a whole."""
 
     path: str
-    """Path under the root. For ``STAGED`` garbage this is the id of its handle."""
+    """Path under the root. For ``STAGED`` garbage, the id of the staged batch."""
     reason: Reason
     files: int
     bytes: int
@@ -67,7 +67,7 @@ class JobGarbage:
     skipped: str | None = None
     """Why the garbage is not deleted now, or not all of it: for example, the job may be running."""
     problem: str | None = None
-    """An error while the job was read, listed or deleted. It ends the job's deletion."""
+    """An error that ended the search or the deletion of the job's garbage, or None."""
     left: tuple[str, ...] = ()
     """Parts that were not checked, with the reasons."""
 

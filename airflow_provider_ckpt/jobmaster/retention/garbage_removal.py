@@ -1,8 +1,8 @@
 """Deletion of garbage that a search has found, after a second search.
 
-It makes no claim, because a claim would end a driver that this host cannot see, and would stay in the journal for ever
-(R3). No claim is necessary, because a new driver needs nothing of what :mod:`.garbage_search` returns. The second
-search, and a check of the journal before each deletion, avoid a conflict with a driver that has claimed the job.
+The deletion does not claim the job. A claim would end a driver that this host cannot see, and would stay in the journal
+for ever (R3). No claim is necessary, because a new driver needs no garbage that :mod:`.garbage_search` returns. The
+second search, and a check of the journal before each deletion, avoid a conflict with a driver that has claimed the job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TAKEN = "it was claimed in epoch {epoch} during the search: its new driver coll
 
 
 class GarbageRemoval:
-    """The removal of the garbage that the user was shown. Call :meth:`run` once."""
+    """The removal of the garbage that the user was shown. Call :meth:`run` one time."""
 
     def __init__(self, storage: Storage, shown: JobGarbage, sinks_of: SinksOf) -> None:
         self._storage, self._shown, self._sinks_of = storage, shown, sinks_of
@@ -50,7 +50,7 @@ class GarbageRemoval:
         return replace(current, garbage=tuple(self._deleted), skipped=skipped, problem=problem)
 
     def _delete(self, pieces: list[Garbage]) -> str | None:
-        """Delete ``pieces``. Stop if a driver runs or has claimed the job, and return that as the reason."""
+        """Delete ``pieces``. Stop if a driver runs or has claimed the job. Return the reason of a stop, else None."""
         sinks = self._sinks_of(self._journal.refresh()) if pieces else {}
         for piece in pieces:
             if (reason := self._stop_reason(self._journal.refresh())) is not None:

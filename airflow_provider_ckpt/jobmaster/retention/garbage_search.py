@@ -98,7 +98,7 @@ def _result(
 
 
 def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
-    """Return the sinks whose staged output is unknown: they are not recorded, or their kind cannot list it."""
+    """Return the sinks whose staged output is unknown, because it cannot be listed or the sink is not recorded."""
     uids = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
     return sorted(uid for uid in uids if uid not in sinks or sinks[uid].staged() is None)
 
@@ -141,8 +141,8 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """Yield frozen lists that no source uses any longer.
 
     The name of a list has the first epoch whose attempts count for the source (``JobState.since``). The name of a
-    source's first list has no epoch. If a source is dropped and added again, this is the epoch of the driver that added
-    it again.
+    source's first list has no epoch. If a source is dropped and added again, the name has the epoch of the driver that
+    added it again.
     """
     folder = f"{job_path(state.job_id)}/frozen"
     named = {f"{state.job_id}/{frozen.path}" for frozen in state.frozen.values()}

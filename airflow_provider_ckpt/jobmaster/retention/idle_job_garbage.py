@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class IdleJobGarbage:
-    """The files of a job that is not running. The constructor reads every subtask. ``sinks`` are the reachable ones.
+    """The files of a job that is not running. The constructor reads every subtask. ``sinks`` are the reachable sinks.
 
     Raises SubtaskLogLostError, and the errors of :func:`~.orphaned_output.read_subtask_files`.
     """
@@ -111,7 +111,7 @@ class IdleJobGarbage:
                     yield SubtaskId.of(vertex, int(number))
 
     def _is_abandoned(self, subtask_files: SubtaskFiles) -> bool:
-        """Return whether nothing of the subtask counts by the journal."""
+        """Return whether the journal makes all entries of the subtask void."""
         uid, epochs = subtask_files.subtask.vertex, [attempt.epoch for attempt in subtask_files.opened]
         if uid not in self._graph.operators and uid in self._state.abandoned:
             return True

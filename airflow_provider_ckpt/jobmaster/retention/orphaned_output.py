@@ -4,12 +4,11 @@ Each leftover is identified by the attempt in its name. The search needs no clai
 moment, and never needs anything that the search returns:
 
 1. Every later attempt continues from the newest attempt that has opened the log and has a complete Spark folder (R8).
-   So all attempts before it in the log are over, and a paused one cannot append (R3). If the newest attempt has no
-   complete folder, a later attempt continues from an earlier one, and then no attempt is over.
+   So all attempts before it in the log are over, and cannot append (R3). If the newest attempt has no complete folder,
+   a later attempt continues from an earlier attempt, and then no attempt is over.
 2. Staged output of an earlier attempt can still be published if Spark had committed it (R1). Its prepared record was
-   written before the folder was complete. So the search reads the records after it has found the folder, and the log
-   once more after the records. A task deletes the record after it has appended the entry, so the record or the log
-   names the output.
+   written before the folder was complete. So the search reads the records after it has found the folder, and then the
+   log again. A task deletes the record after it has appended the entry, so the record or the log names the output.
 3. A void or truncated entry never counts again (R3, R4).
 4. Every name contains its attempt, and no two attempts have the same name (R5). So future output has other names.
 
@@ -38,7 +37,7 @@ from airflow_provider_ckpt.subtasklog.records import Batch, Open
 
 
 def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named: Collection[str]) -> Iterator[Garbage]:
-    """Yield the staged output of attempts that are over, except handles in ``named``, which may still be released.
+    """Yield the staged output of attempts that are over, except batches in ``named``, which may still be released.
 
     Staged output of unknown attempts stays, because a job of the same id under another root may stage in the same
     target.
@@ -51,7 +50,7 @@ def staged_orphans(sinks: Mapping[str, BoundSink], over: Collection[str], named:
 
 _FEED = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 Order = tuple[int, int]
-"""Epoch and number of an attempt."""
+"""(epoch, number) of an attempt."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,8 @@ class SubtaskFiles:
     records: list[Numbered] = field(default_factory=list)
     prepared: tuple[Prepared, ...] = ()
     newest: AttemptId | None = None
-    """The last attempt that has opened the log, if it is complete. Every later attempt continues from it."""
+    """The last attempt that has opened the log, if its Spark folder is complete, else None. Every later attempt
+    continues from this attempt."""
 
     @property
     def opened(self) -> tuple[AttemptId, ...]:
@@ -98,7 +98,7 @@ class SubtaskFiles:
 
     @property
     def named_handles(self) -> frozenset[str]:
-        """Ids of handles that live entries, or publishable batches, name."""
+        """Ids of staged batches that live entries, or publishable batches, name."""
         return frozenset(str(handle["id"]) for batch in self._live_batches() for handle in batch.handles.values())
 
     def _live_batches(self) -> Iterator[Batch | Prepared]:
@@ -109,7 +109,7 @@ class SubtaskFiles:
 def read_subtask_files(storage: Storage, job_id: str, subtask: SubtaskId, *, has_folder: bool) -> SubtaskFiles:
     """Read the files and records of a subtask, in the order that the module's docstring requires.
 
-    With ``has_folder`` the subtask runs a Spark query, whose attempts continue from Spark folders.
+    ``has_folder`` is True if the subtask runs a Spark query, whose attempts continue from Spark folders.
 
     Raises CorruptLogError, PreparedLostError, and the storage's errors.
     """
@@ -150,9 +150,9 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
 
 
 def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
-    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, the newest one, which is complete.
+    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, its newest attempt.
 
-    Every later attempt continues the feed of the newest one.
+    Every later attempt continues the feed of the newest attempt, so nothing is yielded if that feed does not exist.
     """
     feeds = [
         unit for unit in _units(producer.files) if unit.feed is not None and unit.path.startswith(f"{path}/feeds/")
@@ -178,8 +178,8 @@ def left_by_finished(
     """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
 
     The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7). Files
-    after ``epoch`` are left out, because an operator that is removed may come back. With ``is_read`` every reader has
-    finished, so the partition's data and feeds are yielded, too.
+    after ``epoch`` are left out, because an operator that is removed may come back. ``is_read`` is True if every reader
+    has finished, so that the partition's data and feeds are yielded, too.
     """
     for unit in _units_until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):
@@ -187,7 +187,7 @@ def left_by_finished(
 
 
 def _units_until(files: Sizes, opened: Iterable[AttemptId], epoch: int) -> Iterator[_Unit]:
-    """Yield the files and feeds of attempts up to ``epoch``. Files must be of attempts in ``opened``."""
+    """Yield the units of the attempts in ``opened`` up to ``epoch``, and the feeds of all attempts up to ``epoch``."""
     attempts = {attempt for attempt in opened if attempt.epoch <= epoch}
     for unit in _units(files):
         if unit.attempt in attempts or (unit.feed is not None and unit.feed[0] <= epoch):

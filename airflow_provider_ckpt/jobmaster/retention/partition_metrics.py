@@ -18,9 +18,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 @dataclass(frozen=True)
 class PartitionWithMetrics:
-    """The published part of a subtask's result partition that still exists. ``bytes`` is the size of its files.
+    """The size of a subtask's published result: rows, files, bytes of these files, and splits.
 
-    ``splits`` is the number of published splits; None if the subtask reads none.
+    ``splits`` is None if the subtask does not read splits. ``is_finished`` is True if the subtask's log has ended.
     """
 
     subtask: SubtaskId
@@ -32,7 +32,7 @@ class PartitionWithMetrics:
 
 
 def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[PartitionWithMetrics, ...]:
-    """Return the partitions whose files all exist, in the order of the graph; of a FINISHED job only persisted ones.
+    """Return the partitions whose files all exist, in graph order; for a FINISHED job only persisted partitions.
 
     The function reads the subtasks' logs and lists their partitions.
 

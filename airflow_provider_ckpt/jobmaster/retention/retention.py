@@ -1,7 +1,7 @@
 """Housekeeping after a checkpoint: write its portable copy, and delete data that is no longer needed (R3, R6, R7).
 
-It runs in its own thread. Data files are deleted before the log entries that name them. If the storage is slower than
-the checkpoints, only the newest checkpoint is handled, which includes the skipped ones.
+Housekeeping runs in its own thread. Data files are deleted before the log entries that name them. If the storage is
+slower than the checkpoints, only the newest checkpoint is handled, because it includes the skipped checkpoints.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ log = logging.getLogger(__name__)
 KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_AT = 16
-"""Log entries that are no longer needed and are worth a truncation. An idle or ended log needs twice as many."""
+"""Least number of unneeded log entries for a truncation. For an idle or ended log the number is twice as high."""
 PURGE_AT = 8
-"""Batches in a Spark folder that are worth a purge. Each has about six files."""
+"""Least number of unneeded batches for a purge of a Spark folder. Each batch has about six files."""
 WORTH_A_SNAPSHOT = 64
-"""Journal entries that are worth a snapshot in a job with one vertex. A replay of fewer entries is as fast."""
+"""Least number of journal entries for a snapshot, in a job with one vertex. A replay of fewer entries is as fast."""
 
 
 class Retention:
@@ -85,11 +85,11 @@ class Retention:
         self._deleted_below: dict[SubtaskId, int] = {}
         """Subtask → log position below which all data is deleted."""
         self._last_progress: dict[SubtaskId, int] = {}
-        """Subtask → its position, and those of its log's readers, at the last truncation by this JobMaster."""
+        """Subtask → its progress at the last check: its retained position plus the first position that is needed."""
         self._heads: dict[SubtaskId, int] = {}
-        """Subtask → log position at which this JobMaster has truncated it."""
+        """Subtask → position at which this JobMaster has truncated its log."""
         self._cleared: dict[SubtaskId, bool] = {}
-        """Finished subtasks with nothing left but the log. False: data that still has readers is also left."""
+        """Finished subtask whose unneeded files are deleted → True if its partition data is deleted, too."""
         self._purged: dict[SubtaskId, int] = {}
         """Subtask → batch before which its Spark folder is purged."""
         self._removal = Removal(storage)
@@ -102,7 +102,7 @@ class Retention:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckpt-retention")
 
     def completed(self, checkpoint: int) -> None:
-        """Start the housekeeping of a completed checkpoint. Call this once for each."""
+        """Start the housekeeping of a completed checkpoint."""
         with self._lock:
             is_first = not self._waiting
             self._waiting = [*self._waiting, self._journal.state.checkpoints[checkpoint]][-self._retained :]
@@ -111,9 +111,7 @@ class Retention:
             self._thread.submit(self._handle_waiting)
 
     def snapshot_if_due(self, now: float) -> None:
-        """Write a snapshot of the journal if it is due. Call this regularly. ``now`` is in seconds that never
-        go back.
-        """
+        """Write a snapshot of the journal if one is due. ``now`` is in seconds of a clock that never goes back."""
         if self._min_pause is None or now < self._next_snapshot or self._journal.uncompacted < WORTH_A_SNAPSHOT:
             return
         self._next_snapshot = now + self._min_pause
@@ -265,8 +263,7 @@ class Retention:
             self._purged[subtask] = batch
 
     def _clear_finished(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
-        """Delete, once, files that a finished subtask no longer needs; its data too when all readers have finished
-        (R7).
+        """Delete the files that a finished subtask no longer needs, and its data if all readers have finished (R7).
 
         The files are listed before the fence check, and each name has its attempt. So no file of a later driver is
         deleted. The results of a job in batch mode stay until the job has FINISHED.
@@ -292,7 +289,7 @@ class Retention:
         self._cleared[subtask] = is_read
 
     def _delete_data(self, subtask: SubtaskId, head: int) -> None:
-        """Delete, once, the data of entries below ``head``. The entries may stay longer."""
+        """Delete the data of entries below ``head``, if it is not already deleted. The entries may stay longer."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._deleted_below.get(subtask, 0)
@@ -301,7 +298,7 @@ class Retention:
         self._deleted_below[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, checkpoint: CheckpointCompleted) -> list[int]:
-        """Return how far each consumer has read the log at the checkpoint. A finished consumer has read all of it."""
+        """Return up to which position each consumer had read the log at the checkpoint. Finished consumers read all."""
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
             snapshot = checkpoint.subtasks.get(consumer)
@@ -327,7 +324,7 @@ class Retention:
 
 
 def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return how many journal entries are worth a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
+    """Return the least number of journal entries for a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
     return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 

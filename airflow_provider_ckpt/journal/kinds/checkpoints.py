@@ -29,7 +29,7 @@ class Checkpoints(StatePart):
     aborted: dict[int, str] = field(default_factory=dict)
     aborted_count: Count = 0
     releases: dict[int, CheckpointReleased] = field(default_factory=dict, metadata=listed_by("checkpoint"))
-    """Released counts, by checkpoint. A checkpoint above ``last_released`` is released in some sinks only."""
+    """Checkpoint → its releases. A checkpoint above ``last_released`` is released in some sinks only."""
     last_released: Count = 0
     """The last checkpoint that every sink has released."""
     sinks_released: dict[str, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
@@ -38,7 +38,7 @@ class Checkpoints(StatePart):
 
 @dataclass(frozen=True)
 class CheckpointTriggered(JournalEvent):
-    """A checkpoint number is in use from here on."""
+    """A checkpoint was triggered. Its number is never used again."""
 
     checkpoint: Count
     at: Instant
@@ -55,8 +55,8 @@ class CheckpointCompleted(JournalEvent):
     """The commit point of a checkpoint.
 
     Args:
-        subtasks: Snapshots by "<vertex>/<index>".
-        operators: States by uid.
+        subtasks: Subtask → its snapshot.
+        operators: Operator → its state.
     """
 
     checkpoint: Count
@@ -66,13 +66,13 @@ class CheckpointCompleted(JournalEvent):
     subtasks: Mapping[SubtaskId, Snapshot]
     operators: Mapping[str, OperatorState]
     releasing: tuple[int, ...] = field(default=(), metadata=OMIT_EMPTY)
-    """Earlier checkpoints with a release in progress, ascending. Such a release may take longer than the history lasts,
-    and the next release begins at their positions."""
+    """Earlier checkpoints with a release in progress, ascending. The history must not drop them, because the next
+    release begins at their positions."""
 
     @property
     def is_final(self) -> bool:
-        """Whether the checkpoint covers all data. An ordinary checkpoint may do so, too, because the last end of data
-        may overtake its barrier."""
+        """True if the checkpoint covers all data. An ordinary checkpoint does so if all ends of data precede its
+        barriers."""
         return self.kind == "final" or all(snapshot.finished for snapshot in self.subtasks.values())
 
     def apply(self, state: Checkpoints) -> None:
@@ -93,7 +93,7 @@ class CheckpointAborted(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the trigger used up the number and no later driver completes it."""
+        """Return False, because no later driver completes or reuses the triggered checkpoint."""
         return False
 
     def apply(self, state: Checkpoints) -> None:
@@ -105,7 +105,7 @@ class CheckpointAborted(JournalEvent):
 
 @dataclass(frozen=True)
 class CheckpointReleased(JournalEvent):
-    """All sinks have released everything up to ``checkpoint``. ``sinks`` has the released counts by uid."""
+    """All sinks have released everything up to ``checkpoint``. ``sinks``: sink → its released counts."""
 
     checkpoint: Count
     at: Instant
@@ -124,8 +124,7 @@ class CheckpointReleased(JournalEvent):
 
 @dataclass(frozen=True)
 class SinkReleased(JournalEvent):
-    """One sink has released everything up to ``checkpoint``, and other sinks have not. ``counts`` has the released
-    counts."""
+    """One sink has released everything up to ``checkpoint``, and other sinks have not."""
 
     sink: str
     checkpoint: Count
@@ -134,7 +133,7 @@ class SinkReleased(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the sink knows it. A repeated release of the same checkpoint changes nothing (R9)."""
+        """Return False, because a release that is not journaled is repeated, which changes nothing (R9)."""
         return False
 
     def apply(self, state: Checkpoints) -> None:
@@ -147,7 +146,7 @@ def _remember(history: dict[int, Any], number: int, value: Any, needed: Collecti
     """Add to a history, and drop its lowest number if it is full.
 
     Args:
-        needed: Numbers that are not dropped, because the next release begins after them, however late it comes.
+        needed: Numbers that are never dropped.
     """
     history[number] = value
     if len(history) > HISTORY and (droppable := [remembered for remembered in history if remembered not in needed]):
@@ -155,10 +154,9 @@ def _remember(history: dict[int, Any], number: int, value: Any, needed: Collecti
 
 
 def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:
-    """Merge the releases of one checkpoint in several sinks into one, and remember it.
+    """Remember a release, merged with earlier releases of the same checkpoint in other sinks.
 
-    Releases without rows are dropped first. An hour without input must not drop a release that a client has not seen
-    yet.
+    Releases without rows are dropped first, because many of them must not displace a release that clients still read.
     """
     number = release.checkpoint
     earlier = state.releases.get(number)

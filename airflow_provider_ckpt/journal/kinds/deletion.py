@@ -1,4 +1,4 @@
-"""The end of a job under its root. Its files are deleted, and the journal keeps this fact for ever."""
+"""The deletion of a job's files. The journal records it for ever."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_ckpt.model.limits import Instant
 @dataclass
 class Deletion(JobProgress):
     deletion: DeletionBegun | None = field(default=None, metadata=OMIT_EMPTY)
-    """The deletion, once it has begun. No driver takes the job from then on. The job's status shows when it is
+    """The deletion, or None. After its begin no driver claims the job. The job's status is DELETED when the deletion is
     complete."""
 
 
@@ -22,14 +22,14 @@ class Deletion(JobProgress):
 class DeletionBegun(JournalEvent):
     """The commit point of a deletion. Nothing is deleted before it, and no driver resumes the job after it.
 
-    ``was`` is the job's status before; None if it had none.
+    ``was`` is the job's status before the deletion; None if the job had no status.
     """
 
     was: JobStatus | None
     at: Instant
     attempts: tuple[str, ...] = ()
     """Names of all attempts that ever opened a log of the job. Staged output of other attempts belongs to another job.
-    Once the logs are deleted, only this list names the attempts."""
+    When the logs are deleted, only this list names the attempts."""
 
     def apply(self, state: Deletion) -> None:
         state.deletion = self
@@ -40,10 +40,10 @@ _KEPT_FIELDS = (
     *("job_id", "epoch", "attempt", "last_triggered", "last_completed", "completed_count", "aborted_count"),
     *("last_released", "releases", "deletion", "damage", "position"),
 )
-"""Fields of the state that stay: the identity of the job and its progress, but not its plan.
+"""Fields of the state that remain after a deletion: the identity of the job and its progress, but not its plan.
 
-The last 100 ``releases`` stay, too, because ``CheckpointReleaseTrigger`` polls them and the job may be deleted right
-after its end.
+The last 100 ``releases`` remain, because ``CheckpointReleaseTrigger`` polls them and the job may be deleted right after
+its end.
 """
 
 

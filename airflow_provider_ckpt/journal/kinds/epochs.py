@@ -1,4 +1,4 @@
-"""Epochs: a driver takes the job over, perhaps restores a checkpoint, and records its plan."""
+"""Events of an epoch: a driver claims the job, may restore a checkpoint, and records its plan."""
 
 from __future__ import annotations
 
@@ -29,41 +29,39 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     worker: Worker = field(default_factory=Worker)
     plan: PlanRecorded | None = None
     restored: Count = 0
-    """The checkpoint of the last restore. ``restored_epoch`` is the epoch of the driver that began the restore; 0 if
-    there was none."""
+    """The checkpoint of the last restore. ``restored_epoch`` is the epoch of the driver that began this restore, or 0
+    if the job was never restored."""
     restored_epoch: Count = 0
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Operator uid → epoch that added it to a job that had run without it, and the last completed checkpoint at that
-    time. Earlier work under that uid does not count."""
+    """Operator → (epoch that added it after other epochs had run, last completed checkpoint at that time). Earlier
+    results under its uid do not count."""
     abandoned: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
-    """Uids of operators that the job once had and dropped. An operator that came back stays in this set."""
+    """Uids of all operators that the job has ever dropped, even if they came back."""
     prepared_by: str | None = field(default=None, metadata=OMIT_EMPTY)
-    """The attempt that prepared the current deployment, or the last one to end; None once a driver claims the job
-    without it."""
+    """Value of ``attempt`` when the current or last deployment was prepared; None after a claim without workers."""
     driver_since: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The first epoch of the current driver if it was upgraded, else 0. The driver takes requests for this epoch and
-    later ones."""
+    """The first epoch of the current driver if it was upgraded, else 0. It reads requests from this epoch on."""
     anew_epoch: Count = field(default=0, metadata=OMIT_EMPTY)
     """Epoch of the last restart from scratch; 0 if there was none."""
 
 
 @dataclass(frozen=True)
 class EpochClaimed(JournalEvent):
-    """A driver took the job over. This event is never deleted (R3)."""
+    """A driver claimed the job. This event is never deleted (R3)."""
 
     epoch: Count
     attempt: str
     worker: Worker
     at: Instant
     releases_only: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True if the claim is for a release or a deletion, which runs nothing. The job's status stays until the release
-    journals it, even if the release is killed. A deletion keeps it until DeletionBegun."""
+    """True if the claim is for a release or a deletion, which runs nothing. Such a claim does not change the job's
+    status."""
     deployment: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The epoch of the deployment whose JobMaster claims the job. Its workers continue, with the splits assigned to
-    them (W4)."""
+    """The epoch of the deployment whose JobMaster claims the job; 0 for any other claim. The workers of the deployment
+    continue, with their assigned splits (W4)."""
     upgrades: Count = field(default=0, metadata=OMIT_EMPTY)
-    """For an upgrade: the first epoch of the same driver, which left the previous version at a savepoint. 0 for any
-    other claim."""
+    """For the claim of an upgrade, the first epoch of the driver, which has run the previous version; 0 for other
+    claims."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt
@@ -99,16 +97,16 @@ class PlanRecorded(JournalEvent):
     at: Instant
     definition: JobDefinition
     rescaled: Mapping[str, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source with splits → number of its subtasks, if a user rescaled it while the job ran. Later runs keep it while
-    the job declares the same ``parallelism`` as then."""
+    """Source with splits → number of its subtasks, if a user rescaled it while the job ran. Later runs use this number
+    until the job declares another ``parallelism``."""
     settings: Mapping[str, VertexSettings] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Settings by vertex that users changed while the job ran. Each holds until it is changed again."""
+    """Vertex → settings that users changed while the job ran. Later runs use them, too."""
     code: JobCode | None = field(default=None, metadata=OMIT_EMPTY)
     """Digests of the job's file, as the planner read it. Workers must run the same code. None if there
     was no source file."""
     hosts: Mapping[SubtaskId, SubtaskId] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Subtask that a rescale added while workers ran the job → subtask in whose process it runs. The process of that
-    subtask runs both, because the number of Airflow tasks is fixed when they are planned."""
+    """Subtask that a rescale added while workers ran the job → its host, the subtask in whose process it runs. The
+    number of processes cannot grow, because Airflow plans its tasks earlier."""
     waiting: tuple[SubtaskId, ...] = field(default=(), metadata=OMIT_EMPTY)
     """Subtasks of ``hosts`` that must not begin yet (:class:`SubtasksAdded`)."""
 
@@ -139,11 +137,10 @@ class DeploymentPrepared(JournalEvent):
 
 @dataclass(frozen=True)
 class SubtasksAdded(JournalEvent):
-    """Checkpoints include these subtasks from here on, and all their consumers know them (R21). So the workers of their
-    hosts begin them.
+    """All consumers of the new ``subtasks`` have resumed with their outputs as inputs (R21).
 
-    They must not begin earlier. An attempt opens its log, and consumers read that entry. A checkpoint without the
-    subtask would then have consumers that have read entries which it does not cover.
+    From here on checkpoints include the subtasks, and the workers of their hosts begin them. If a subtask began
+    earlier, a consumer could read its log beyond a checkpoint that does not include the subtask.
     """
 
     subtasks: tuple[SubtaskId, ...]
@@ -157,13 +154,12 @@ class SubtasksAdded(JournalEvent):
 
 @dataclass(frozen=True)
 class Restored(JournalEvent):
-    """The job was set back to a completed checkpoint (R4). Sources that ended or were dropped after it are read again,
-    and subtasks that finished after it run again.
+    """The job was set back to a completed checkpoint (R4). Sources that ended or were dropped after the checkpoint are
+    read again, and subtasks that finished after the checkpoint run again.
 
     Args:
-        dropped: Vertex → uids that were dropped at or before the checkpoint's batches.
-        anew: True for a restart from scratch, because no checkpoint covers anything. The ends of sources are frozen
-            again.
+        dropped: Vertex → source → batch before which it was dropped, for sources dropped before the checkpoint.
+        anew: True for a restart from scratch, to no checkpoint. The ends of sources are then frozen again.
     """
 
     checkpoint: Count
@@ -191,7 +187,7 @@ class Restored(JournalEvent):
 
 
 def _drop_operator(state: Epochs, uid: str) -> None:
-    """Drop all decisions about an operator. An operator that comes back under its uid is a new one."""
+    """Drop all decisions about an operator. An operator that comes back under the same uid is a new operator."""
     state.abandoned.add(uid)
     state.frozen.pop(uid, None)
     drop_splits(state, uid)

@@ -6,25 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 HISTORY = 100
-"""Number of completed, and of aborted, checkpoints that the state remembers."""
+"""Most entries of each history in the state: of completed checkpoints, aborted checkpoints, and answered requests."""
 LISTED_BY = "listed by"
 
 
 def listed_by(name: str) -> Mapping[str, str]:
-    """Return the metadata of a state field that holds events by one of their fields. The document lists them."""
+    """Return the metadata for a dict field of the state: field ``name`` of an event → the event."""
     return {LISTED_BY: name}
 
 
 class JournalEvent:
     """An event: a frozen dataclass whose JSON follows from its fields (``model.json_form``).
 
-    Its ``apply`` changes its part of the state. Events are applied in the order of the journal, each once.
+    Its ``apply`` changes the :class:`StatePart` in its module. Events are applied in the order of the journal.
     """
 
     @property
     def decides(self) -> bool:
-        """Whether an action follows that must not happen twice or differently. Such an event is durable before the
-        action.
+        """True if the event must be durable before the action that follows it.
 
         Any other event may wait in the write buffer, and be lost with its driver.
         """

@@ -17,12 +17,12 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 class JobProgress(AnsweredRequests):
     created: JobCreated | None = None
     status: JobStatus | None = None
-    """None until a driver has journaled a status. The first driver journals none before it is RUNNING
-    (``JobState.is_held``)."""
+    """Last journaled status; None if there is none. The first driver of a job journals its first status when the job is
+    RUNNING (``JobState.is_held``)."""
     cause: str | None = None
     running_since: Instant | None = field(default=None, metadata=OMIT_EMPTY)
-    """Time when all subtasks of the deployment were first running; None before that, and for a job without workers.
-    Later JobMasters of the deployment count from it, too."""
+    """Time when all subtasks of the deployment were first running, for all its JobMasters. None before that, and for a
+    job without workers."""
 
 
 def _document(options: SubmittedOptions) -> dict[str, object]:
@@ -54,6 +54,6 @@ class StatusChanged(JournalEvent):
         if self.status is JobStatus.RUNNING and state.deployment and state.running_since is None:
             state.running_since = self.at
         if not self.status.is_alive:
-            state.deployment, state.running_since = 0, None  # the workers leave
+            state.deployment, state.running_since = 0, None  # the workers exit
         if self.status is JobStatus.STOPPED:
-            state.draining = False  # a stop wins over a drain, and the next run continues to read
+            state.draining = False  # a stop overrides a drain, and the next run continues to read

@@ -21,8 +21,7 @@ class Reset:
 
     Args:
         positions: Void entries of the subtask's log, whose files are gone.
-        consumer: Subtask that needs the result. It is the subtask itself, without positions, if it was at its end and
-            its log is gone.
+        consumer: Subtask that needs the result; the subtask itself, with empty ``positions``, if its log is gone.
         splits: Splits of the void entries; None for a vertex without splits, whose whole output is void.
     """
 
@@ -40,10 +39,10 @@ class Reconciled(Sources, Splits, Subtasks):
 
 @dataclass(frozen=True)
 class JobReconciled(JournalEvent):
-    """A resumed job keeps these results and resets the rest (Flink's ExecutionVertexReset).
+    """A resumed job keeps the results of ``kept``, and runs ``reset`` again (Flink: ExecutionVertexReset).
 
-    It is written after the claim and before any log is opened. If the driver dies in between, the next one finds the
-    same from the logs and partitions.
+    The event is written after the claim and before any log is opened. If the driver dies meanwhile, the next driver
+    finds the same in the logs and partitions.
 
     Args:
         kept: Subtasks at their end of data that do not run again.

@@ -23,7 +23,7 @@ class PhaseTimes:
     """Durations of a reconfiguration for one vertex, in seconds. The vertex is paused during ``update`` and ``resume``.
 
     Args:
-        prepare: Time to make and try the new query, while the old one runs.
+        prepare: Time to make and try the new query, while the old query runs.
         sync: Time until the vertex is paused.
         update: Time until all affected vertices are paused and the change is in the journal.
         resume: Time until the vertex runs again.
@@ -40,22 +40,21 @@ class Reconfigurations(Epochs):
     reconfigured: Count = field(default=0, metadata=OMIT_EMPTY)
     """Number of the last decided change."""
     reconfigured_at: Instant = field(default=0.0, metadata=OMIT_EMPTY)
-    """Time of that decision."""
+    """Time when the last change was decided; 0 if there was none."""
     reconfigured_for: str | None = field(default=None, metadata=OMIT_EMPTY)
-    """Name of the request that led to it, if a request did."""
+    """Name of the request for the last decided change; None if there was no request."""
     reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=OMIT_EMPTY)
-    """The last decided changes, oldest first. A change is ACCEPTED until its outcome is journaled. Until then its
-    queries may still be changing, its driver may be lost, or it may be for the next run. Every run applies it in any
-    case."""
+    """The last decided changes, oldest first. The outcome of a change is ACCEPTED until its queries run again, and
+    remains so if its driver dies earlier. Every later run applies the change in any case."""
 
 
 @dataclass(frozen=True)
 class GraphChange:
-    """Another graph for the same epoch.
+    """A change of the graph during an epoch, by a rescale.
 
     Args:
-        rescaled: Requested numbers of subtasks, as in :class:`PlanRecorded`.
-        hosts: Hosts of the new subtasks, as in :class:`PlanRecorded`; empty if one driver runs all.
+        rescaled: Source → requested number of its subtasks.
+        hosts: New subtask → subtask in whose process it runs; empty without workers.
     """
 
     graph: JobGraph
@@ -65,15 +64,16 @@ class GraphChange:
 
 @dataclass(frozen=True)
 class Reconfigured(JournalEvent):
-    """The job runs with ``settings`` and ``graph`` from here on, also in later runs. This is the commit point of that
-    change (R21).
+    """The job runs with ``settings`` and ``graph`` from here on, also in later runs. This event is the commit point of
+    the change (R21).
 
     Args:
         number: Number of the reconfiguration, counted from 1 over the life of the job.
-        settings: All changed settings so far, by vertex.
-        graph: Change of sources with splits.
-        by: Controller that asked for the change.
-        request: Request that asked for it. This entry completes the request, even if its driver dies before it answers.
+        settings: Vertex → all its settings that were changed so far.
+        graph: Rescale of sources with splits, or None.
+        by: Controller that asked for the change, or None.
+        request: Request for the change, or None. This event decides the request, even if its driver dies before it
+            answers.
     """
 
     number: Count
@@ -108,9 +108,9 @@ class ReconfigurationEnded(JournalEvent):
 
     Args:
         number: Number of the reconfiguration; 0 if it was not applied.
-        took: Durations by vertex.
-        by: Controller that asked for it.
-        why: The controller's reason.
+        took: Vertex → its durations.
+        by: Controller that asked for the change, or None.
+        why: The controller's reason, or None.
     """
 
     number: Count

@@ -14,17 +14,17 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestR
 class AnsweredRequests(StatePart):
     answered: set[str] = field(default_factory=set)
     outcomes: dict[str, RequestOutcome] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Request → its last answer, for the last ``HISTORY`` requests. A request that was only taken so far is in
-    ``answered`` alone."""
+    """Request → its last answer, for the last ``HISTORY`` requests. An accepted request without a last answer is in
+    ``answered`` only."""
     draining: bool = False
     """True if a drain was accepted, in this or an earlier epoch. The next driver continues it."""
     deployment: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The epoch of the planner whose workers run the job; 0 if none do. It holds for all JobMasters of the deployment,
-    until a driver takes the job over or the job ends (W4)."""
+    """The epoch of the planner whose workers run the job; 0 without workers. It is the same for all JobMasters of the
+    deployment, until a driver takes the job over or the job ends (W4)."""
     taken: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
-    """Requests in ``answered`` that a JobMaster of the deployment has taken and not answered for good."""
+    """Requests in ``answered`` that a JobMaster of the deployment has accepted, without a last answer so far."""
     retaken: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
-    """Requests that the previous JobMaster had taken."""
+    """Requests that were in ``taken`` when the current JobMaster claimed the job."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class RequestAnswered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return True for an accepted drain, because later drivers continue it. Other answers only inform their
-        authors."""
+        """Return True for an accepted drain, because later drivers continue it. Other answers only inform users."""
         return self.kind == "drain" and self.outcome.result is RequestResult.ACCEPTED
 
     def apply(self, state: AnsweredRequests) -> None:
@@ -54,16 +53,14 @@ class RequestAnswered(JournalEvent):
 
 
 def requeue_taken(state: AnsweredRequests) -> None:
-    """Let the next JobMaster of the deployment take the requests that its predecessor had taken, because that one is
-    gone (W20)."""
+    """Reopen the requests that the previous JobMaster of the deployment had accepted, for the next JobMaster (W20)."""
     state.answered -= state.taken
     state.retaken = set(state.taken)
     state.taken.clear()
 
 
 def forget_answered(state: AnsweredRequests) -> None:
-    """Forget requests whose answers are no longer remembered, because a new driver takes no request for an earlier one
-    (R22)."""
+    """Forget requests whose answers are no longer remembered, because a new driver ignores earlier requests (R22)."""
     state.answered &= state.outcomes.keys()
 
 

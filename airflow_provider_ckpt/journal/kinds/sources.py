@@ -1,4 +1,4 @@
-"""Bounded sources and input edges: their ends are fixed and reached, and then they are left out."""
+"""Bounded sources and input edges: their ends are frozen and reached, and then queries leave them out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Sources(StatePart):
     late_files: list[LateFilesFound] = field(default_factory=list)
     """The last reports of late files, oldest first."""
     forgotten_files: list[str] = field(default_factory=list, metadata=OMIT_EMPTY)
-    """Files that a user has given up, in order."""
+    """Missing files that sources need not read, because users asked for that, oldest first."""
     changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last reports of changed files, oldest first."""
     changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
@@ -31,10 +31,11 @@ class Sources(StatePart):
 
 @dataclass(frozen=True)
 class SourceFrozen(JournalEvent):
-    """The end of a bounded source, fixed once for all attempts (R11).
+    """The end of a bounded source, fixed for all attempts (R11).
 
     Args:
-        path: Object in the job's folder that lists the files; None for a source that cannot be given an end.
+        path: Object in the job's folder with the source's files, offsets or splits; None if each query start takes a
+            new end.
     """
 
     uid: str
@@ -48,7 +49,7 @@ class SourceFrozen(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceEnded(JournalEvent):
-    """Published batches up to ``batch_id`` cover the whole of a bounded inline source (R2)."""
+    """A bounded source or input edge has ended: published batches up to ``batch_id`` contain all of it (R2)."""
 
     vertex: str
     uid: str
@@ -78,7 +79,7 @@ class LateFilesFound(JournalEvent):
 
     Args:
         paths: Paths of all late files, or only of the first ones.
-        read: True if they came before the source ended, so that the output has their rows.
+        read: True if the files came before the source ended, so that the output has their rows.
         count: Number of files; None if ``paths`` has all of them.
     """
 
@@ -106,9 +107,9 @@ class SourceFilesChanged(JournalEvent):
     """Files of a source that changed after they were read.
 
     Args:
-        files: The first of them.
+        files: The first changed files.
         count: Number of changed files.
-        unread: Bytes that were not read, as far as known.
+        unread: Least number of bytes that were not read.
     """
 
     uid: str
@@ -131,7 +132,7 @@ class SourceFilesChanged(JournalEvent):
 
 @dataclass(frozen=True)
 class FilesForgotten(JournalEvent):
-    """A user gave up files that a source still had to read, and that are gone (``forget_files``)."""
+    """A user asked that sources no longer read files that are gone (``forget_files``)."""
 
     files: tuple[str, ...]
     at: Instant

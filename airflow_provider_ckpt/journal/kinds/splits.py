@@ -16,15 +16,15 @@ class Splits(StatePart):
     splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → subtask → splits assigned to it in this epoch or deployment, and to no other subtask since."""
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → journaled splits that are done. This is for display, because the logs of the subtasks decide."""
+    """Source → splits that are done, for display only, because the logs of the subtasks decide."""
     splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → checkpoint → splits that it covers and the previous checkpoint does not. The logs may no longer have
-    them (R14)."""
+    """Source → checkpoint → splits that this checkpoint covers and the previous checkpoint does not. The subtasks' logs
+    may no longer have these splits (R14)."""
 
 
 @dataclass(frozen=True)
 class SplitsAssigned(JournalEvent):
-    """Splits are assigned to a subtask. The subtask gets them after this is durable (R14)."""
+    """Splits are assigned to a subtask. The subtask gets the splits when this event is durable (R14)."""
 
     source: str
     subtask: SubtaskId
@@ -59,10 +59,9 @@ class SplitsDone(JournalEvent):
 
 @dataclass(frozen=True)
 class SplitsCovered(JournalEvent):
-    """The splits that ``checkpoint`` covers and the previous one does not.
+    """The splits that ``checkpoint`` covers and the previous checkpoint does not.
 
-    It is written before the checkpoint's completion, and in the same entry. So it is durable before a log is truncated
-    (R14).
+    The event is in the same entry as the checkpoint's completion, so it is durable before a log is truncated (R14).
     """
 
     source: str
@@ -71,7 +70,7 @@ class SplitsCovered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the completion after it decides."""
+        """Return False, because the checkpoint's completion decides."""
         return False
 
     def apply(self, state: Splits) -> None:
@@ -80,8 +79,7 @@ class SplitsCovered(JournalEvent):
 
 
 def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
-    """Return the splits that the last completed checkpoint covers. A checkpoint that was triggered and not completed
-    covers nothing."""
+    """Return the splits that the last completed checkpoint covers."""
     covered: Ranges = ()
     for checkpoint, splits in state.splits_covered.get(source, {}).items():
         if checkpoint <= last_completed:
@@ -90,12 +88,12 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
 
 
 def release_assigned(state: Splits) -> None:
-    """Take back all assigned splits, because another driver has taken the job over."""
+    """Unassign all splits, because another driver has claimed the job."""
     state.splits_assigned.clear()
 
 
 def rewind_splits(state: Splits, checkpoint: int) -> None:
-    """Keep as done only the splits that ``checkpoint`` covers; none for 0."""
+    """Set the done splits back to the splits that ``checkpoint`` covers; 0: none."""
     for source in {*state.splits_done, *state.splits_covered}:
         covered = state.splits_covered.get(source, {})
         state.splits_covered[source] = {number: splits for number, splits in covered.items() if number <= checkpoint}

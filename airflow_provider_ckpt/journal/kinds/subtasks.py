@@ -20,12 +20,11 @@ class Subtasks(StatePart):
 
 @dataclass(frozen=True)
 class SubtaskRestarting(JournalEvent):
-    """An attempt of a subtask failed, and the next one begins after ``delay`` seconds while the run continues.
+    """An attempt of a subtask failed, and the next attempt begins after ``delay`` seconds while the run continues.
 
     Args:
         attempt: The attempt that failed.
-        number: Number of the restart, of at most ``limit`` in a row; 0 if its worker was lost and another one must take
-            it.
+        number: Number of the restart, of at most ``limit`` in a row; 0 if a worker was lost, which does not count.
     """
 
     subtask: SubtaskId
