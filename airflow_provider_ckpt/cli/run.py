@@ -53,13 +53,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_take_over(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the commands that take a job over."""
+    """Add ``--take-over``, for the commands that take over a job."""
     take_over_help = "take the job from a driver that lives, which then ends; without this option such a job is refused"
     parser.add_argument("--take-over", action="store_true", help=take_over_help)
 
 
 def add_every_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the commands that print status lines while a job runs."""
+    """Add ``--every-checkpoint``, for the commands that print status lines while a job runs."""
     every_checkpoint_help = "also print a line for each completed checkpoint, even if it releases nothing"
     parser.add_argument("--every-checkpoint", action="store_true", help=every_checkpoint_help)
 
@@ -70,7 +70,7 @@ FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "ro
 
 
 def _settings(option: Option) -> dict[str, Any]:
-    """Return the arguments of ``add_argument``. An option that is not given is None, for the default of RunOptions."""
+    """Return the arguments of ``add_argument``. An option that is not given is None, so that RunOptions sets it."""
     kind = option.kind
     unset = option.unset or option.shown_default
     default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""

@@ -141,12 +141,12 @@ def _driver(worker: Worker) -> str | None:
 
 
 def recovered(state: JobState) -> list[str]:
-    """Return the results that the last resumption of a job in batch mode kept, and the parts that ran again."""
+    """Return lines about the last resumption of a job in batch mode: which results were kept, and what ran again."""
     return [] if state.reconciled is None else list(table(state.reconciled))
 
 
 def unserved(state: JobState) -> list[str]:
-    """Return the requests that did not take place, with the reasons. A user who did not wait learns it only here."""
+    """Return the requests that were not carried out, with the reasons. Users who do not wait see them only here."""
     return [f"request {name} {outcome}" for name, outcome in state.outcomes.items() if not outcome.is_carried_out]
 
 

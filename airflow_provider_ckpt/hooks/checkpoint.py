@@ -45,13 +45,11 @@ _NAMED = 3
 
 
 class CheckpointHook(BaseHook):
-    """Access to a checkpoint root.
-
-    Only requests, deletions and ``test_connection`` write.
+    """Access to the jobs under a checkpoint root. Only requests, deletions and ``test_connection`` write.
 
     :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON object for
         fsspec, login and password = key and secret of S3.
-    :param root: root URI, overrides the connection's. With it the default connection need not exist.
+    :param root: root URI, overrides the connection's. With ``root`` the default connection need not exist.
     """
 
     conn_name_attr = "ckpt_conn_id"
@@ -140,7 +138,7 @@ class CheckpointHook(BaseHook):
         return list_jobs(self.storage())
 
     def collect_garbage(self, job_id: str | None = None, *, delete: bool = False) -> GarbageReport:
-        """Find the files of all jobs, or of one, that are no longer needed. With ``delete`` they are deleted.
+        """Report the files that are no longer needed, of all jobs or of one job. If ``delete`` is True, delete them.
 
         See the function :func:`~..client.garbage_collection.collect_garbage`.
 
@@ -177,7 +175,8 @@ class CheckpointHook(BaseHook):
     def stop(self, job_id: str) -> str:
         """Ask the job's driver to release a savepoint and exit. The job's next run resumes from there.
 
-        The method does not wait. It returns the name under which the journal answers (``JobState.answered``).
+        The method does not wait. It returns the name of the request, under which the journal has the answer
+        (``JobState.answered``).
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -192,8 +191,8 @@ class CheckpointHook(BaseHook):
         Returns the request's name, like :meth:`stop`.
 
         Args:
-            at_once: End live sources at their current position, without reading the data that waits in them.
-            discard_timers: Discard the timers of processing time for which the job's state waits.
+            at_once: True to end live sources at their current positions, without reading the data that waits in them.
+            discard_timers: True to discard the timers of processing time for which the job's state waits.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -224,7 +223,7 @@ class CheckpointHook(BaseHook):
                 change.assign_workload("daily_revenue", state_partitions=16)
 
         Args:
-            timeout: Seconds to wait until the queries run with the change. None: do not wait.
+            timeout: Seconds to wait until the queries run with the change. None means no wait.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -250,14 +249,14 @@ class CheckpointHook(BaseHook):
         allow_non_restored_state: bool = False,
         timeout: float | None = 600.0,
     ) -> str:
-        """Have a running job resume as another version of itself, in the same driver. See :meth:`JobClient.upgrade`.
+        """Replace a running job by another version of it, in the same driver. See :meth:`JobClient.upgrade`.
 
         Returns the request's name.
 
         Args:
-            job: Reference of the version. None: read the job's own reference again.
-            allow_non_restored_state: Allow a version without some of the job's operators.
-            timeout: Seconds to wait until the job runs as the version. None: do not wait.
+            job: Reference of the version. None means the job's own reference, which is read again.
+            allow_non_restored_state: True to allow a version without some of the job's operators.
+            timeout: Seconds to wait until the version runs. None means no wait.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -320,10 +319,10 @@ class CheckpointHook(BaseHook):
             raise NoSuchJobError(job_id=job_id, root=self.root_uri, known="none") from error
 
     def test_connection(self) -> tuple[bool, str]:
-        """Check whether the root can hold checkpoints (R17), and return the message of the *Test* button.
+        """Return whether the root can hold checkpoints (R17), and the message of the *Test* button.
 
-        Airflow shows the message, one short line, for some seconds. It has no secrets, and not the connection's id,
-        which Airflow makes up for a test.
+        Airflow shows the message, one short line, for some seconds. The message has no secrets. It does not name the
+        connection, because Airflow makes up an id for a test.
         """
         try:
             storage = self.storage()

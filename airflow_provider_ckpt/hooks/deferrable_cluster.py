@@ -101,7 +101,7 @@ class DeferrableCluster:
         return cls(name, connection["namespace"], kerberos, status)
 
     def is_own_id(self, application_id: str) -> bool:
-        """Return whether an application id has this cluster's form. An earlier driver may have run elsewhere."""
+        """Return True if an application id has this cluster's form. An earlier driver may have run elsewhere."""
         return _IDS[self.name].fullmatch(application_id) is not None
 
     def submission(self, attempt: str, after_epoch: int) -> Submission:
@@ -109,7 +109,7 @@ class DeferrableCluster:
         return Submission(self.name, tag, attempt, after_epoch, self.namespace, self.kerberos)
 
     def conf(self, submission: Submission, given: Mapping[str, Any]) -> dict[str, str]:
-        """Return settings by which the driver can be found (its tag), and by which only Airflow restarts it."""
+        """Return Spark settings with the driver's tag, and with no restart of the driver by the cluster."""
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}
         tags = ",".join(filter(None, [str(given.get(_TAGS) or ""), submission.tag]))

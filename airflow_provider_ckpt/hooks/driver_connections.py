@@ -1,4 +1,4 @@
-"""The Airflow connections of a job's sinks and sources, for drivers, which have no Airflow to ask."""
+"""The Airflow connections of a job's sinks and sources, for drivers, which cannot ask Airflow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DriverConnections:
     """Connections for a driver. The ``repr`` shows no values.
 
     Args:
-        environ: Variables in which Airflow, too, looks for connections.
+        environ: Environment variable -> connection as JSON. Airflow reads connections from the same variables.
         secrets: Texts in the values of ``environ`` that must not be shown.
     """
 
@@ -71,7 +71,7 @@ def _is_conn_id(value: Any) -> bool:
 
 
 def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
-    """Look up each connection once, and mask its secrets in the task's log.
+    """Return the connections for a driver. Their secrets are masked in the task's log.
 
     Raises:
         InvalidTaskArgumentError: ``conn_ids`` is no list of connection ids, or a connection does not exist.
@@ -98,10 +98,9 @@ def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
 
 @contextmanager
 def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
-    """Give the sinks that the block binds in this process their connections, as in a driver.
+    """Make the connections available to the sinks that the block binds in this process, as in a driver.
 
-    An error of this package that leaves the block shows no secret, whatever a sink put into it. Raises the errors of
-    :func:`driver_connections`.
+    An error of this package that leaves the block shows no secret. Raises the errors of :func:`driver_connections`.
     """
     connections = driver_connections(conn_ids)
     try:

@@ -26,7 +26,7 @@ class YarnApplications:
     """Access to YARN's applications.
 
     ``address`` is that of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``. A user and a password in
-    it are used, and never shown.
+    the address are used, and never shown.
     """
 
     def __init__(self, address: str, auth: AuthBase | None = None) -> None:
@@ -85,13 +85,13 @@ def _kerberos() -> AuthBase:
 
 
 def _is_unknown_there(body: Any) -> bool:
-    """Return whether the ResourceManager itself does not know the application. A proxy also answers 404."""
+    """Return True if the ResourceManager reports that it has no such application. A proxy also answers 404."""
     error = body.get("RemoteException") if isinstance(body, dict) else None
     return isinstance(error, dict) and error.get("exception") == "NotFoundException"
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
-    """Return the application, the running one of several. Empty: there is none. None: the answer has another form."""
+    """Return the application, if possible a running one. Return {} if there is none, None for a malformed answer."""
     if not isinstance(body, dict):
         return None
     if not is_list:

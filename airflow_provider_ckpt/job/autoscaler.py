@@ -176,7 +176,7 @@ class Autoscaler(Controller):
     def _current(self, query: QueryMetrics, setting: str) -> int:
         """Return the value that a change has set. Without a change, return the observed value, or else the lower bound.
 
-        Raises BadControllerError if a micro-batch was larger than the lower bound, so the declaration differs.
+        Raises BadControllerError if a micro-batch exceeded the lower bound, which must be the declared limit.
         """
         changed = getattr(query.settings, setting)
         if changed is not None:

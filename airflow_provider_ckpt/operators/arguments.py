@@ -12,14 +12,14 @@ from airflow_provider_ckpt.job.options.run_options import OPTIONS, Duration, che
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
-"""Options of a run by the name of their argument."""
+"""Name of an argument -> option of a run."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
 WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
 """Templated arguments for which None selects a fallback, such as the connection's root or a default job id."""
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse values that no run could take, while Airflow parses the Dag. Values known only at run time pass.
+    """Refuse arguments that no run can accept, while Airflow parses the Dag. Values known only at run time pass.
 
     Raises:
         InvalidInputError: a subclass, for the first bad value.
@@ -33,7 +33,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 
 
 def _is_given(name: str, value: object) -> bool:
-    """Return whether an argument counts as given. None does not count if the argument has a fallback."""
+    """Return True if an argument counts as given. None does not count if the argument has a fallback."""
     return value is not None or not ARGUMENTS[name].unset_argument
 
 

@@ -15,7 +15,7 @@ class Try(Protocol):
 
 
 def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None) -> bool:
-    """Return whether a user cleared the task since an earlier try.
+    """Return True if a user has cleared the task since an earlier try.
 
     Airflow sets ``max_tries`` in two places only. A new task instance gets ``retries``, and a cleared one gets
     ``try_number + retries``. So a changed ``max_tries`` means a clear.
@@ -28,8 +28,8 @@ def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None
     + 1`` means a clear, too.
 
     Args:
-        before: Pointer that an earlier try left.
-        clear_number: Number of the Dag run that Airflow raises when a user clears any of its tasks.
+        before: Pointer that an earlier try wrote.
+        clear_number: The Dag run's number that Airflow raises when a user clears any of its tasks.
     """
     if ti.max_tries != before.max_tries or ti.try_number > ti.max_tries + 1:
         return True

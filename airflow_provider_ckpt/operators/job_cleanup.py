@@ -49,13 +49,13 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         also deletes staged output in databases, Kafka and tables. The task runs the code of ``job``. (templated)
     :param job_params: parameters of the job's run, for ``job.param``. (templated)
     :param conn_ids: Airflow connections that the sinks of ``job`` use. (templated)
-    :param unfinished: also delete a job that is STOPPED or FAILED. Its next run can no longer resume it.
-    :param abandoned: also delete a job that is RESTARTING (its task failed and will not be retried), or whose driver
-        was lost. The task refuses a job whose driver is seen alive.
-    :param discard_unreleased: also delete a job with completed checkpoints that are not released.
-    :param keep_staged: keep staged output in the targets of the job's sinks.
-    :param persisted: also delete a job that keeps results for other jobs (``persist=True``), with these results. For a
-        teardown after the last task that reads them.
+    :param unfinished: True to also delete a job that is STOPPED or FAILED. Its next run can no longer resume it.
+    :param abandoned: True to also delete a job that is RESTARTING (its task failed and will not be retried), or whose
+        driver was lost. The task refuses a job whose driver is alive.
+    :param discard_unreleased: True to also delete a job with completed checkpoints that are not released.
+    :param keep_staged: True to keep staged output in the targets of the job's sinks.
+    :param persisted: True to also delete a job that keeps results for other jobs (``persist=True``), with these
+        results. For a teardown after the last task that reads them.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
     """
@@ -139,8 +139,10 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return load_job(resolve_job(self.job, job_folders(self)), self.job_params)
 
     def _job_id(self, context: Context) -> str | None:
-        """Return the job's id. None if its task has not begun in this Dag run, or not since it was cleared. Raises
-        InvalidTaskArgumentError if the task of ``job_task_id`` runs no job."""
+        """Return the job's id, or None if its task has not begun in this Dag run since its last clear.
+
+        Raises InvalidTaskArgumentError if the task of ``job_task_id`` runs no job.
+        """
         if self.job_task_id is None:
             return self.job_id
         job = job_of_task(self, context, self.job_task_id).find()
@@ -150,7 +152,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return job.job_id
 
     def _runs_job(self, task_id: str) -> bool:
-        """Return whether a task is for jobs. It has no job id if a user marked it successful before it began."""
+        """Return True if a task's class runs jobs. A task marked successful before its start has no job id."""
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _log_deletion(self, deleted: DeletedJob) -> None:

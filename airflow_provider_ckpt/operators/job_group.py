@@ -25,7 +25,7 @@ from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator, Su
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
 _RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
-"""Short pauses, because no checkpoint completes while a subtask waits. Airflow's default is five minutes."""
+"""Retries with short delays, because no checkpoint completes while a subtask waits. Airflow's delay is 5 minutes."""
 
 
 class CheckpointedSparkJobGroup(TaskGroup):

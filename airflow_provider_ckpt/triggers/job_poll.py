@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 
 
 class JobPoll:
-    """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A storage that does not answer
-    ends no wait.
+    """Repeated poll of a job for a sensor.
+
+    The calls must be at least ``interval`` seconds apart. The wait continues while the storage does not answer.
 
     Args:
         interval: Seconds between two polls.
         task: The task that runs the job, instead of ``condition.job_id``.
         stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
-            fails. None: :func:`stall_limit` decides.
+            fails. None means the limit of :func:`stall_limit`.
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
-            None: no limit.
-        seen: Findings of an earlier process.
-        next_of: A job and its number for ``checkpoint="next"``, from an earlier process: the first checkpoint triggered
-            after the first poll. A number is used, so that no clocks are compared.
+            None means no limit.
+        seen: Last progress of the job, as an earlier process has seen it.
+        next_of: (job id, number) for ``checkpoint="next"``, from an earlier process. The number is that of the first
+            checkpoint triggered after the first poll. Checkpoints are numbered, so that no clocks are compared.
     """
 
     def __init__(
@@ -96,15 +97,15 @@ class JobPoll:
         return "" if self._task is None else self._task.task_id
 
     def _follow(self, job_id: str) -> None:
-        """Follow the task to its job, which may be another one after a clear."""
+        """Poll the job that the task runs now. After a clear it may be another job."""
         if job_id != self.condition.job_id:
             self.condition = replace(self._given_condition, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else LastProgress()
 
     def _with_task_state(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
-        """Return the verdict with regard to the task that runs the job.
+        """Return ``verdict``, or a failure if the task's state shows that the wait is in vain.
 
-        A retry resumes a STOPPED job. A successful task does not, and the next Dag run may wait for this sensor.
+        A retry resumes a STOPPED job. A successful task resumes nothing, and the next Dag run may wait for this sensor.
         """
         if self.condition.wait_for_restart:
             return verdict

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """Payload of an event: ``checkpoint`` released rows.
+    """Event about the rows that ``checkpoint`` has released.
 
     A consumer that reads the rows released after ``after`` and up to ``checkpoint`` reads each row once, even if events
     are lost or sent twice.
 
     Args:
-        after: Checkpoint of the event before, 0 for the first one.
-        kind: checkpoint, savepoint or final. None if the journal no longer has it.
+        after: Checkpoint of the previous event, 0 for the first event.
+        kind: checkpoint, savepoint or final. None if the journal no longer has the checkpoint.
         released_at: Epoch seconds of the release, by the driver's clock.
         watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
             or is at its end.
@@ -63,10 +63,10 @@ class ReleaseEvent:
 
 
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
-    """Yield the remembered releases (the last 100) after checkpoint ``after`` with rows, in order.
+    """Yield an event for each release with rows after checkpoint ``after``, in order. The journal has the last 100.
 
-    With ``sink`` a release counts as soon as that sink (a uid) has released. Otherwise all sinks must have released it,
-    because the next ``after`` would skip the rows of a slower sink.
+    If ``sink`` is given, a release counts as soon as the sink with this uid has released. Otherwise all sinks must have
+    released, because the next ``after`` would skip the rows of a slower sink.
     """
     for number in sorted(state.releases):
         if sink is None and number > state.last_released:
@@ -121,7 +121,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         root: str | None = None,
         poll_interval: Duration = 10.0,
     ) -> None:
-        """Check the arguments here, because a triggerer could only log a bad one.
+        """Check the arguments while the Dag is parsed, because a triggerer could only log a bad argument.
 
         Raises:
             InvalidJobIdError: ``job_id`` cannot name a job.
@@ -214,7 +214,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
             self._warn_once(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(sinks)}")
 
     def _warn_once(self, problem: str) -> None:
-        """Log a problem once, until another one comes."""
+        """Log a problem, unless it is the same as the last one."""
         if problem != self._shown:
             self._shown = problem
             self.log.warning("Releases of job %s: %s", self.job_id, problem)
@@ -222,12 +222,12 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
 @dataclass(frozen=True)
 class ReportedReleases:
-    """Progress of the trigger.
+    """Releases that the trigger has reported.
 
     Args:
-        created: Creation time of the job, from its journal. A job with another time (after its root was deleted) counts
-            from 1 again. None: there was no journal so far.
-        checkpoint: All releases up to this checkpoint are reported.
+        created: Creation time of the job, from its journal. None without a journal. If the time changes (after the root
+            was deleted), checkpoints count from 1 again.
+        checkpoint: The last checkpoint whose release is reported.
     """
 
     created: float | None
@@ -243,7 +243,7 @@ class ReportedReleases:
         return progress if progress is not None and isinstance(progress.checkpoint, int) else None
 
     def for_job(self, state: JobState) -> ReportedReleases:
-        """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one."""
+        """Return the progress for the job in ``state``. A new journal resets the progress, a missing one does not."""
         created = _created(state)
         return self if created in (None, self.created) else ReportedReleases(created, 0)
 

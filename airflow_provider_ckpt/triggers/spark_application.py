@@ -43,7 +43,7 @@ class SparkApplicationTrigger(BaseTrigger):
 
     Args:
         submission: A :class:`Submission` as JSON.
-        leaving: True if the driver must make room for another one.
+        leaving: True if the driver must leave the job to another driver.
         poll_interval: Seconds between two polls of the journal.
         status_interval: Seconds between two polls of the cluster while the journal does not grow.
     """
@@ -154,7 +154,7 @@ class SparkApplicationTrigger(BaseTrigger):
             return NotAsked(f"{error}, in the triggerer")
 
     def _log_once(self, message: str) -> None:
-        """Log a message once, until another one comes."""
+        """Log a message, unless it is the same as the last one."""
         if message != self._shown:
             self._shown = message
             self.log.info("%s", message)

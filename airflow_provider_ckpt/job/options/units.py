@@ -68,10 +68,9 @@ def _seconds_of_text(text: str) -> float | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number of a text of digits, else None.
+    """Return the number in a text of digits, or None for any other text.
 
-    A text that is longer than any sensible number gives None, too. Python raises an error of its own for some thousand
-    digits.
+    More than 18 digits give None, too, because Python raises an error of its own for some thousand digits.
     """
     digits = text.strip()
     return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
