@@ -50,10 +50,9 @@ def storage_options(args: argparse.Namespace, environ: Mapping[str, str] = os.en
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return ``["k=v", …]`` as a dict. Errors show no value, because a value could be a secret.
+    """Return ``["k=v", …]`` as a dict. Raises InvalidInputError for a text without a key or "=".
 
-    Raises:
-        InvalidInputError: a text has no key or no "=".
+    The error shows no value, because a value could be a secret.
     """
     pairs: dict[str, str] = {}
     for text in texts:
@@ -80,9 +79,8 @@ def _value(text: str) -> Any:
 def job_client(args: argparse.Namespace) -> JobClient:
     """Return the client of the job.
 
-    Raises:
-        InvalidJobIdError: the id cannot name a job.
-        InvalidStorageOptionsError: the root's file system refuses its storage options.
+    Raises InvalidJobIdError if the id cannot name a job, and InvalidStorageOptionsError if the root's file system
+    refuses its storage options.
     """
     return JobClient(arguments.location(args), args.job)
 

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _must_confirm(args: argparse.Namespace, state: JobState) -> bool:
-    """Return True if the user must confirm, unless the deletion has begun or the damaged journal forbids it."""
+    """Return True if the user must confirm. A deletion that has begun or will be refused needs no confirmation."""
     return not (args.yes or state.deletion is not None or state.damage)
 
 

@@ -66,7 +66,7 @@ def add_every_checkpoint(parser: argparse.ArgumentParser) -> None:
 
 OPTION = "--option"
 FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "root")
-"""Options of a run, without ``--root``, which all commands have."""
+"""Options of a run that have a flag, without ``--root``, which all commands have."""
 
 
 def _settings(option: Option) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class CheckpointHook(BaseHook):
         return self._settings
 
     async def asettings(self) -> Location:
-        """Return :meth:`settings` in a trigger. Afterwards every other method may be called in a thread."""
+        """Return :meth:`settings` in a trigger. After this call every other method may be called in a thread."""
         if self._settings is None:
             try:
                 connection = await self.aget_connection(self.ckpt_conn_id) if self.ckpt_conn_id else None
@@ -130,8 +130,7 @@ class CheckpointHook(BaseHook):
     def jobs(self) -> list[JobState]:
         """Return every job under the root that is not DELETED.
 
-        Raises:
-            NoRootError: the folder is no root.
+        Raises NoRootError if the folder is no root.
         """
         from airflow_provider_ckpt.client.job_client import list_jobs
 
@@ -140,11 +139,8 @@ class CheckpointHook(BaseHook):
     def collect_garbage(self, job_id: str | None = None, *, delete: bool = False) -> GarbageReport:
         """Report the files that are no longer needed, of all jobs or of one job. If ``delete`` is True, delete them.
 
-        See the function :func:`~..client.garbage_collection.collect_garbage`.
-
-        Raises:
-            NoRootError: the folder is no root.
-            NoSuchJobError: there is no such job.
+        See the function :func:`~..client.garbage_collection.collect_garbage`. Raises NoRootError if the folder is no
+        root, and NoSuchJobError if there is no such job.
         """
         from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 
@@ -158,8 +154,7 @@ class CheckpointHook(BaseHook):
     def job(self, job_id: str) -> JobState:
         """Return the job's state from its journal. ``damage`` of the state lists errors of the journal.
 
-        Raises:
-            NoSuchJobError: there is no such job, or no root so far.
+        Raises NoSuchJobError if there is no such job, or no root.
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).state()
@@ -167,20 +162,17 @@ class CheckpointHook(BaseHook):
     def checkpoints(self, job_id: str) -> list[CheckpointView]:
         """Return the checkpoints that the journal remembers (the last 100), oldest first.
 
-        Raises:
-            NoSuchJobError: there is no such job, or no root so far.
+        Raises NoSuchJobError if there is no such job, or no root.
         """
         return self.job(job_id).checkpoint_views()
 
     def stop(self, job_id: str) -> str:
-        """Ask the job's driver to release a savepoint and exit. The job's next run resumes from there.
+        """Ask the job's driver to release a savepoint and exit. The job's next run resumes from the savepoint.
 
         The method does not wait. It returns the name of the request, under which the journal has the answer
         (``JobState.answered``).
 
-        Raises:
-            NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING).
+        Raises NoSuchJobError if there is no such job, and RequestFailedError if no driver has the job (NOT_RUNNING).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).stop().name
@@ -194,36 +186,32 @@ class CheckpointHook(BaseHook):
             at_once: True to end live sources at their current positions, without reading the data that waits in them.
             discard_timers: True to discard the timers of processing time for which the job's state waits.
 
-        Raises:
-            NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING), or its state waits for timers and
-                ``discard_timers`` is False (TIMERS_WAIT).
+        Raises NoSuchJobError if there is no such job. Raises RequestFailedError if no driver has the job (NOT_RUNNING),
+        or if its state waits for timers and ``discard_timers`` is False (TIMERS_WAIT).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).drain(at_once=at_once, discard_timers=discard_timers).name
 
     def rescale(self, job_id: str, uid: str, parallelism: int) -> str:
-        """Ask the job's driver to have ``parallelism`` subtasks read a source with splits, while the job runs.
+        """Ask the job's driver to read a source with splits with ``parallelism`` subtasks, while the job runs.
 
         Returns the request's name, like :meth:`stop`.
 
-        Raises:
-            NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING), or the source has no splits or cannot have the
-                number (NOT_RESCALABLE).
+        Raises NoSuchJobError if there is no such job. Raises RequestFailedError if no driver has the job (NOT_RUNNING),
+        or if the source has no splits or cannot have that number of subtasks (NOT_RESCALABLE).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).rescale(uid, parallelism).name
 
     @contextmanager
     def reconfigure(self, job_id: str, *, timeout: float | None = 600.0) -> Iterator[Reconfiguration]:
-        """Change queries of a running job. The end of the block requests its changes as one::
+        """Change queries of a running job. The changes in the block are requested together at its end::
 
             with hook.reconfigure("orders") as change:
                 change.assign_workload("daily_revenue", state_partitions=16)
 
         Args:
-            timeout: Seconds to wait until the queries run with the change. None means no wait.
+            timeout: Seconds to wait until the queries run with the changes. None means no wait.
 
         Raises:
             NoSuchJobError: there is no such job.

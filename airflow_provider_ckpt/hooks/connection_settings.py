@@ -43,14 +43,10 @@ def settings(
     The root is the connection's host, or ``root`` in its extra. A connection written as a URI may have the path in the
     schema (``ckpt://s3://bucket/prefix``).
 
-    Args:
-        connection: None for a root without a connection.
-        extra: The connection's extra, decoded.
-        root: Root URI that overrides the connection's.
+    ``extra`` is the connection's extra, decoded. ``root`` overrides the root of the connection.
 
-    Raises:
-        NoCheckpointRootError: there is no root.
-        InvalidCkptConnectionError: the connection or the root cannot be used.
+    Raises NoCheckpointRootError if there is no root, and InvalidCkptConnectionError if the connection or the root
+    cannot be used.
     """
     if not isinstance(extra, Mapping) or (not extra and _is_unread(connection)):
         raise InvalidCkptConnectionError(conn_id=conn_id, problem="its extra is not a JSON object")

@@ -23,7 +23,7 @@ _MARKS = re.compile(r"\{[{%#]")
 _IDENTITIES = frozenset(
     {"conn_id", "conn_ids", "epoch", "job_id", "sink", "source", "status", "subtask", "uid", "vertex"}
 )
-"""Names in the data of errors. They hold no secret, even if a secret is the same word."""
+"""Keys in the data of errors whose values are never secret, even if a secret is the same word."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +48,7 @@ class DriverConnections:
 def check_conn_ids(conn_ids: Any) -> None:
     """Refuse ``conn_ids`` that is no list of connection ids. Values that are known only at run time pass.
 
-    Raises:
-        InvalidTaskArgumentError: ``conn_ids`` is no such list, or two ids differ in case only.
+    Raises InvalidTaskArgumentError if ``conn_ids`` is no such list, or if two ids differ in case only.
     """
     if isinstance(conn_ids, str):
         problem = f"give a list of connection ids: conn_ids=[{conn_ids!r}]"
@@ -73,9 +72,8 @@ def _is_conn_id(value: Any) -> bool:
 def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
     """Return the connections for a driver. Their secrets are masked in the task's log.
 
-    Raises:
-        InvalidTaskArgumentError: ``conn_ids`` is no list of connection ids, or a connection does not exist.
-        BadConnectionError: a connection cannot be read.
+    Raises InvalidTaskArgumentError if ``conn_ids`` is no list of connection ids or a connection does not exist, and
+    BadConnectionError if a connection cannot be read.
     """
     check_conn_ids(conn_ids)
     environ: dict[str, str] = {}

@@ -31,7 +31,7 @@ class FoundJob:
 
     @property
     def is_run(self) -> bool:
-        """True if Airflow runs the job or will run it. The job's driver need not be checked then."""
+        """True if Airflow runs the job's task or will run it. The job's driver need not be checked then."""
         return self.state not in (*_OVER, "success")
 
     @property

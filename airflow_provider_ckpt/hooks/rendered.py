@@ -41,8 +41,7 @@ def given_arguments(task: Any, names: Iterable[str]) -> GivenArguments:
 def refuse_lost(task: Any, given: GivenArguments) -> None:
     """Refuse arguments that were rendered without a value, before the task does anything else.
 
-    Raises:
-        InvalidTaskArgumentError: an argument is empty, holds a rendered None, or is no text and must be one.
+    Raises InvalidTaskArgumentError if an argument is empty, has a rendered None, or must be a text and is none.
     """
     for name in given.names:
         value = getattr(task, name)

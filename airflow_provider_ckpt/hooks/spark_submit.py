@@ -49,12 +49,11 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         py_files: Python files, placed before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
             In cluster mode this process does not see the driver's output.
-        location: Location of the job's root. This hook removes its secrets, and those of Spark's settings and the
-            environment, from every line that it logs or puts into an exception.
+        location: Location of the job's root. This hook removes the location's secrets, and those of Spark's settings
+            and the environment, from every line that it logs or puts into an exception.
         conf: Settings of Spark that override those of ``base``.
 
-    Raises:
-        InvalidTaskArgumentError: there are connections or secret options in cluster mode.
+    Raises InvalidTaskArgumentError for connections or secret options in cluster mode.
     """
 
     def __init__(
@@ -148,8 +147,8 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def _build_spark_submit_command(self, application: str) -> list[str]:
         """Return the command line, without the variables of ``_environ_of_driver``.
 
-        On YARN and Kubernetes the base class makes Spark settings of an environment, even in client mode. The command
-        line would show them, and on Kubernetes the driver would not have them in its environment.
+        On YARN and Kubernetes the base class passes an environment as Spark settings, even in client mode. The command
+        line would show the variables, and on Kubernetes the driver's environment would lack them.
         """
         command: list[str] = super()._build_spark_submit_command(application)
         if self._environ_of_driver:

@@ -37,9 +37,7 @@ class YarnApplications:
     def of(cls, extra: Mapping[str, Any], *, kerberos: bool) -> YarnApplications:
         """Return the access that the Spark connection's ``extra`` describes.
 
-        Raises:
-            KeyError: the extra has no address.
-            ImportError: requests-kerberos is needed and not installed.
+        Raises KeyError if the extra has no address, and ImportError if requests-kerberos is needed and not installed.
         """
         address = str(extra.get(ADDRESS) or "").strip()
         if not address:

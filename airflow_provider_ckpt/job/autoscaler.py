@@ -16,9 +16,9 @@ from airflow_provider_ckpt.model.words import ckpt_command
 FACTOR = 2
 """Factor by which a change multiplies or divides a setting."""
 ENOUGH_SPLITS = 10
-"""The pace is computed from at least this many of the newest splits, and at least five for each reader."""
+"""The pace of a source is computed from at least this many of its newest splits, and at least five per reader."""
 SLACK = 4
-"""A setting is halved when its value divided by this is enough. The halved value is twice the need."""
+"""A setting is halved if its value divided by SLACK was enough. The halved value is still twice the need."""
 Range = tuple[int, int]
 _Change = tuple[str, int, str]
 """(setting, new value, reason)."""
@@ -138,7 +138,7 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change that was not the last request for its setting, or else the first change."""
+        """Return the first change that was not the last request for its setting, or else the first change, if any."""
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 

@@ -5,7 +5,7 @@ An edge u -> v is chained, so that both run in one vertex, under four rules:
 1. Both are bounded, or both are unbounded.
 2. v is the only consumer of u. A sink counts as a consumer. A Spark query has one output, so an operator with
    several consumers must be the output of its vertex.
-3. Neither has chain=False. Like Flink's disableChaining, it makes the operator a vertex of its own.
+3. Neither has chain=False, which makes an operator a vertex of its own, like Flink's disableChaining.
 4. The two queries do not mix output modes "update" and "complete". A query takes the mode of its operators with a mode
    other than "append".
 

@@ -199,7 +199,7 @@ def check_sink(uid: str, location: str, sink: object) -> None:
 
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
-    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. The driver would fail on it later."""
+    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. The driver would fail later."""
     folders = sink.spark_folders({})
     if not isinstance(folders, Sequence) or not all(isinstance(folder, Location) for folder in folders):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"

@@ -94,7 +94,7 @@ class Controller:
 
     @property
     def operators(self) -> Sequence[str]:
-        """Operators that the controller needs. A job that lacks one of them is refused."""
+        """Operators that the controller needs. A job that lacks such an operator is refused."""
         return ()
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:

@@ -1,4 +1,4 @@
-"""The inputs of an operator as a user writes them: operators or uids, or a mapping parameter name -> these."""
+"""The inputs of an operator as a user writes them: operators or uids, also by name of the function's parameter."""
 
 from __future__ import annotations
 

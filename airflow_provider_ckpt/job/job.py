@@ -122,7 +122,7 @@ class Job:
         Functions use the root to read other jobs (:func:`~airflow_provider_ckpt.read_persisted`). The root is available
         in the functions of sources, transforms and ``splits``, while a driver runs the job.
 
-        Raises InvalidJobError if no driver runs the job here.
+        Raises InvalidJobError if no driver runs the job in this process.
         """
         if self._root is None:
             raise InvalidJobError(
@@ -246,7 +246,7 @@ class Job:
             allow_empty: True if a bounded source may have nothing to read when the job first starts. Otherwise such a
                 job is refused, and the next try reads the folder or topic again.
             after: A bounded source that reads the same folder as this live source, or a part of it. The live source
-                leaves out the files of ``after`` that exist when the job first starts, so that each file is read once.
+                skips the files of ``after`` that exist when the job first starts, so that each file is read once.
             reads_again: True if this and a bounded source read the same files, and their functions select different
                 rows. A job that unites the rows of two such sources is refused without ``after`` or ``reads_again``.
             splits: A list of values that survive JSON, or a function without arguments that returns one. The driver
@@ -256,8 +256,8 @@ class Job:
             parallelism: Number of subtasks that read the splits. Default 1.
             max_splits_per_batch: Largest number of small splits that one Spark job reads together, if several subtasks
                 read the source. Default 64. 1 means that each split is read alone.
-            batched: True if the decorated function is ``(read, splits) -> DataFrame``. It is called once for all splits
-                that are read together (1,024 at most).
+            batched: True if the decorated function is ``(read, splits) -> DataFrame``. The function is then called once
+                for all splits that are read together (1,024 at most).
             persist: True to keep the source's output after the job has FINISHED, until the job is deleted. Other jobs
                 can read it (:func:`~airflow_provider_ckpt.read_persisted`). Only for output that ends.
 

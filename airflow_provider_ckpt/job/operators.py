@@ -112,7 +112,7 @@ class Operator:
     transaction: str | None = None
     """Name that the sinks of one transaction share."""
     ends: Ends | None = None
-    """How a bounded source ends if its end cannot be frozen. None: streaming mode freezes its end or refuses it."""
+    """How a bounded source ends if its end cannot be frozen. None means that the end is frozen or refused."""
     allow_empty: bool = False
     """True if a bounded source may have nothing to read when the job first starts."""
     after: str | None = None
@@ -150,7 +150,7 @@ class OperatorRegistry:
         """Uid -> operator. A read-only view that grows with the job."""
 
     def check_uid(self, uid: str, location: str) -> None:
-        """Refuse a bad uid. Raises InvalidJobError if it cannot name an operator, or if another operator has it."""
+        """Refuse a uid that cannot name an operator, or that another operator has. Raises InvalidJobError."""
         if not isinstance(uid, str) or UID.fullmatch(uid) is None:
             raise InvalidJobError(
                 "operator uid {uid!r} ({location}) is not usable: it must be 1 to {longest} letters (A-Z, a-z), "

@@ -27,9 +27,8 @@ class Reconfiguration:
     applies to the operator's whole query. The kinds of changes and the ready-made changes follow Trisk. Every method
     may be called several times, and returns the object.
 
-    Raises:
-        RequestFailedError: the change is never possible (NOT_RECONFIGURABLE).
-        BadOptionError: a size or a duration cannot be read.
+    Raises RequestFailedError if a change is never possible (NOT_RECONFIGURABLE), and BadOptionError if a size or a
+    duration cannot be read.
     """
 
     def __init__(self, why: str | None = None) -> None:

@@ -23,10 +23,10 @@ class PendingRelease:
 
 
 Gate = Callable[[PendingRelease], bool]
-"""A function that returns True to release now. False postpones the release, and it is called again every few seconds.
+"""A function that returns True to release now. If it returns False, it is called again every few seconds.
 
-The process that releases (the driver, the JobMaster, ``ckpt release``) calls the gate in a thread of its own, and only
-if there is output to release. An error of the gate counts as a failed release, which is retried.
+The releasing process (the driver, the JobMaster, ``ckpt release``) calls the gate in a thread of its own, and only if
+there is output to release. An error of the gate counts as a failed release, which is retried.
 """
 
 

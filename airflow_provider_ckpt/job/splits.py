@@ -70,7 +70,8 @@ class SplitSource:
     def most_together(self) -> int:
         """Most small splits that are read as one Spark job.
 
-        By default a source with one subtask reads them one by one, because its function may rely on the order of calls.
+        By default a source with one subtask reads splits one by one, because its function may rely on the order of
+        calls.
         """
         if self.max_splits_per_batch is not None:
             return self.max_splits_per_batch

@@ -21,8 +21,7 @@ WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templ
 def check_arguments(given: Mapping[str, Any]) -> None:
     """Refuse arguments that no run can accept, while Airflow parses the Dag. Values known only at run time pass.
 
-    Raises:
-        InvalidInputError: a subclass, for the first bad value.
+    Raises a subclass of InvalidInputError for the first bad value.
     """
     values = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
     for name, value in values.items():
@@ -49,12 +48,11 @@ def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, A
 
 
 def check_timing(given: Mapping[str, Duration | None]) -> None:
-    """Refuse times between polls that no group could use, while Airflow parses the Dag.
+    """Refuse a poll interval or timeout that no group can use, while Airflow parses the Dag.
 
     The check assumes a local root, because the root and its default poll are known at run time only.
 
-    Raises:
-        InvalidInputError: a value is no duration, or too short for the processes of the group.
+    Raises InvalidInputError if a value is no duration, or too short for the processes of the group.
     """
     Timing(LOCAL_POLL).with_overrides(given)
 

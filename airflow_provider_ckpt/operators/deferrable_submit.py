@@ -43,10 +43,8 @@ _TEXTS = (
 def check_spark_arguments(given: Mapping[str, Any]) -> None:
     """Refuse arguments for spark-submit that are no text, while Airflow parses the Dag. XComs pass.
 
-    Without this check a list would reach the command line, and each try would fail with an error of Python.
-
-    Raises:
-        InvalidTaskArgumentError: an argument is no text.
+    Without this check a list would reach the command line, and each try would fail with an error of Python. Raises
+    InvalidTaskArgumentError.
     """
     for argument in (*_LISTS, *_TEXTS):
         value = given.get(argument)
@@ -103,7 +101,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             # spark-submit has submitted, but its log level hides the application id. The driver's tag finds it.
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """End the task as the trigger's event reports, or submit a new driver if the last one has left."""
+        """Return or raise the result in the trigger's event. If the driver has left the job, submit a new driver."""
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -215,9 +213,8 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _ended(self, context: Context, verdict: DriverVerdict) -> dict[str, Any]:
         """Write the driver's end into the pointer, and return the task's result.
 
-        Raises:
-            AirflowFailException: another try would end the same way.
-            AirflowException: the run failed, and a retry can resume the job.
+        Raises AirflowFailException if another try would end the same way, and AirflowException if a retry can resume
+        the job.
         """
         result = verdict.result or {}
         pointer = Pointer.from_json(context["task_state_store"].get(KEY))

@@ -96,10 +96,7 @@ class Deferral:
         return replace(submission, application_id=application_id or report.application_id, is_seen=True)
 
     def trigger(self, pointer: Pointer, *, leaving: bool = False) -> SparkApplicationTrigger:
-        """Return the trigger that waits for the driver of ``pointer``.
-
-        ``leaving`` is True if the driver has been asked to leave the job.
-        """
+        """Return the trigger that waits for the driver. ``leaving`` is True if the driver must leave the job."""
         submission = {} if pointer.submission is None else pointer.submission.to_json()
         return SparkApplicationTrigger(
             job_id=pointer.job_id,

@@ -34,7 +34,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def _place_of(name: str, valid: set[str]) -> str:
-    """Return why the group refuses an argument: the place where the argument belongs."""
+    """Return the reason for refusing an argument of the group, with the place where the argument belongs."""
     if name in _AIRFLOWS:
         return f"a subtask of a group is restarted by Airflow: give {_AIRFLOWS[name]} in default_args or subtask="
     if name in _UNSUPPORTED:

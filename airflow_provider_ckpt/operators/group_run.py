@@ -36,7 +36,7 @@ def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) 
 
 
 def with_generation(job_id: str, generation: int) -> str:
-    """Return the id of a cleared task's new job (``on_clear="restart"``), such as ``<job_id>~g1`` after one."""
+    """Return the id of a cleared task's new job (``on_clear="restart"``): ``<job_id>~g1`` for generation 1."""
     return _shorten(f"{job_id}~g{generation}") if generation else job_id
 
 

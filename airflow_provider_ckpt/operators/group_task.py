@@ -122,10 +122,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     def _submit(self, context: Context, run: TaskRun, *part: str, application: str = "") -> None:
         """Submit a driver with the arguments ``part`` and wait for its end.
 
-        ``application`` is added to the name of the Spark application.
-
-        Raises:
-            AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether a retry can help.
+        ``application`` is added to the name of the Spark application. Raises AirflowException if the driver failed.
         """
         self._part, self._application, self._hook = part, application, None
         try:

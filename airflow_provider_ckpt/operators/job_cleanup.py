@@ -35,7 +35,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
 
     By default the task deletes a FINISHED job only. It succeeds for a job that was deleted before or that never began,
     so it may follow a skipped task. It fails for good for a job that is not over, because a retry or a clear would
-    resume that job. The job's id stays taken: a cleared task of a deleted job fails, unless it has
+    resume that job. The job's id cannot be used again: a cleared task of a deleted job fails, unless it has
     ``on_clear="restart"``.
 
     Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``. ``status`` is DELETED, or None if there was no

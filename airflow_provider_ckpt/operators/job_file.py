@@ -21,10 +21,8 @@ def job_folders(task: BaseOperator) -> list[Path]:
 def resolve_job(reference: str, folders: Iterable[Path]) -> str:
     """Return ``path/to/file.py:job`` with an absolute path, that of the first of ``folders`` that has the file.
 
-    A module reference (``package.module:job``) stays as it is.
-
-    Raises:
-        InvalidTaskArgumentError: the reference is malformed, or there is no such file.
+    A module reference (``package.module:job``) stays as it is. Raises InvalidTaskArgumentError if the reference is
+    malformed, or if there is no such file.
     """
     path, colon, name = reference.rpartition(":")
     if not colon or not path or not name:

@@ -37,7 +37,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
     * ``subtask`` is mapped over the names and runs one subtask in each instance. A retry restarts that subtask alone,
       while the others continue. In batch mode the instance succeeds only with the job, because a lost result must be
       produced again until then.
-    * ``coordinate`` runs the JobMaster and ends as the job does.
+    * ``coordinate`` runs the JobMaster and ends with the job's result.
 
     All subtasks run at once, so a pool needs a slot for each of them and one for ``coordinate``. docs/airflow.md
     describes a retry, a clear and a new Dag run.
@@ -62,9 +62,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
     :param subtask: Airflow's arguments of the tasks of subtasks.
     :param coordinate: Airflow's arguments of the task ``coordinate``.
 
-    Raises:
-        InvalidTaskArgumentError: an argument is bad, or belongs elsewhere.
-        InvalidInputError: a subclass, for the bad value of an option.
+    Raises InvalidTaskArgumentError if an argument is bad or belongs elsewhere, and a subclass of InvalidInputError for
+    the bad value of an option.
     """
 
     def __init__(

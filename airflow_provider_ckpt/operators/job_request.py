@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 PAUSE = 2.0
-"""Seconds until the task repeats a request that the driver refused because another change was under way."""
+"""Seconds until the task repeats a request that the driver refused because another change was in progress."""
 _SETTINGS = "give each operator a mapping of its settings by name"
 
 
@@ -104,9 +104,9 @@ class JobRequestOperator(BaseOperator):
 class CheckpointedJobStopOperator(JobRequestOperator):
     """Ask the driver of a job to stop, and wait until a savepoint is taken and released.
 
-    No source is finished, and the job's next run resumes from there. The task succeeds at once for a job that is
-    STOPPED or FINISHED. It fails and may be retried if the job did not stop or if ``timeout`` has passed. It fails for
-    good if there is no such job, or if no driver has the job.
+    No source is finished, and the job's next run resumes from the savepoint. The task succeeds at once for a job that
+    is STOPPED or FINISHED. It fails and may be retried if the job did not stop or if ``timeout`` has passed. It fails
+    for good if there is no such job, or if no driver has the job.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 

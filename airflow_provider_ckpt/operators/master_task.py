@@ -137,7 +137,7 @@ class MasterTaskOperator(GroupTaskOperator):
         return run
 
     def _refuse_uncovered(self, state: JobState) -> None:
-        """Fail for good if no task of the group would run some subtask of the job."""
+        """Fail for good if the job has a subtask that no task of the group runs."""
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
         # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` leaves it out.
         missing = {
@@ -157,7 +157,7 @@ class MasterTaskOperator(GroupTaskOperator):
     # ---- the run
 
     def _coordinate(self, run: TaskRun, state: JobState) -> None:
-        """Defer the task, or run the JobMaster here to a good end. Raises AirflowException for any other end."""
+        """Defer the task, or run the JobMaster in this task. Raises AirflowException unless the JobMaster ends well."""
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
         support = (
             find_triggerer_support(options, run.hook.settings(), state)

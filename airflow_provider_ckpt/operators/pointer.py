@@ -215,7 +215,7 @@ class Pointer:
 
 
 def _status(line: StatusLine) -> JobStatus | SubmissionStatus:
-    """Return the job's status that the line reports, or the status that its kind implies. A failed run may restart."""
+    """Return the job's status that the line reports, or else the status that the line's kind implies."""
     status = line.data.get("status")
     return JobStatus(status) if status in set(JobStatus) else _STATUS.get(line.kind, JobStatus.RUNNING)
 

@@ -32,7 +32,7 @@ class JobProgress:
     finished: int
     """Finished sources and subtasks: the only progress of a job in batch mode, which checkpoints at its end."""
     splits: int
-    """Splits that are done, of all sources."""
+    """Completed splits of all sources."""
 
     @classmethod
     def of(cls, state: JobState) -> JobProgress:
@@ -64,7 +64,7 @@ class ProgressRetryPolicy(RetryPolicy):
     """Retry a :class:`CheckpointedSparkJobOperator` while its job makes progress, and fail the task soon if not.
 
     Airflow counts all tries. A feed that runs for months uses up its ``retries`` with one lost executor a week. A row
-    that no function can read uses up all of them, too.
+    that no function can read uses up all ``retries``, too.
 
     With this policy a failure counts only if there was no progress since the previous failure. Progress is a further
     micro-batch in a completed checkpoint, a finished source or subtask, or a finished split. The policy cannot exceed
@@ -77,8 +77,7 @@ class ProgressRetryPolicy(RetryPolicy):
 
     :param patience: number of failures in a row without progress that are retried. One more fails the task.
 
-    Raises:
-        InvalidTaskArgumentError: ``patience`` is no number, or below 0.
+    Raises InvalidTaskArgumentError if ``patience`` is no number, or below 0.
     """
 
     def __init__(self, patience: int = 2) -> None:

@@ -236,7 +236,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
     def _has_left(self, deadline: float) -> bool:
-        """Return True if the driver leaves before ``deadline``. In cluster mode spark-submit does not show that."""
+        """Return True if the driver leaves before ``deadline``. False in cluster mode, where that does not show."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
             return False

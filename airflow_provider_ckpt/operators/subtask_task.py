@@ -129,9 +129,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         of the same deployment has fenced it, the next try takes the subtask back. An earlier try never takes a subtask
         from a later try (W14).
 
-        Raises:
-            AirflowFailException: ``error``, if the worker was not fenced or another Dag run has the job.
-            AirflowException: the next try must start the worker.
+        Raises ``error`` if the worker was not fenced or another Dag run has the job. Raises AirflowException if the
+        next try must start the worker.
         """
         state = self._read_state(run)
         last = run.writer.last
@@ -176,9 +175,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _is_over(self, run: TaskRun, state: JobState) -> bool:
         """Return True if nothing is left to do.
 
-        Raises:
-            AirflowFailException: the job must not be resumed, or not by this task.
-            JobDeletedError: the job was deleted.
+        Raises AirflowFailException if this task must not resume the job, and JobDeletedError if the job was deleted.
         """
         status = self._group_status(state)
         if status in _OVER:

@@ -134,8 +134,7 @@ class TaskRun:
     def result(self) -> dict[str, Any]:
         """Return the task's result. A job that FINISHED or STOPPED is a success, whatever the exit code.
 
-        Raises:
-            AirflowException: the journal shows no such end.
+        Raises AirflowException if the journal shows no such end.
         """
         if not self.ended_well:
             state = self._journal()

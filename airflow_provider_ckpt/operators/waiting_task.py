@@ -66,7 +66,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, AwaitedMasterTrigger(**self._trigger_arguments(run), deployment=deployment, epoch=epoch))
 
     def _await_preparation(self, context: Context, run: TaskRun) -> NoReturn:
-        """Defer the task until the job is prepared again. A wait in this slot could block the preparing task."""
+        """Defer the task until the job is prepared again. A wait in the worker slot could block the preparing task."""
         self.log.info(
             "Job %s must be prepared again: deferred until %r has done it; %s",
             run.pointer.job_id,

@@ -58,16 +58,15 @@ class CheckpointSensor(BaseSensorOperator):
     :param released: False to wait for a completed checkpoint only.
     :param wait_for_restart: True to keep waiting in the cases above, for a job that later Dag runs continue.
     :param stalled_after: time without growth of the journal after which the sensor fails, unless this host sees the
-    driver alive or
-        Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's checkpoints are far
-        apart. For a job in batch mode, which may journal nothing for hours, the default is to fail only if this host
-        sees that the driver is gone. Give more than the ``retry_delay`` of the job's task, and more for a job whose
-        interval is longer than in its first run.
+        driver alive or Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's
+        checkpoints are far apart. For a job in batch mode, which may journal nothing for hours, the default is to fail
+        only if this host sees that the driver is gone. Give more than the ``retry_delay`` of the job's task, and more
+        for a job whose interval is longer than in its first run.
     :param max_checkpoint_age: time without a new released checkpoint (completed, with ``released=False``) after which
-    the sensor fails,
-        even if a driver runs the job. With it a sensor that waits for the end of an endless job watches the job's
-        health. The time is counted in polls, from the first one. Give more than the interval, the checkpoint timeout
-        and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails the sensor.
+        the sensor fails, even if a driver runs the job. With it a sensor that waits for the end of an endless job
+        watches the job's health. The time is counted in polls, from the first one. Give more than the interval, the
+        checkpoint timeout and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails
+        the sensor.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
     :param deferrable: True to wait in the triggerer instead of in a worker slot.

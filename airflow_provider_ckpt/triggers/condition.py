@@ -64,7 +64,7 @@ class CheckpointCondition:
     watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
-        """Return whether the condition holds. ``state`` is None if the job has no journal, as before its start."""
+        """Return whether the condition holds, or can no longer hold. ``state`` is None if the job has no journal."""
         if state is not None and state.damage:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):

@@ -68,7 +68,7 @@ class DriverWatch:
         return self._client.look()
 
     def ask_to_leave(self, state: JobState) -> bool:
-        """Ask the driver to leave if it has the job. Return False if it has not. Raises the storage's errors."""
+        """Ask the driver to leave if it has the job. Otherwise return False. Raises the storage's errors."""
         if not is_own(state, self.submission) or not state.is_held:
             return False
         self._hook.client(self._job_id).stop(epoch=state.epoch, leaves=True)

@@ -80,7 +80,7 @@ class Reading:
         state: The job in its journal. It must not be changed.
         coordinate: Airflow's last answer about the JobMaster's task, None before the first. The answer is older than
             ``state``, so that a job that ends in between counts as ended and not as a job without a JobMaster.
-        answer: Number of that answer.
+        answer: Number of answers of Airflow so far.
     """
 
     state: JobState
@@ -113,7 +113,7 @@ class GroupPolls:
         self._answers = 0
 
     async def reading(self, age: float) -> Reading:
-        """Return a reading that began at most ``age`` seconds ago or is under way. Raises the error of its poll."""
+        """Return a reading that began at most ``age`` seconds ago or is in progress. Raises the error of its poll."""
         if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
             self._reading = asyncio.ensure_future(in_thread(self._read, root=self._root))
@@ -139,7 +139,7 @@ class ResultRetention:
     """End condition of a wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
-        """Begin a wait of task ``attempt``. ``deployment`` is that of the finished subtasks, or 0 if it is over."""
+        """Begin a wait of task ``attempt``. ``deployment`` is that of the finished subtasks, or 0 if that is over."""
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
         self._gone_at_answer: int | None = None
 

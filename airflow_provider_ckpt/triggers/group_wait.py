@@ -95,7 +95,7 @@ class GroupWaitTrigger(BaseTrigger):
 
 @dataclass(frozen=True)
 class WaitResult:
-    """End of a wait.
+    """The reason for the end of a wait.
 
     Args:
         is_alone: True if no JobMaster will start, because Airflow no longer runs its task.

@@ -123,10 +123,8 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     ) -> None:
         """Check the arguments while the Dag is parsed, because a triggerer could only log a bad argument.
 
-        Raises:
-            InvalidJobIdError: ``job_id`` cannot name a job.
-            BadOptionError: ``poll_interval`` is no duration.
-            InvalidTaskArgumentError: ``poll_interval`` is 0.
+        Raises InvalidJobIdError if ``job_id`` cannot name a job, BadOptionError if ``poll_interval`` is no duration,
+        and InvalidTaskArgumentError if it is 0.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         check_job_id(job_id)

@@ -30,8 +30,8 @@ _NAMES = (
     "status_interval",
 )
 SETTLING = 12.0
-"""Seconds before the first event of each run. Airflow's scheduler may learn up to five seconds late that a task is
-deferred. If it learns after the task has resumed, the task loses a try (apache/airflow#71580)."""
+"""Seconds before the first event of each run. Airflow's scheduler may notice up to five seconds late that a task is
+deferred. If that is after the task has resumed, the task loses a try (apache/airflow#71580)."""
 _KILL_TRIES, _KILL_PAUSE = 3, 2.0
 
 

@@ -48,7 +48,7 @@ class FollowedImports:
         return {name: spec for name, spec in self._specs.items() if spec is not None}
 
     def _spec(self, name: str, parent: ModuleSpec | None) -> ModuleSpec | None:
-        """Return the spec of module ``name``, or None if ``name`` is no module (but a function in one, for example)."""
+        """Return the spec of a module. None if ``name`` is no module, but a function in a module, for example."""
         if "." in name and (parent is None or parent.submodule_search_locations is None):
             return None
         try:

@@ -42,7 +42,7 @@ class LoadedJob:
 
 
 def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
-    """Run the code of ``reference`` and return the job that it names.
+    """Run the code of ``reference`` and return the job that it names. ``params`` has the values for ``job.param``.
 
     Each call runs the code of a file again, and the code of a module that reads or gets parameters. A file's folder is
     added to ``sys.path`` for good, as when the file is run as a script. Modules in that folder win over modules of the
@@ -50,8 +50,6 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
 
     An error restores ``sys.path`` and removes the new modules of the file's folder, or of the module's package.
 
-    Args:
-        params: Values for ``job.param``.
 
     Raises:
         JobReferenceError: the reference is malformed, or names an object that is no Job.

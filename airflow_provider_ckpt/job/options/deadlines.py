@@ -44,9 +44,7 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
 
     A later run (a retry of a task, for example) is not refused. It ends at once with a savepoint, or drains.
 
-    Args:
-        live: Uids of the unbounded sources.
-        now: Epoch seconds of the wall clock.
+    ``live`` has the uids of the unbounded sources. ``now`` is in epoch seconds of the wall clock.
     """
     deadline = passed(options, now)
     if not is_new or deadline is None or (deadline.ends == "drain" and not live):
@@ -66,9 +64,7 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
 def due(options: RunOptions, *, elapsed: float, now: float) -> Ending | None:
     """Return how a run must end now ("stop" or "drain"), or None.
 
-    Args:
-        elapsed: Seconds since the run became RUNNING.
-        now: Epoch seconds of the wall clock.
+    ``elapsed`` is in seconds since the run became RUNNING, ``now`` in epoch seconds of the wall clock.
     """
     deadline = passed(options, now)
     if deadline is not None:

@@ -46,8 +46,8 @@ def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str
         given: Flink's key -> value.
         typed: Field -> value, for options that the user has given under their own names.
 
-    Raises:
-        BadOptionError: a key is unknown, a value cannot be read, or two names of one option have different values.
+    Raises BadOptionError if a key is unknown, if a value cannot be read, or if two names of one option have different
+    values.
     """
     if not isinstance(given, Mapping):
         raise BadOptionError(option="options", value=type(given).__name__, expected="texts by Flink's keys")

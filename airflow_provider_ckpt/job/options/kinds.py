@@ -25,7 +25,6 @@ class Kind:
     read: Callable[[Any, str], Any]
     """Called with (given value, option's name). Returns the kept value. Raises an InvalidInputError with that name."""
     placeholder: str = "TEXT"
-    """Placeholder for the value in a command line."""
     is_text: bool = True
     """True if the value can be given as text, on a command line or in a template of Airflow."""
     choices: tuple[str, ...] = ()

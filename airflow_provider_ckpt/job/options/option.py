@@ -56,11 +56,8 @@ class Option:
     def read(self, value: object, name: str | None = None) -> Any:
         """Return the value that the option keeps for a value from the user.
 
-        Args:
-            name: Name under which the user gave the value, for errors. By default the field's name.
-
-        Raises:
-            InvalidInputError: a subclass, for a bad value.
+        ``name`` is the name under which the user gave the value, by default the field's. Raises a subclass of
+        InvalidInputError for a bad value.
         """
         if value is None and self.default is None and not self.required:
             return None

@@ -75,9 +75,8 @@ class Params:
     def read(self, job: str | None, name: str, default: str | NotGiven | None) -> str | None:
         """Return the value of a parameter. Each error names the line that reads the parameter.
 
-        Raises:
-            InvalidJobError: the name or the default is bad, there is neither a value nor a default, or the name is read
-                for the first time after the file was loaded.
+        Raises InvalidJobError if the name or the default is bad, if there is neither a value nor a default, or if the
+        name is read for the first time after the file was loaded.
         """
         location = caller_location()
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -111,11 +110,7 @@ class Params:
         return value
 
     def seal(self, reference: str) -> None:
-        """End the loading of the file. No other name can be read after that.
-
-        Raises:
-            BadOptionError: the file has not read a given parameter.
-        """
+        """Refuse later reads of other names. Raises BadOptionError if the file has not read a given parameter."""
         self._sealed = True
         for name in self._given:
             if name not in self._known:

@@ -1,4 +1,4 @@
-"""All options of one run of a job, except for secrets."""
+"""All options of one run of a job, except for storage options."""
 
 from __future__ import annotations
 
@@ -306,9 +306,8 @@ class RunOptions:
     def from_json(cls, data: Mapping[str, Any]) -> RunOptions:
         """Return options from the result of :meth:`to_json`, or from a dict of options without format and version.
 
-        Raises:
-            BadOptionError: a key is no option, a required option is missing, a value cannot be read, the format is
-                unknown, or the version is newer.
+        Raises BadOptionError if a key is no option, a required option is missing, a value cannot be read, the format is
+        unknown, or the version is newer.
         """
         values = dict(data)
         _check_format(values.pop("format", FORMAT), values.pop("version", VERSION))
@@ -322,7 +321,6 @@ class RunOptions:
 
 
 OPTIONS: tuple[Option, ...] = tuple(declared(field) for field in fields(RunOptions))
-"""All options in the order of the fields."""
 BY_NAME = {option.name: option for option in OPTIONS}
 
 

@@ -17,8 +17,7 @@ _MOST_BYTES = 1 << 20
 def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the storage options in ``environ``. There are none if the variable is not set or is empty.
 
-    Raises:
-        BadOptionError: the variable has no JSON object. The error has the place in the JSON, but not its content.
+    Raises BadOptionError if the variable has no JSON object. The error has the place in the JSON, but not its content.
     """
     text = environ.get(STORAGE_OPTIONS_VARIABLE, "").strip()
     options, problem = _parse(text) if text else ({}, None)
