@@ -154,7 +154,7 @@ def version_on_disk(folder: Path) -> str | None:
 
 
 def check_class_archive() -> Finding:
-    """Check the class archive. No job needs one, but without it a job starts some seconds later."""
+    """Check the class archive. Jobs run without it, but start some seconds later."""
     try:
         archive = class_archive(os.environ)
         path = archive.find() if archive else None

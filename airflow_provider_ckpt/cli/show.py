@@ -146,7 +146,7 @@ def recovered(state: JobState) -> list[str]:
 
 
 def unserved(state: JobState) -> list[str]:
-    """Return the requests that were not carried out, with the reasons. Users who do not wait see them only here."""
+    """Return the requests that were not carried out, with the reasons. Users who do not wait find them only here."""
     return [f"request {name} {outcome}" for name, outcome in state.outcomes.items() if not outcome.is_carried_out]
 
 

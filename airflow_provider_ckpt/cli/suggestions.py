@@ -32,7 +32,7 @@ def refuse_mistyped(parser: argparse.ArgumentParser, commands: Commands, argv: S
 
 
 def _given(words: Sequence[str]) -> Iterator[str]:
-    """Yield the options among the words. ``argparse`` never uses a word that begins with dashes as a value."""
+    """Yield the options among the arguments. ``argparse`` never uses an argument with leading dashes as a value."""
     return (
         word.partition("=")[0] for word in takewhile(lambda argument: argument != "--", words) if word.startswith("--")
     )
@@ -48,7 +48,7 @@ def _did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def _elsewhere(commands: Commands, command: str, option: str) -> str:
-    """Name the other commands that have the option."""
+    """Return a hint that names the other commands with this option."""
     others = [name for name, parser in commands.items() if option in _options(parser)]
     hint = f"; these commands have it: {', '.join(others)}" if others else ""
     return f"{hint}; `ckpt {command} --help` lists the options"

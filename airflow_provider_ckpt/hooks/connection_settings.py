@@ -120,7 +120,7 @@ def _unusable(conn_id: str | None, root: str | None, problem: str) -> InvalidCkp
 
 
 def _scheme(uri: str) -> str:
-    """Return the scheme of a URI's store. All schemes of one store give the same result."""
+    """Return one scheme for all URIs of a kind of store, such as that of ``s3://`` for ``s3a://``."""
     return store_of(uri).partition(":")[0]
 
 

@@ -29,8 +29,8 @@ _STATES = {
 class KubernetesDrivers:
     """Access to the drivers' pods.
 
-    ``connect`` returns a ``CoreV1Api``. The default needs the provider cncf.kubernetes. It connects like the Spark
-    provider, to the cluster of ``[kubernetes_executor]`` in Airflow's configuration.
+    ``connect`` returns a ``CoreV1Api``. The default needs the provider cncf.kubernetes, and connects like the
+    Spark provider to the cluster of ``[kubernetes_executor]`` in Airflow's configuration.
     """
 
     def __init__(self, connect: Callable[[], Any] | None = None) -> None:

@@ -89,7 +89,7 @@ def _is_unknown_there(body: Any) -> bool:
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
-    """Return the application, if possible a running one. Return {} if there is none, None for a malformed answer."""
+    """Return the first running application, or else the first, or else {}. Return None for a malformed answer."""
     if not isinstance(body, dict):
         return None
     if not is_list:

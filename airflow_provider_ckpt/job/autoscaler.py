@@ -138,14 +138,14 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change that was not the last request for its setting, or else the first change, if any."""
+        """Return the first change that differs from the last request for its setting, or else the first change."""
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 
     def _is_full(self, query: QueryMetrics) -> bool:
         """Return True if each micro-batch was as large as allowed.
 
-        A limit of bytes stops Spark before the file that would exceed it, unless that file is the first one.
+        A limit of bytes stops Spark before the file that would exceed it, unless that file is the first of its batch.
         """
         setting = self._limit_of(query)
         if setting is None or not query.batches:

@@ -1,4 +1,4 @@
-"""Comparison of two definitions of a job: the changes between two runs that are allowed, and those that are refused.
+"""Comparison of two definitions of a job: the allowed and the refused changes between two runs.
 
 :data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
 ``spark.plan.resumable.check_resumable`` decides about operators that are added, removed or moved.

@@ -76,7 +76,7 @@ class Controller:
 
     Args:
         every: Seconds between two calls.
-        cool_down: Seconds without calls after each change of the job, also after one by a user or a previous driver.
+        cool_down: Seconds without calls after each change of the job, also by users and previous drivers.
     """
 
     every: float = 10.0

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.definition import SinkDefinition, SourceDefinit
 SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath", "subscribe", "subscribepattern", "assign"})
 """Options of a reader that select its files or topics, in lower case.
 
-Other options are not recorded, because they decide how a file is parsed or may hold secrets.
+Other options are not recorded, because they decide how a file is parsed or may contain secrets.
 """
 
 
@@ -35,7 +35,7 @@ def selection_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def plain_path(path: str) -> str:
-    """Return the path of a folder without ``file://`` and without trailing slashes, so that equal folders are equal."""
+    """Return the path of a folder without ``file://`` and without trailing slashes, so that a folder has one text."""
     for prefix in ("file://", "file:"):
         if path.startswith(prefix):
             path = path[len(prefix) :]

@@ -47,7 +47,7 @@ class DefinitionChangedError(InvalidInputError):
 
 
 class UnfitLogicError(InvalidJobError):
-    """A function that does not fit its operator, in a change of the job."""
+    """A function from another version of the job that does not fit its operator."""
 
     template = "{uid!r} cannot have its function from {reference}: that {problem}"
 

@@ -140,7 +140,8 @@ class Job:
     def __getstate__(self) -> dict[str, Any]:
         """Return the state that is pickled for executors if a function uses the job.
 
-        The root is omitted because its options may hold secrets, and the controllers because they belong to the driver.
+        The root is omitted because its options may contain secrets, and the controllers because they belong to the
+        driver.
         """
         return {**self.__dict__, "_root": None, "controllers": (), "own_modules": None}
 
@@ -227,7 +228,7 @@ class Job:
             late_rows: ``"warn"`` reports rows that the source's query drops as late, and rows whose event time is
                 missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
             unfinished_files: Reaction to a file that changes after it was read, because it was still being written or
-                was replaced. ``"warn"`` (default of a live source) reports it. ``"fail"`` (default of a bounded one)
+                was replaced. ``"warn"`` (default of a live source) reports it. ``"fail"`` (default of a bounded source)
                 fails the job. ``"wait"`` reads a file only when it has not changed for ten seconds, and reports later
                 changes.
             temporary_files: ``"read"`` to also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
@@ -238,9 +239,9 @@ class Job:
             idle_timeout: Time without a row after which a live source no longer holds back the watermark of a query
                 with other sources. None means that the source always does.
             on_malformed: ``"fail"`` (default of a bounded source) fails the job at the first row of a CSV or JSON file
-                that does not fit the schema. ``"count"`` (default of a live one) reads its values as nulls and reports
-                the number of such rows. ``"quarantine"`` sends such rows to the sink of :meth:`quarantine`, and counts
-                them.
+                that does not fit the schema. ``"count"`` (default of a live source) reads its values as nulls and
+                reports the number of such rows. ``"quarantine"`` sends such rows to the sink of :meth:`quarantine`, and
+                counts them.
             ends: ``"available_now"``, for a bounded source that reads neither files nor Kafka, so that its end cannot
                 be frozen. At each start its query ends at the current end of the data (Spark's trigger of that name).
             allow_empty: True if a bounded source may have nothing to read when the job first starts. Otherwise such a
@@ -249,10 +250,10 @@ class Job:
                 skips the files of ``after`` that exist when the job first starts, so that each file is read once.
             reads_again: True if this and a bounded source read the same files, and their functions select different
                 rows. A job that unites the rows of two such sources is refused without ``after`` or ``reads_again``.
-            splits: A list of values that survive JSON, or a function without arguments that returns one. The driver
-                calls that function when it plans the job. The decorated function is then ``(read, split) ->
-                DataFrame``, a batch one, and is called for each split. Only for a bounded source, which becomes a
-                vertex of its own.
+            splits: A list of values that survive JSON, or a function without arguments that returns such a list. The
+                driver calls that function when it plans the job. The decorated function is then a batch function
+                ``(read, split) -> DataFrame``, called for each split. Only for a bounded source, which becomes a vertex
+                of its own.
             parallelism: Number of subtasks that read the splits. Default 1.
             max_splits_per_batch: Largest number of small splits that one Spark job reads together, if several subtasks
                 read the source. Default 64. 1 means that each split is read alone.

@@ -81,7 +81,7 @@ class Operator:
     A source's function gets a reader, and a split if there are splits. A transform's gets ``**{parameter: frame}``.
     """
     sink: Any = field(default=None, repr=False)
-    """The sink object of a sink. Not in ``repr``, because it may hold a password."""
+    """The sink object of a sink. Not in ``repr``, because it may contain a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Parameter -> uids of its inputs, which are united by column name. The parameter of a sink is "frame"."""
     bounded: bool = False

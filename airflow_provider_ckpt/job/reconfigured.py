@@ -89,7 +89,7 @@ def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
 
 
 def _with_logic(operator: Operator, reference: str, version: Operators) -> Operator:
-    """Return ``operator`` with its function from another version, whose other declarations must be the same."""
+    """Return ``operator`` with its function from another version. Both versions must declare it in the same way."""
     other = version.get(operator.uid)
     if other is None:
         known = ", ".join(version) or "none"

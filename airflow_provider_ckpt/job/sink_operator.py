@@ -1,4 +1,4 @@
-"""The sinks of a job as a release needs them, from the job's file or from its journal. Also their gates."""
+"""The sinks of a job as a release needs them (from the job's file or its journal), and their gates."""
 
 from __future__ import annotations
 

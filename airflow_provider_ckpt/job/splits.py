@@ -56,7 +56,7 @@ class SplitSource:
     """The splits of a source, and how they are read.
 
     Args:
-        given: A list of splits, or a function without arguments that returns one.
+        given: A list of splits, or a function without arguments that returns such a list.
         max_splits_per_batch: The user's limit. None means a default, see :attr:`most_together`.
         batched: True if the source's function is called once for several splits, with a list.
     """

@@ -16,7 +16,7 @@ Operators = Mapping[str, Operator]
 def topological_order(operators: Operators) -> tuple[str, ...]:
     """Return the uids with every input before its consumers.
 
-    The order is that of definition, except that an operator follows its inputs if it refers to a later one by uid.
+    The order is that of definition, except that an operator follows its inputs if it refers to a later operator.
 
     Raises InvalidJobError if operators feed each other in a circle.
     """

@@ -152,7 +152,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return job.job_id
 
     def _runs_job(self, task_id: str) -> bool:
-        """Return True if a task's class runs jobs. A task marked successful before its start has no job id."""
+        """Return True if a task's class runs jobs. Such a task lacks a job id if a user marked it before its start."""
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _log_deletion(self, deleted: DeletedJob) -> None:

@@ -39,7 +39,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
       produced again until then.
     * ``coordinate`` runs the JobMaster and ends with the job's result.
 
-    All subtasks run at once, so a pool needs a slot for each of them and one for ``coordinate``. docs/airflow.md
+    All subtasks run at the same time, so a pool needs a slot for each subtask and for ``coordinate``. docs/airflow.md
     describes a retry, a clear and a new Dag run.
 
     :param job: the job, as for ``CheckpointedSparkJobOperator``. The group takes these arguments of that operator by
@@ -52,7 +52,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
         lost (30 s).
     :param silence: how long a worker continues without a JobMaster, and how long a JobMaster that completes no
         checkpoint is restarted (5 min).
-    :param subtasks: all subtasks of the job, to give each its own task instead of the mapped one: subtasks
+    :param subtasks: all subtasks of the job, to give each its own task instead of the mapped task: subtasks
         (``history/0``), or vertices with all of their subtasks (``history``). A mapping gives each task its arguments
         of Airflow (``pool``, ``queue``, ``retries``, …) and of spark-submit (``conf``, ``driver_memory``, …).
     :param standbys: number of additional tasks (``standby-1``, …), each with a running Spark. A standby takes over the

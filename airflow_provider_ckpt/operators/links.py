@@ -40,7 +40,7 @@ class SparkUILink(JobLink):
 
 
 class OutputLink(JobLink):
-    """Link to the folder of the job's first sink that has one."""
+    """Link to the folder of the job's first sink with a folder."""
 
     name = "Output"
 

@@ -125,7 +125,7 @@ class Failures:
     without_progress: int = 0
 
     def after(self, job_id: str, progress: JobProgress) -> Failures:
-        """Return the record after one more failure. Another job (``on_clear="restart"``) begins with an empty one."""
+        """Return the record after one more failure. For another job (``on_clear="restart"``) it begins empty."""
         before = self if self.job_id == job_id else Failures(job_id)
         if progress.is_beyond(before.progress):
             return Failures(job_id, progress, 0)

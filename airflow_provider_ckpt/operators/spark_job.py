@@ -68,7 +68,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     * **retry**: the same job resumes. Finished operators do not run again, and ``restore`` is not repeated. A job that
       FAILED for good or FINISHED is not submitted again.
     * **clear**: ``on_clear`` decides whether the job resumes or restarts.
-    * **deploy mode**: client mode is the usual one. In cluster mode the job must be a module in ``py_files``, and the
+    * **deploy mode**: client mode is usual. In cluster mode the job must be a module in ``py_files``, and the
       task reads the result from the journal, without status lines. The operator refuses connections and secret storage
       options there, because the Spark configuration would show them. docs/airflow.md lists how a cluster passes them to
       the driver.

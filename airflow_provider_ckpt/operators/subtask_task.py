@@ -232,8 +232,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _retain(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
         """Defer the task until the job is over, or until a deployment after ``deployment`` needs the result again.
 
-        The method returns if the wait would block other tasks, or if the triggerer cannot read the job. A user must
-        then clear the group if the result is lost later.
+        The task is not deferred if the wait would block other tasks, or if the triggerer cannot read the job. A user
+        must then clear the group if the result is lost later.
         """
         if self._holds_slot:
             reason = "The triggerer cannot look at the job." if self.is_deferrable else "deferrable=False."

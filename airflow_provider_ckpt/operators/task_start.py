@@ -1,4 +1,4 @@
-"""The decisions before a submission: which job a task runs, whether it is a retry, and how far the job has got."""
+"""The decisions before a submission: which job a task runs, whether this is a retry, and the job's progress."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class CheckpointSensor(BaseSensorOperator):
         for a job whose interval is longer than in its first run.
     :param max_checkpoint_age: time without a new released checkpoint (completed, with ``released=False``) after which
         the sensor fails, even if a driver runs the job. With it a sensor that waits for the end of an endless job
-        watches the job's health. The time is counted in polls, from the first one. Give more than the interval, the
+        watches the job's health. The time is counted in polls, from the first poll. Give more than the interval, the
         checkpoint timeout and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails
         the sensor.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)

@@ -26,7 +26,7 @@ class SensorMemory:
         max_tries: ``max_tries`` of the task instance. Another number in the store shows that a user cleared the sensor,
             which then starts from scratch.
         keeps_polls: True to store ``seen``, too.
-        seen: Last progress of the job, as the polls so far have seen it.
+        seen: Last progress of the job in the previous polls.
         next_of: (job id, number that ``checkpoint="next"`` means for the job).
     """
 

@@ -44,7 +44,7 @@ class Verdict:
 class CheckpointCondition:
     """Condition of a wait. All fields that are set must hold. Only released checkpoints count if ``released`` is True.
 
-    * ``checkpoint``: this checkpoint or a later one is reached. "final": the job is FINISHED. ``JobPoll`` replaces
+    * ``checkpoint``: this or a later checkpoint is reached. "final": the job is FINISHED. ``JobPoll`` replaces
       "next" by a number.
     * ``since`` (epoch seconds): a checkpoint was triggered at this time or later, by the clock of the driver's host.
     * ``finished``: the operator with this uid has finished in a checkpoint, so that no part of it runs again.

@@ -22,8 +22,8 @@ class DriverWatch:
 
     Args:
         every: Number of polls in a row without a new journal entry after which the cluster is polled.
-        leaving: True if the driver must leave the job. The driver is asked as soon as it has the job, and the verdict
-            on any end is ``left``.
+        leaving: True if the driver must leave the job. The driver is asked as soon as it has the job. Any end of the
+            driver then has the verdict ``left``.
     """
 
     def __init__(

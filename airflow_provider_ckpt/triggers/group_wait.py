@@ -87,7 +87,7 @@ class GroupWaitTrigger(BaseTrigger):
         return lambda: siblings.state(coordinate)
 
     def _log_once(self, message: str) -> None:
-        """Log a message, unless it is the same as the last one."""
+        """Log a message if it differs from the last message."""
         if message != self._shown:
             self._shown = message
             self.log.info("%s", message)

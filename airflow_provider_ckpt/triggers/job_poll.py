@@ -30,7 +30,7 @@ class JobPoll:
             fails. None means the limit of :func:`stall_limit`.
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
             None means no limit.
-        seen: Last progress of the job, as an earlier process has seen it.
+        seen: Last progress of the job in the polls of an earlier process.
         next_of: (job id, number) for ``checkpoint="next"``, from an earlier process. The number is that of the first
             checkpoint triggered after the first poll. Checkpoints are numbered, so that no clocks are compared.
     """
@@ -128,7 +128,7 @@ class JobPoll:
         return detector.polls * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
-        """Return the failure if no checkpoint completed for ``max_age`` seconds, counted in polls, else None."""
+        """Return a failure if no new checkpoint has come for ``max_age`` seconds, counted in polls. Else None."""
         if state.created is not None and state.created.mode == "batch":
             problem = "its only checkpoint comes at its end: leave max_checkpoint_age out"
             return Verdict("failed", f"Job {self.condition.job_id} runs in batch mode, and {problem}")

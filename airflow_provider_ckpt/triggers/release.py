@@ -103,7 +103,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     triggerer that dies may send an event again (at least once; ``after`` and ``checkpoint`` show which rows are new).
 
     For a job that has released before, the trigger begins with the next release. The trigger never ends by itself,
-    because an ended job may run again and an unreadable root may come back. It logs all problems.
+    because an ended job may run again and an unreadable root may become readable. It logs all problems.
 
     :param job_id: the job.
     :param sink: uid of a sink. Only releases in which this sink shows rows are reported.
@@ -212,7 +212,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
             self._warn_once(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(sinks)}")
 
     def _warn_once(self, problem: str) -> None:
-        """Log a problem, unless it is the same as the last one."""
+        """Log a problem if it differs from the last problem."""
         if problem != self._shown:
             self._shown = problem
             self.log.warning("Releases of job %s: %s", self.job_id, problem)

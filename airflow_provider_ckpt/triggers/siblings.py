@@ -1,6 +1,6 @@
 """Airflow's states of a trigger's own task and of the other tasks of its group.
 
-Airflow calls ``on_kill`` after a user's kill, after a clear, and when another triggerer takes the trigger over
+Airflow calls ``on_kill`` after a user's kill, after a clear, and when another triggerer takes over the trigger
 (apache/airflow#73454). The state of the own task distinguishes the three cases.
 """
 

@@ -154,7 +154,7 @@ class SparkApplicationTrigger(BaseTrigger):
             return NotAsked(f"{error}, in the triggerer")
 
     def _log_once(self, message: str) -> None:
-        """Log a message, unless it is the same as the last one."""
+        """Log a message if it differs from the last message."""
         if message != self._shown:
             self._shown = message
             self.log.info("%s", message)

@@ -1,7 +1,7 @@
 """Threads for blocking calls in a triggerer.
 
 ``asyncio.to_thread`` has some eight threads for all triggers of the process. A root or cluster that does not answer
-would hold all of them. So each root has a few threads of its own.
+would block all of these threads. So each root has a few threads of its own.
 """
 
 from __future__ import annotations

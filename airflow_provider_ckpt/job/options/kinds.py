@@ -32,7 +32,7 @@ class Kind:
     """Returns the value as text in the user's notation."""
     to_json: Callable[[Any], Any] = lambda value: value
     public: Callable[[Any], Any] | None = None
-    """Returns the value without secrets. None if such values hold no secrets."""
+    """Returns the value without secrets. None if such values contain no secrets."""
 
 
 def _text(value: object, name: str) -> str:

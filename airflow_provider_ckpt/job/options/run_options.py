@@ -163,7 +163,7 @@ class RunOptions:
         repr=False,
         metadata=about(kinds.CONF, "a Spark setting; may be repeated", argument=None),
     )
-    """Spark settings. They may hold secrets, so ``repr`` and :meth:`public_json` hide them."""
+    """Spark settings. They may contain secrets, so ``repr`` and :meth:`public_json` hide them."""
     journal_buffer_bytes: int = field(
         default=1 << 20,
         metadata=about(
