@@ -129,7 +129,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     return RunOptions(
         job=args.job,
         root=args.root,
-        spare_driver=not getattr(args, "take_over", True),  # a worker takes no job over
+        spare_driver=not getattr(args, "take_over", True),  # a worker does not take over a job
         job_id=(
             default_job_id(args.job, given["conf"], given["params"])
             if job_id is None

@@ -319,7 +319,7 @@ class CheckpointHook(BaseHook):
             jobs = self.jobs()
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()
-        except Exception as error:  # from a file system, too: the message names every problem
+        except Exception as error:  # also from a file system, because the message names every problem
             return False, self._shortened(error)
         damaged = [state.job_id for state in jobs if state.damage]
         shown = f" Cannot be read: {', '.join(damaged[:_NAMED])}{', …' * (len(damaged) > _NAMED)}." if damaged else ""

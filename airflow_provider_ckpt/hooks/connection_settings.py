@@ -135,7 +135,7 @@ def _is_unread(connection: ConnectionFields | None) -> bool:
 
 
 def _problem_of(extra: Mapping[str, Any]) -> str | None:
-    """Return why the extra cannot be passed to a driver as JSON, without its contents. None if it can."""
+    """Return why the extra cannot be passed to a driver as JSON, or None. The text does not quote the extra."""
     try:
         parse_json(json.dumps(dict(extra)).encode(), uri="", what="", most_bytes=_MOST_BYTES, foreign=True)
     except MalformedDocumentError as error:

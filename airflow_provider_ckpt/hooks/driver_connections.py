@@ -108,7 +108,7 @@ def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
         shown = _redacted(error, connections)
         if shown is error:
             raise
-        raise shown from None  # because its cause holds the secret
+        raise shown from None  # because the cause contains the secret
 
 
 def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:

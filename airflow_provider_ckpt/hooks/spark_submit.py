@@ -153,7 +153,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         command: list[str] = super()._build_spark_submit_command(application)
         if self._environ_of_driver:
             self._env = {**(self._env or {}), **self._environ_of_driver}
-        if self.deploy_mode == "client":  # else the JVM here only submits
+        if self.deploy_mode == "client":  # in cluster mode this JVM only submits
             environ = {**os.environ, **(self._env_vars or {}), **(self._env or {})}
             added = jvm_environ(environ, command, submit=command[0])
             self._env = {**(self._env or {}), **added} or None
@@ -249,7 +249,7 @@ def _die_with_parent() -> Callable[[], None]:
     driver ends when it is fenced (R8).
     """
     parent = os.getpid()
-    libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: no import lock in the child
+    libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork, so that the child needs no import lock
 
     def request_signal() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

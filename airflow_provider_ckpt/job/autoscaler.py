@@ -131,7 +131,7 @@ class Autoscaler(Controller):
 
     def _decreases(self, query: QueryMetrics, setting: str) -> list[_Change]:
         if getattr(query.settings, setting) is None:
-            return []  # as the job declares it
+            return []  # the setting has its declared value
         now, least = self._current(query, setting), self._bounds_of(setting)[0]
         if now <= least:
             return []

@@ -106,7 +106,7 @@ class InputReader:
             seen.add(uid)
 
     def _refuse(self, given: object) -> NoReturn:
-        # The error shows the type and not the value, because a repr may be long or hold a password.
+        # The error shows the type and not the value, because a repr may be long or contain a password.
         value = f"an object of type {type(given).__name__}"
         raise InvalidJobError(
             "{operator!r} ({location}): {value} is no input. Give operators of this job (or their uids) as "

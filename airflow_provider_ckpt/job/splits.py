@@ -58,7 +58,7 @@ class SplitSource:
     Args:
         given: A list of splits, or a function without arguments that returns such a list.
         max_splits_per_batch: The user's limit. None means a default, see :attr:`most_together`.
-        batched: True if the source's function is called once for several splits, with a list.
+        batched: True if one call of the source's function gets a list of splits.
     """
 
     given: Sequence[Any] | Callable[[], Any]

@@ -147,7 +147,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _deferral_to(self, extra: dict[str, Any]) -> Deferral:
         try:
             base = checked(SparkSubmitOperator._get_hook(self))
-        except (RuntimeError, NameError) as error:  # of the Spark provider, on Kubernetes: a name it could not import
+        except (RuntimeError, NameError) as error:  # the Spark provider lacks an import for Kubernetes
             if "kube" not in str(error):
                 raise
             problem = "deferrable=True on Kubernetes needs apache-airflow-providers-cncf-kubernetes"

@@ -1,4 +1,4 @@
-"""Errors of the operators."""
+"""Errors of the Airflow operators."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- deferred
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. A timeout makes no driver leave, because the next try continues the job."""
+        """Resume a deferred task. After a timeout the workers continue, because the next try needs them."""
         return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
     # ---- spark-submit

@@ -122,7 +122,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             return _result(job_id, deleted)
 
     def _delete(self, job_id: str) -> DeletedJob:
-        with connections_here(self.conn_ids):  # also for the job's file, which may read one
+        with connections_here(self.conn_ids):  # also for the job's file, which may read a connection
             return CheckpointHook(self.ckpt_conn_id, root=self.root).delete(
                 job_id,
                 self._definition(),

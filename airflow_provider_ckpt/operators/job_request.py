@@ -204,7 +204,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             self._number()
 
     def _number(self) -> int:
-        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is not whole or out of range."""
+        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is none, or out of range."""
         number = whole_number(str(self.parallelism))
         if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
             problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"

@@ -43,7 +43,7 @@ class WaitedMaster:
     """JobMaster that ``run`` runs in another thread. The main thread only waits, so it handles a signal at once."""
 
     def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
-        self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant: a signal handler may put
+        self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant, for signal handlers
         self.host = MasterHost(run, self._news.put)
 
     def wait(self, seconds: float) -> ExitCode | None:
@@ -139,7 +139,7 @@ class MasterTaskOperator(GroupTaskOperator):
     def _refuse_uncovered(self, state: JobState) -> None:
         """Fail for good if the job has a subtask that no task of the group runs."""
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
-        # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` leaves it out.
+        # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` omits it.
         missing = {
             subtask for subtask in state.graph().subtasks if state.hosts.get(subtask, subtask) not in covered
         } - state.finished

@@ -88,13 +88,13 @@ class Pointer:
     """Last released checkpoint."""
     finished_operators: tuple[str, ...] = ()
     late_rows: int = 0
-    """Rows dropped as late since the job began, up to the last completed checkpoint."""
+    """Number of rows dropped as late since the job began, up to the last completed checkpoint."""
     changed_files: int = 0
-    """Files of sources that changed after they were read, since the job began."""
+    """Number of source files that changed after they were read, since the job began."""
     unfit_rows: int = 0
-    """Rows with an event time that does not fit, since the job began, up to the last completed checkpoint."""
+    """Number of rows with an unfit event time since the job began, up to the last completed checkpoint."""
     malformed_rows: int = 0
-    """Rows that do not fit the schema of their source, since the job began, up to the last completed checkpoint."""
+    """Number of rows that do not fit their source's schema since the job began, up to the last completed checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
     """URL of Spark's UI, as the last driver reported it."""

@@ -192,7 +192,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             try:
                 super().execute(context)
             except (AirflowException, RuntimeError) as error:
-                # The driver's own reason is enough. Only without one the error of spark-submit, with its long command,
+                # The driver's own reason is enough. If there is none, the error of spark-submit, with its long command,
                 # is shown.
                 cause = None if run.has_cause else error
                 raise run.failure(self._hook, error, killed=self._killed) from cause

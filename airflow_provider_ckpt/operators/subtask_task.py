@@ -289,7 +289,8 @@ class StandbyTaskOperator(SubtaskTaskOperator):
     """Task with a running Spark that takes over the subtasks of a lost worker within seconds, without a new JVM.
 
     The standby runs the subtasks until they finish, and the retry of their task becomes a standby. A subtask that no
-    worker has begun is begun by its own task. The standby ends with the last subtask of the job.
+    worker has begun is not taken over, because its own task begins it. The standby ends with the last subtask of the
+    job.
     """
 
     part = "standby"

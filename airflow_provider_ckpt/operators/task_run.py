@@ -73,7 +73,7 @@ class TaskRun:
         """Ask the driver to stop. Return False if no driver has claimed the job, or if the request failed."""
         pointer = self.pointer
         if pointer.epoch is None:
-            return False  # no driver has taken the job over yet
+            return False  # no driver of this try has claimed the job yet
         try:
             self.hook.client(pointer.job_id).stop(epoch=pointer.epoch, leaves=True)
         except CkptError as error:

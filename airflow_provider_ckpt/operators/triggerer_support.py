@@ -47,7 +47,7 @@ _NOT_DESCRIBED = (
 
 @dataclass(frozen=True)
 class TriggererSupport:
-    """Result of :func:`find_triggerer_support`.
+    """Support of the triggerer for a group's JobMaster.
 
     ``problem`` is why the triggerer cannot run the JobMaster, or None if it can. ``outputs`` is sink -> its folder, for
     the sinks whose folder is known.

@@ -108,7 +108,7 @@ class Preparation:
 
 
 class MasterAvailableWatch:
-    """Repeated poll of the condition of a wait.
+    """Poller that evaluates the end condition of a wait.
 
     Args:
         condition: Decides whether the wait is over.

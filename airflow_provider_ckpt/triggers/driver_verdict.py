@@ -21,8 +21,8 @@ class DriverVerdict:
     """Verdict on a driver.
 
     Args:
-        outcome: ``wait`` if the driver runs or may run. ``failed`` is permanent. After ``retry`` another try may help.
-            ``left`` means that the driver has left the job as requested, so that the job is submitted again.
+        outcome: ``wait`` if the driver runs or may run. ``failed`` is permanent. After ``retry`` a next try may
+            succeed. ``left`` means that the driver has left the job as requested, so that the job is submitted again.
         result: Status and progress of the job. None if they are not known.
     """
 

@@ -70,7 +70,7 @@ class GroupWaitTrigger(BaseTrigger):
         """Return why the wait is over, or None to continue. Raises errors of the storage and of a bad connection."""
 
     async def _hook(self) -> CheckpointHook:
-        """Return a hook that may be used in a thread."""
+        """Return a hook that has read its connection, so that a thread can use the hook."""
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         await hook.asettings()
         return hook

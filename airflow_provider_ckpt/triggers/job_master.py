@@ -55,8 +55,8 @@ _GRACE = 25.0
 class JobMasterTrigger(BaseTrigger):
     """Trigger that runs the JobMaster and fires once at its end, with a :class:`MasterVerdict` as JSON.
 
-    The job's own code does not run here, because the trigger makes the sinks from the journal. The trigger is
-    serialized without secrets.
+    The job's own code does not run in the triggerer, because the trigger makes the sinks from the journal. The trigger
+    is serialized without secrets.
 
     Airflow may run two instances at once, when another triggerer takes over. The later JobMaster then has the job. The
     earlier trigger waits, because Airflow would not start a trigger again in a triggerer that still runs it. If the
@@ -116,7 +116,7 @@ class JobMasterTrigger(BaseTrigger):
                     verdict = job_end or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
-            except Exception as error:  # from Airflow's API or a file system; it would cost the task a try
+            except Exception as error:  # from Airflow's API or a file system; raising would cost a try
                 self.log.warning("Job %s: %s: %s", self.job_id, type(error).__name__, error)
                 await self._sleep(RETRY)
                 continue
@@ -171,7 +171,7 @@ class JobMasterTrigger(BaseTrigger):
         loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         codes: list[ExitCode] = []
 
-        def on_end(code: ExitCode) -> None:  # in the JobMaster's thread, maybe after the end of this trigger
+        def on_end(code: ExitCode) -> None:  # in the JobMaster's thread, possibly after the end of this trigger
             codes.append(code)
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ended.set)

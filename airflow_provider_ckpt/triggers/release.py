@@ -40,9 +40,9 @@ class ReleaseEvent:
         released_at: Epoch seconds of the release, by the driver's clock.
         watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
             or is at its end.
-        late_rows: Rows dropped as late since the job began.
-        unfit_rows: Rows with an unusable event time since the job began.
-        malformed_rows: Rows that do not fit their source's schema since the job began.
+        late_rows: Number of rows dropped as late since the job began.
+        unfit_rows: Number of rows with an unusable event time since the job began.
+        malformed_rows: Number of rows that do not fit their source's schema since the job began.
     """
 
     job_id: str

@@ -92,7 +92,7 @@ class SparkApplicationTrigger(BaseTrigger):
                 self._log_once(verdict.message)
             except (TerminalError, AirflowNotFoundException) as error:
                 return DriverVerdict("retry", str(error))  # the worker decides, because it may have better access
-            except Exception as error:  # from Airflow's API or from a file system: the driver may well live
+            except Exception as error:  # from Airflow's API or from a file system: the driver may be alive
                 self._log_once(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)
 

@@ -22,7 +22,7 @@ def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
     text = environ.get(STORAGE_OPTIONS_VARIABLE, "").strip()
     options, problem = _parse(text) if text else ({}, None)
     if problem is not None:
-        # Raised outside of `_parse`, because a JSONDecodeError as its context would hold the whole text.
+        # Raised outside of `_parse`, because a JSONDecodeError as its context would have the whole text.
         raise _bad_options(problem)
     return options
 
