@@ -65,13 +65,10 @@ class Job:
     def __init__(self, name: str | None = None, *, controllers: Sequence[Controller] = ()) -> None:
         """Create a job without operators.
 
-        Args:
-            name: The default id of the job.
-            controllers: Policies that watch and change the job while it runs.
+        ``name`` is the default id of the job. ``controllers`` are policies that watch and change the job while it runs.
 
-        Raises:
-            InvalidJobError: the name is no text, or empty.
-            BadControllerError: ``controllers`` is no list of controllers, or a controller's times are no seconds.
+        Raises InvalidJobError if the name is empty or no text, and BadControllerError if ``controllers`` is no list of
+        controllers or a controller's times are no seconds.
         """
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise InvalidJobError(

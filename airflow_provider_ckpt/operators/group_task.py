@@ -141,7 +141,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:
-        """End the submitted driver. A stop request would also reach the job's next driver."""
+        """End the submitted driver. No stop is requested, because a request would also reach the job's next driver."""
         if self._killed:
             return  # the signal comes twice: to this process, and to its supervisor, which passes it on
         self._killed = True

@@ -27,12 +27,12 @@ class JobProgress:
     """Progress of a job. The counts only rise, unless the job restarts from scratch or is restored to a checkpoint."""
 
     batches: int
-    """Micro-batches of all subtasks up to the last completed checkpoint. Checkpoints are not counted, because a job
+    """Number of micro-batches up to the last completed checkpoint. Checkpoints are not counted, because a job
     that fails at the same row again and again still completes some."""
     finished: int
-    """Finished sources and subtasks: the only progress of a job in batch mode, which checkpoints at its end."""
+    """Number of finished sources and subtasks, the only progress of a job in batch mode before its end."""
     splits: int
-    """Completed splits of all sources."""
+    """Number of completed splits of all sources."""
 
     @classmethod
     def of(cls, state: JobState) -> JobProgress:

@@ -22,7 +22,6 @@ class SensorMemory:
     """State of a sensor for its next poke or try.
 
     Args:
-        store: The task state store. None if there is none.
         max_tries: ``max_tries`` of the task instance. Another number in the store shows that a user cleared the sensor,
             which then starts from scratch.
         keeps_polls: True to store ``seen``, too.

@@ -111,7 +111,6 @@ class MasterAvailableWatch:
     """Poller that evaluates the end condition of a wait.
 
     Args:
-        condition: Decides whether the wait is over.
         coordinate: Returns Airflow's state of the JobMaster's task, or None if unknown.
         every: Number of polls per request to Airflow, because the subtasks of all groups may wait at the same time.
     """

@@ -94,7 +94,6 @@ class GroupPolls:
     Args:
         read_job: Returns the job's state from the journal. Blocks. Called by one thread of ``root`` at a time.
         coordinate: Returns Airflow's state of the JobMaster's task, or None. Called like ``read_job``.
-        clock: Seconds of a clock that never goes back.
     """
 
     def __init__(

@@ -63,10 +63,8 @@ class JobMasterTrigger(BaseTrigger):
     later JobMaster gives no sign of life, the earlier trigger takes over the job again.
 
     Args:
-        options: :class:`RunOptions` as JSON.
-        group_id: Airflow's id of the group.
+        options, timing: A :class:`RunOptions` and a :class:`Timing` as JSON.
         tasks: Key of an Airflow task in :meth:`Siblings.states` → the task's subtask or vertex.
-        timing: A :class:`Timing` as JSON.
     """
 
     _sleep = staticmethod(asyncio.sleep)
@@ -136,7 +134,7 @@ class JobMasterTrigger(BaseTrigger):
             return None
 
     def _journaled_end(self, hook: CheckpointHook) -> MasterVerdict | None:
-        """Return the job's end from the journal, or None if a JobMaster of this task has to report the end."""
+        """Return the verdict on a job that has FINISHED or that this group has ended. Otherwise return None."""
         state = hook.client(self.job_id).look()
         is_over = state.status is not None and not state.deployment
         if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):
@@ -276,7 +274,6 @@ class JobMasterTrigger(BaseTrigger):
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Return True if the event was set within ``seconds``."""
     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()

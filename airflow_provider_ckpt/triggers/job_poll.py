@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 class JobPoll:
     """Repeated poll of a job for a sensor.
 
-    The calls must be at least ``interval`` seconds apart. The wait continues while the storage does not answer.
+    Calls must be at least ``interval`` seconds apart. The wait continues while the storage does not answer.
 
     Args:
-        interval: Seconds between two polls.
         task: The task that runs the job, instead of ``condition.job_id``.
         stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
             fails. None means the limit of :func:`stall_limit`.
@@ -81,7 +80,6 @@ class JobPoll:
         return self._stalled_verdict(state) if self._is_stalled(state, job) else verdict
 
     def _state(self) -> JobState:
-        """Return the job's state from the journal. Raises the storage's errors."""
         if self._client is None:
             self._client = self._hook.client(self.condition.job_id)
         state = self._client.look()

@@ -69,10 +69,7 @@ def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
 
 
 def _last_interval(state: JobState) -> float:
-    """Return the shortest of the last three checkpoint intervals, in seconds of the driver's clock.
-
-    Longer intervals may contain a pause between two runs.
-    """
+    """Return the shortest of the last three checkpoint intervals in seconds. Others may contain a pause of the job."""
     times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     return min((gap for gap in gaps if gap > 0), default=0.0)
