@@ -1,6 +1,6 @@
 """``ckpt run``, which runs a job in this process as its Spark driver.
 
-Functions import PySpark where they need it, because no other command does.
+Functions import PySpark where they need it, so that other commands start without PySpark.
 """
 
 from __future__ import annotations

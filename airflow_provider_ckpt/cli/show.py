@@ -158,7 +158,7 @@ def _kept_where(state: JobState, uid: str) -> str:
 
 
 def late_files(state: JobState) -> list[str]:
-    """Return lines about files that came after a bounded source was frozen. The user has to decide on them."""
+    """Return lines about files that came after a bounded source was frozen. The user must decide about them."""
     lines = []
     for files in state.late_files:
         problem = "came late but were read" if files.read else "came after the end and are not in the output"

@@ -15,7 +15,7 @@ class ApplicationState(str, Enum):
     """The application runs or waits for resources."""
     ENDED = "ended"
     GONE = "gone"
-    """The cluster does not have the application. It has forgotten the application, or it is the wrong cluster."""
+    """The cluster does not have the application. The cluster has forgotten it, or is the wrong one."""
     UNKNOWN = "unknown"
     """The cluster has not answered, or its answer cannot be read."""
 

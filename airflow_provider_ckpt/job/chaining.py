@@ -39,9 +39,9 @@ def build_graph(
     """Return the job graph of ``job``, in linear time. The same definition always gives the same graph.
 
     Args:
-        inline: Returns True if the bounded source with this uid may be inline. It may if a frozen file list shows its
-            end and the transforms in its :func:`bounded_chain` keep no state. The query omits these transforms when
-            the source has finished.
+        inline: Returns True if the bounded source with this uid may be inline. The source may if a frozen file list
+            shows its end and the transforms in its :func:`bounded_chain` keep no state. The query omits these
+            transforms when the source has finished.
         parallelism: Vertex uid -> number of subtasks. By default a source with splits has its declared number, and any
             other vertex has 1.
 
@@ -141,7 +141,7 @@ class _Chaining:
         return JobGraph(vertices, edges)
 
     def _members(self) -> dict[str, tuple[str, ...]]:
-        """Return the operators of each vertex, by its output operator. Both are in topological order."""
+        """Return output operator of a vertex -> the vertex's operators, all in topological order."""
         output: dict[str, str] = {}
         for uid in reversed(self._order):
             output[uid] = output[self._next[uid]] if uid in self._next else uid

@@ -106,8 +106,8 @@ class GroupRun:
 def may_run_again(state: JobState) -> bool:
     """Return True if the next run may run a finished subtask again.
 
-    It may in batch mode, after a lost result or without ``batch_recovery``. In streaming mode, the checkpoints include
-    the result.
+    In batch mode that happens after a lost result, or without ``batch_recovery``. In streaming mode the checkpoints
+    include the result.
     """
     return state.is_batch
 

@@ -50,7 +50,6 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
 
     An error restores ``sys.path`` and removes the new modules of the file's folder, or of the module's package.
 
-
     Raises:
         JobReferenceError: the reference is malformed, or names an object that is no Job.
         JobNotFoundError: there is no such file, module or attribute.

@@ -34,8 +34,8 @@ class ModuleSpace(MetaPathFinder):
     Args:
         folders: Folders of the version's modules, as entries of ``sys.path``.
         owns: Returns True if a top-level module or package belongs to the version. All others are imported as usual.
-        check: Called with the real path of each file of the version before the file is read. It raises to refuse the
-            file. None accepts every file.
+        check: Called with the real path of each file of the version before the file is read. Raises to refuse the file.
+            None accepts every file.
     """
 
     def __init__(
