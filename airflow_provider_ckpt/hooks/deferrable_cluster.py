@@ -100,7 +100,7 @@ class DeferrableCluster:
         return Submission(self.name, tag, attempt, after_epoch, self.namespace, self.kerberos)
 
     def conf(self, submission: Submission, given: Mapping[str, Any]) -> dict[str, str]:
-        """Return Spark settings that tag the driver, and that forbid the cluster to restart the driver."""
+        """Return Spark settings that tag the driver, and by which, by default, only Airflow restarts the driver."""
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}
         tags = ",".join(filter(None, [str(given.get(_TAGS) or ""), submission.tag]))

@@ -252,8 +252,8 @@ class Job:
                 ``(read, split) -> DataFrame``, called for each split. Only for a bounded source, which becomes a vertex
                 of its own.
             parallelism: Number of subtasks that read the splits. Default 1.
-            max_splits_per_batch: Largest number of small splits that one Spark job reads together, if several subtasks
-                read the source. Default 64. 1 means that each split is read alone.
+            max_splits_per_batch: Largest number of small splits that one Spark job reads together. The default is 64 if
+                several subtasks read the source, else 1. 1 means that each split is read alone.
             batched: True if the decorated function is ``(read, splits) -> DataFrame``. The function is then called once
                 for all splits that are read together (1,024 at most).
             persist: True to keep the source's output after the job has FINISHED, until the job is deleted. Other jobs

@@ -55,7 +55,7 @@ class CheckpointSensor(BaseSensorOperator):
     :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: the watermarks of the job's
         queries have reached this event time. All windows that end then or earlier are closed. Fails at once for a job
         without any watermark. (templated)
-    :param released: False to wait for a completed checkpoint only.
+    :param released: False if a completed checkpoint is enough.
     :param wait_for_restart: True to keep waiting in the cases above, for a job that later Dag runs continue.
     :param stalled_after: time without growth of the journal after which the sensor fails, unless this host sees the
         driver alive or Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's
