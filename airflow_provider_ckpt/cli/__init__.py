@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _build() -> tuple[argparse.ArgumentParser, Commands]:
-    """Return the parser, and the parsers of the commands by name."""
+    """Return (parser, name of a command -> its parser)."""
     parser = argparse.ArgumentParser(
         prog="ckpt",
         description="Mixed bounded/unbounded PySpark jobs with Flink's checkpoint semantics.",
@@ -80,7 +80,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. ``argv`` is without the program's name, None for the process's."""
+    """Run one command and return its exit code. ``argv`` has no program name. None means the process's arguments."""
     args = parse(sys.argv[1:] if argv is None else argv)
     try:
         runs_job = any(args.run is command.run for command in RUN_JOBS)

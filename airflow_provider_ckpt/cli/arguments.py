@@ -44,16 +44,15 @@ def location(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) 
 
 
 def storage_options(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return the options of CKPT_STORAGE_OPTIONS. Options on the command line override them."""
+    """Return the storage options from CKPT_STORAGE_OPTIONS and from the command line, which has precedence."""
     given = {key: _value(text) for key, text in assignments("--storage-option", args.storage_option).items()}
     return {**read_storage_options(environ), **given}
 
 
 def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return ``["k=v", …]`` as a dict. The error shows no value, because it could be a secret.
+    """Return ``["k=v", …]`` as a dict. Raises InvalidInputError for a text without a key or "=".
 
-    Raises:
-        InvalidInputError: a text has no key or no "=".
+    The error shows no value, because a value could be a secret.
     """
     pairs: dict[str, str] = {}
     for text in texts:
@@ -68,7 +67,7 @@ def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _value(text: str) -> Any:
-    """Return a value as JSON if it is an object, an array, true, false or null, else as text, digits included."""
+    """Return a value as JSON if it is an object, an array, true, false or null, else as text (also a number)."""
     if text[:1] in ("{", "[") or text in ("true", "false", "null"):
         try:
             return json.loads(text)
@@ -80,9 +79,8 @@ def _value(text: str) -> Any:
 def job_client(args: argparse.Namespace) -> JobClient:
     """Return the client of the job.
 
-    Raises:
-        InvalidJobIdError: the id cannot name a job.
-        InvalidStorageOptionsError: the root's file system refuses its storage options.
+    Raises InvalidJobIdError if the id cannot name a job, and InvalidStorageOptionsError if the root's file system
+    refuses its storage options.
     """
     return JobClient(arguments.location(args), args.job)
 
@@ -113,6 +111,6 @@ def add_silence(parser: argparse.ArgumentParser) -> None:
 
 
 def timing(args: argparse.Namespace) -> Timing:
-    """Return the times on the command line. Raises InvalidInputError if a value is no duration, or too short."""
+    """Return poll interval and timeouts from the command line. Raises InvalidInputError if one is bad or too short."""
     chosen = {name: getattr(args, name, None) for name in ("poll", "lost_after", "silence")}
     return Timing.of(args.root).with_overrides(chosen, lambda name: f"--{name.replace('_', '-')}")

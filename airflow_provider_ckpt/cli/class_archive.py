@@ -28,7 +28,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the archive, or check whether there is one.
+    """Make the archive, or check whether it exists.
 
     Raises:
         NoClassArchiveError: Java, Spark or the folder allows no archive.

@@ -70,13 +70,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _must_confirm(args: argparse.Namespace, state: JobState) -> bool:
-    """Return whether the user must confirm. A deletion that has begun or will be refused (damaged journal) needs
-    none."""
+    """Return True if the user must confirm. A deletion that has begun or will be refused needs no confirmation."""
     return not (args.yes or state.deletion is not None or state.damage)
 
 
 def _is_confirmed(state: JobState, root: str) -> bool:
-    """Ask the user in the terminal. Raises InvalidInputError if there is no terminal."""
+    """Return True if the user confirms in the terminal. Raises InvalidInputError if there is no terminal."""
     if not sys.stdin.isatty():
         raise InvalidInputError(
             "job {job_id!r} under {root} is {status} and is not deleted: its id could never run again under that "

@@ -96,7 +96,7 @@ def file_name_encoding(answer: str) -> str:
 
 
 def java_major(answer: str) -> int | None:
-    """Return 17 for ``openjdk version "17.0.15"``, and 8 for ``java version "1.8.0_402"``."""
+    """Return Java's major version: 17 for ``openjdk version "17.0.15"``, 8 for ``java version "1.8.0_402"``."""
     match = re.search(r'version "(?:1\.)?(\d+)', answer)
     return int(match[1]) if match else None
 
@@ -122,7 +122,7 @@ def check_pyspark() -> Finding:
 
 
 def spark_absent() -> str | None:
-    """Return why this Python cannot start Spark. None if it can. SPARK_HOME wins over PySpark's folder, as in Spark."""
+    """Return why this Python cannot start Spark, or None if it can. SPARK_HOME wins over PySpark's folder."""
     folder = pyspark_folder()
     if folder is None:
         return "pyspark is not importable"
@@ -154,7 +154,7 @@ def version_on_disk(folder: Path) -> str | None:
 
 
 def check_class_archive() -> Finding:
-    """Check the class archive. No job needs one, but without it a job starts some seconds later."""
+    """Check the class archive. Jobs run without it, but start some seconds later."""
     try:
         archive = class_archive(os.environ)
         path = archive.find() if archive else None

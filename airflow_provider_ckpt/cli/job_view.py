@@ -30,7 +30,7 @@ def job_view(
 ) -> dict[str, Any]:
     """Return the job as the JSON object of ``ckpt show --json``. ``partitions`` is None without ``--partitions``.
 
-    Times are epoch seconds of the driver's clock. None: there is no value, or this host cannot know it.
+    Times are epoch seconds of the driver's clock. None means that there is no value, or that this host cannot know it.
     """
     created = state.created
     return {
@@ -134,6 +134,6 @@ def _reconciled(event: JobReconciled) -> dict[str, Any]:
 
 
 def _outcome(state: JobState, request: str) -> str:
-    """Return the outcome of a request. ``accepted`` if the last answer is pending, or no longer in the journal."""
+    """Return the outcome of a request, or "accepted" if the outcome is pending or no longer in the journal."""
     outcome = state.outcomes.get(request)
     return "accepted" if outcome is None else str(outcome)

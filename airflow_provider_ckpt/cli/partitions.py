@@ -14,7 +14,7 @@ _HEAD = ("PARTITION", "PRODUCER", "ROWS", "BYTES", "FILES", "SPLITS")
 
 
 def shown_partitions(partitions: Sequence[PartitionWithMetrics] | None) -> list[str]:
-    """Return the lines of the table. ``partitions`` is None without ``--partitions``."""
+    """Return the lines of the table of result partitions. ``partitions`` is None without ``--partitions``."""
     if partitions is None:
         return []
     if not partitions:

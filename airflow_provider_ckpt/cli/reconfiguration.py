@@ -23,10 +23,8 @@ _AS_DECLARED = "as declared"
 def read_changes(given: Iterable[str]) -> Reconfiguration:
     """Return the changes on the command line.
 
-    Raises:
-        InvalidInputError: a text is no change.
-        NotReconfigurableError: a setting cannot be changed, or is given twice.
-        BadOptionError: a size or a duration cannot be read.
+    Raises InvalidInputError for a text that is no change, NotReconfigurableError for a setting that cannot be changed
+    or is given twice, and BadOptionError for a bad size or duration.
     """
     reconfiguration, given_settings = Reconfiguration(), set[tuple[str, str]]()
     for text in given:

@@ -1,4 +1,4 @@
-"""``ckpt release``, which releases completed checkpoints when no driver runs that would release them (R16)."""
+"""``ckpt release``, which releases completed checkpoints if no driver runs that could release them (R16)."""
 
 from __future__ import annotations
 

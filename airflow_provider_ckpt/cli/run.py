@@ -1,6 +1,6 @@
 """``ckpt run``, which runs a job in this process as its Spark driver.
 
-Functions import PySpark where they need it, because no other command does.
+Functions import PySpark where they need it, so that other commands start without PySpark.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_take_over(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the commands that take a job over."""
+    """Add ``--take-over``, for the commands that take over a job."""
     take_over_help = "take the job from a driver that lives, which then ends; without this option such a job is refused"
     parser.add_argument("--take-over", action="store_true", help=take_over_help)
 
 
 def add_every_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the commands that print status lines while a job runs."""
+    """Add ``--every-checkpoint``, for the commands that print status lines while a job runs."""
     every_checkpoint_help = "also print a line for each completed checkpoint, even if it releases nothing"
     parser.add_argument("--every-checkpoint", action="store_true", help=every_checkpoint_help)
 
 
 OPTION = "--option"
 FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "root")
-"""Options of a run, without ``--root``, which all commands have."""
+"""Options of a run that have a flag, without ``--root``, which all commands have."""
 
 
 def _settings(option: Option) -> dict[str, Any]:
-    """Return the arguments of ``add_argument``. An option that is not given is None, for the default of RunOptions."""
+    """Return the arguments of ``add_argument``. An option that is not given is None, so that RunOptions sets it."""
     kind = option.kind
     unset = option.unset or option.shown_default
     default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""
@@ -129,7 +129,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     return RunOptions(
         job=args.job,
         root=args.root,
-        spare_driver=not getattr(args, "take_over", True),  # a worker takes no job over
+        spare_driver=not getattr(args, "take_over", True),  # a worker does not take over a job
         job_id=(
             default_job_id(args.job, given["conf"], given["params"])
             if job_id is None

@@ -141,12 +141,12 @@ def _driver(worker: Worker) -> str | None:
 
 
 def recovered(state: JobState) -> list[str]:
-    """Return the results that the last resumption of a job in batch mode kept, and the parts that ran again."""
+    """Return lines about the last resumption of a job in batch mode: which results were kept, and what ran again."""
     return [] if state.reconciled is None else list(table(state.reconciled))
 
 
 def unserved(state: JobState) -> list[str]:
-    """Return the requests that did not take place, with the reasons. A user who did not wait learns it only here."""
+    """Return the requests that were not carried out, with the reasons. Users who do not wait find them only here."""
     return [f"request {name} {outcome}" for name, outcome in state.outcomes.items() if not outcome.is_carried_out]
 
 
@@ -158,7 +158,7 @@ def _kept_where(state: JobState, uid: str) -> str:
 
 
 def late_files(state: JobState) -> list[str]:
-    """Return lines about files that came after a bounded source was frozen. The user has to decide on them."""
+    """Return lines about files that came after a bounded source was frozen. The user must decide about them."""
     lines = []
     for files in state.late_files:
         problem = "came late but were read" if files.read else "came after the end and are not in the output"

@@ -14,7 +14,7 @@ def shown_status(state: JobState) -> str | None:
 
 
 def status_note(state: JobState) -> str | None:
-    """Return the fact that the status lacks: the run failed, the job is only planned, or its driver is gone.
+    """Return a fact that the status does not show: the run failed, the job is only planned, or its driver is gone.
 
     A killed driver leaves RUNNING in the journal. Only its own host can check whether it runs.
     """

@@ -1,7 +1,7 @@
 """Suggestions for mistyped commands and options.
 
 ``argparse`` names no similar option. For a mistyped ``--root`` it complains that ``--root`` is required. So this module
-checks the words first.
+checks the arguments first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Commands = Mapping[str, argparse.ArgumentParser]
 
 
 def refuse_mistyped(parser: argparse.ArgumentParser, commands: Commands, argv: Sequence[str]) -> None:
-    """End the process with exit code 2 if there is no such command, or if it has no such option."""
+    """End the process with exit code 2 if there is no such command, or if the command has no such option."""
     command = next((word for word in argv if not word.startswith("-")), None)
     if command is None:
         return
@@ -32,7 +32,7 @@ def refuse_mistyped(parser: argparse.ArgumentParser, commands: Commands, argv: S
 
 
 def _given(words: Sequence[str]) -> Iterator[str]:
-    """Yield the options among the words. ``argparse`` takes no word that begins with dashes for a value."""
+    """Yield the options among the arguments. ``argparse`` never uses an argument with leading dashes as a value."""
     return (
         word.partition("=")[0] for word in takewhile(lambda argument: argument != "--", words) if word.startswith("--")
     )
@@ -48,7 +48,7 @@ def _did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def _elsewhere(commands: Commands, command: str, option: str) -> str:
-    """Name the other commands that have the option."""
+    """Return a hint that names the other commands with this option."""
     others = [name for name, parser in commands.items() if option in _options(parser)]
     hint = f"; these commands have it: {', '.join(others)}" if others else ""
     return f"{hint}; `ckpt {command} --help` lists the options"

@@ -20,7 +20,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def fields(pairs: Sequence[tuple[str, object]]) -> str:
-    """Return one "name  value" line for each pair. Pairs whose value is None or empty are left out."""
+    """Return one "name  value" line for each pair. Pairs whose value is None or empty are omitted."""
     shown = [(name, value) for name, value in pairs if value is not None and value not in ("", (), [])]
     width = max((len(name) for name, _ in shown), default=0)
     return "\n".join(f"{name.ljust(width)}  {one_line(str(value))}" for name, value in shown)

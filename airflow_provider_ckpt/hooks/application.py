@@ -15,16 +15,16 @@ class ApplicationState(str, Enum):
     """The application runs or waits for resources."""
     ENDED = "ended"
     GONE = "gone"
-    """The cluster does not know the application. It has forgotten it, or it is the wrong cluster."""
+    """The cluster does not have the application. The cluster has forgotten it, or is the wrong one."""
     UNKNOWN = "unknown"
-    """The cluster does not answer, or gives an answer of another form."""
+    """The cluster has not answered, or its answer cannot be read."""
 
     __str__ = str.__str__
 
 
 @dataclass(frozen=True)
 class ApplicationReport:
-    """Answer of a cluster about an application.
+    """Report of a cluster about an application.
 
     ``message`` is one line for users, without secrets. ``application_id`` is None if the answer lacks it.
     """
@@ -41,27 +41,27 @@ class Submission:
     cluster: str
     """``yarn`` or ``kubernetes``."""
     tag: str
-    """Random tag of this submission, which the cluster gets with the driver. The tag finds a driver without a known
-    application id, for example if the worker was lost while spark-submit ran."""
+    """Random tag that the cluster stores with the driver. It identifies a driver without a known application id, for
+    example if the worker was lost while spark-submit ran."""
     attempt: str
     """Name of the attempt in the job's journal."""
     after_epoch: int
-    """The job's epoch before the submission. This driver or a later one has a later epoch."""
+    """The job's epoch before the submission. The driver claims a later epoch."""
     namespace: str | None = None
     kerberos: bool = False
-    """True if the asking process uses its Kerberos ticket for YARN's ResourceManager."""
+    """True if requests to YARN's ResourceManager use the Kerberos ticket of the requesting process."""
     application_id: str | None = None
     is_submitted: bool = False
     """True if spark-submit ended without an error."""
     is_seen: bool = False
-    """True if the cluster that this process asks has known the application once."""
+    """True if the cluster has reported the application before."""
 
     @property
     def is_forgettable(self) -> bool:
         """True if GONE means that the driver has ended.
 
-        That is so if this cluster has known the application, or if spark-submit never ended well. Otherwise this may be
-        the wrong cluster.
+        That is so if the cluster has reported the application before, or if spark-submit has not ended well. Otherwise
+        this may be the wrong cluster.
         """
         return self.is_seen or not self.is_submitted
 
@@ -89,15 +89,15 @@ class Submission:
 
 
 class ApplicationStatus(Protocol):
-    """Cluster that reports about applications. It blocks and is for one thread at a time."""
+    """Access to a cluster's reports about applications. Calls block, and only one thread at a time may call."""
 
     def report(self, submission: Submission) -> ApplicationReport:
-        """Return the cluster's report. UNKNOWN if there is no usable answer. Never raises."""
+        """Return the cluster's report, or UNKNOWN if there is no usable answer. Never raises."""
 
 
 @dataclass(frozen=True)
 class NotAsked:
-    """Stand-in for a cluster that cannot be asked from here, so that the journal alone counts."""
+    """Replacement for a cluster that cannot be polled. Every report is UNKNOWN, so that only the journal decides."""
 
     problem: str
 

@@ -45,13 +45,11 @@ _NAMED = 3
 
 
 class CheckpointHook(BaseHook):
-    """Access to a checkpoint root.
-
-    Only requests, deletions and ``test_connection`` write.
+    """Access to the jobs under a checkpoint root. Only requests, deletions and ``test_connection`` write.
 
     :param ckpt_conn_id: connection of type ``ckpt``: host = root URI, extra ``storage_options`` = a JSON object for
         fsspec, login and password = key and secret of S3.
-    :param root: root URI, overrides the connection's. With it the default connection need not exist.
+    :param root: root URI, overrides the connection's. With ``root`` the default connection need not exist.
     """
 
     conn_name_attr = "ckpt_conn_id"
@@ -98,7 +96,7 @@ class CheckpointHook(BaseHook):
         return self._settings
 
     async def asettings(self) -> Location:
-        """Return :meth:`settings` in a trigger. Afterwards every other method may be called in a thread."""
+        """Return :meth:`settings` in a trigger. After this call every other method may be called in a thread."""
         if self._settings is None:
             try:
                 connection = await self.aget_connection(self.ckpt_conn_id) if self.ckpt_conn_id else None
@@ -132,21 +130,17 @@ class CheckpointHook(BaseHook):
     def jobs(self) -> list[JobState]:
         """Return every job under the root that is not DELETED.
 
-        Raises:
-            NoRootError: the folder is no root.
+        Raises NoRootError if the folder is no root.
         """
         from airflow_provider_ckpt.client.job_client import list_jobs
 
         return list_jobs(self.storage())
 
     def collect_garbage(self, job_id: str | None = None, *, delete: bool = False) -> GarbageReport:
-        """Find the files of all jobs, or of one, that are no longer needed. With ``delete`` they are deleted.
+        """Report the files that are no longer needed, of all jobs or of one job. If ``delete`` is True, delete them.
 
-        See the function :func:`~..client.garbage_collection.collect_garbage`.
-
-        Raises:
-            NoRootError: the folder is no root.
-            NoSuchJobError: there is no such job.
+        See the function :func:`~..client.garbage_collection.collect_garbage`. Raises NoRootError if the folder is no
+        root, and NoSuchJobError if there is no such job.
         """
         from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 
@@ -160,8 +154,7 @@ class CheckpointHook(BaseHook):
     def job(self, job_id: str) -> JobState:
         """Return the job's state from its journal. ``damage`` of the state lists errors of the journal.
 
-        Raises:
-            NoSuchJobError: there is no such job, or no root so far.
+        Raises NoSuchJobError if there is no such job, or no root.
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).state()
@@ -169,19 +162,17 @@ class CheckpointHook(BaseHook):
     def checkpoints(self, job_id: str) -> list[CheckpointView]:
         """Return the checkpoints that the journal remembers (the last 100), oldest first.
 
-        Raises:
-            NoSuchJobError: there is no such job, or no root so far.
+        Raises NoSuchJobError if there is no such job, or no root.
         """
         return self.job(job_id).checkpoint_views()
 
     def stop(self, job_id: str) -> str:
-        """Ask the job's driver to release a savepoint and exit. The job's next run resumes from there.
+        """Ask the job's driver to release a savepoint and exit. The job's next run resumes from the savepoint.
 
-        The method does not wait. It returns the name under which the journal answers (``JobState.answered``).
+        The method does not wait. It returns the name of the request, under which the journal has the answer
+        (``JobState.answered``).
 
-        Raises:
-            NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING).
+        Raises NoSuchJobError if there is no such job, and RequestFailedError if no driver has the job (NOT_RUNNING).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).stop().name
@@ -192,39 +183,35 @@ class CheckpointHook(BaseHook):
         Returns the request's name, like :meth:`stop`.
 
         Args:
-            at_once: End live sources at their current position, without reading the data that waits in them.
-            discard_timers: Discard the timers of processing time for which the job's state waits.
+            at_once: True to end live sources at their current positions, without reading the data that waits in them.
+            discard_timers: True to discard the timers of processing time for which the job's state waits.
 
-        Raises:
-            NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING), or its state waits for timers and
-                ``discard_timers`` is False (TIMERS_WAIT).
+        Raises NoSuchJobError if there is no such job. Raises RequestFailedError if no driver has the job (NOT_RUNNING),
+        or if its state waits for timers and ``discard_timers`` is False (TIMERS_WAIT).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).drain(at_once=at_once, discard_timers=discard_timers).name
 
     def rescale(self, job_id: str, uid: str, parallelism: int) -> str:
-        """Ask the job's driver to have ``parallelism`` subtasks read a source with splits, while the job runs.
+        """Ask the job's driver to read a source with splits with ``parallelism`` subtasks, while the job runs.
 
         Returns the request's name, like :meth:`stop`.
 
-        Raises:
-            NoSuchJobError: there is no such job.
-            RequestFailedError: no driver has the job (NOT_RUNNING), or the source has no splits or cannot have the
-                number (NOT_RESCALABLE).
+        Raises NoSuchJobError if there is no such job. Raises RequestFailedError if no driver has the job (NOT_RUNNING),
+        or if the source has no splits or cannot have that number of subtasks (NOT_RESCALABLE).
         """
         with self._no_root_no_job(job_id):
             return self.client(job_id).rescale(uid, parallelism).name
 
     @contextmanager
     def reconfigure(self, job_id: str, *, timeout: float | None = 600.0) -> Iterator[Reconfiguration]:
-        """Change queries of a running job. The end of the block requests its changes as one::
+        """Change queries of a running job. The changes in the block are requested together at its end::
 
             with hook.reconfigure("orders") as change:
                 change.assign_workload("daily_revenue", state_partitions=16)
 
         Args:
-            timeout: Seconds to wait until the queries run with the change. None: do not wait.
+            timeout: Seconds to wait until the queries run with the changes. None means no wait.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -250,14 +237,14 @@ class CheckpointHook(BaseHook):
         allow_non_restored_state: bool = False,
         timeout: float | None = 600.0,
     ) -> str:
-        """Have a running job resume as another version of itself, in the same driver. See :meth:`JobClient.upgrade`.
+        """Replace a running job by another version of it, in the same driver. See :meth:`JobClient.upgrade`.
 
         Returns the request's name.
 
         Args:
-            job: Reference of the version. None: read the job's own reference again.
-            allow_non_restored_state: Allow a version without some of the job's operators.
-            timeout: Seconds to wait until the job runs as the version. None: do not wait.
+            job: Reference of the version. None means the job's own reference, which is read again.
+            allow_non_restored_state: True to allow a version without some of the job's operators.
+            timeout: Seconds to wait until the version runs. None means no wait.
 
         Raises:
             NoSuchJobError: there is no such job.
@@ -320,10 +307,10 @@ class CheckpointHook(BaseHook):
             raise NoSuchJobError(job_id=job_id, root=self.root_uri, known="none") from error
 
     def test_connection(self) -> tuple[bool, str]:
-        """Check whether the root can hold checkpoints (R17), and return the message of the *Test* button.
+        """Return whether the root can hold checkpoints (R17), and the message of the *Test* button.
 
-        Airflow shows the message, one short line, for some seconds. It has no secrets, and not the connection's id,
-        which Airflow makes up for a test.
+        Airflow shows the message, one short line, for some seconds. The message has no secrets. It does not name the
+        connection, because Airflow makes up an id for a test.
         """
         try:
             storage = self.storage()
@@ -332,7 +319,7 @@ class CheckpointHook(BaseHook):
             jobs = self.jobs()
         except NoRootError:
             return True, "Fit for checkpoints, and nothing is there yet." + self._where()
-        except Exception as error:  # from a file system, too: the message names every problem
+        except Exception as error:  # also from a file system, because the message names every problem
             return False, self._shortened(error)
         damaged = [state.job_id for state in jobs if state.damage]
         shown = f" Cannot be read: {', '.join(damaged[:_NAMED])}{', …' * (len(damaged) > _NAMED)}." if damaged else ""

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.strict_json import parse_json
 
 S3 = ("s3", "s3a")
 _BY_ENDPOINT = ("s3", "gs")
-"""Stores whose host is in the options and not in the URI."""
+"""Schemes of stores whose host is in the options and not in the URI."""
 _MOST_BYTES = 1 << 20
 
 
@@ -43,14 +43,10 @@ def settings(
     The root is the connection's host, or ``root`` in its extra. A connection written as a URI may have the path in the
     schema (``ckpt://s3://bucket/prefix``).
 
-    Args:
-        connection: The connection. None if there is none.
-        extra: The connection's extra, decoded.
-        root: Root URI that overrides the connection's.
+    ``extra`` is the connection's extra, decoded. ``root`` overrides the root of the connection.
 
-    Raises:
-        NoCheckpointRootError: there is no root.
-        InvalidCkptConnectionError: the connection or the root cannot be used.
+    Raises NoCheckpointRootError if there is no root, and InvalidCkptConnectionError if the connection or the root
+    cannot be used.
     """
     if not isinstance(extra, Mapping) or (not extra and _is_unread(connection)):
         raise InvalidCkptConnectionError(conn_id=conn_id, problem="its extra is not a JSON object")
@@ -97,8 +93,8 @@ def settings(
 def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
     """Refuse a root that would send the connection's options, and so its secrets, to another store.
 
-    Any user who may trigger the Dag may choose ``root``, because it is a template. The options name the endpoint for a
-    bucket of S3 or Google. A disk gets no options.
+    Any user who may trigger the Dag may choose ``root``, because it is a template. For a bucket of S3 or Google, the
+    options themselves name the host. A disk gets no options.
     """
     if store_of(root) == THIS_MACHINE:
         return
@@ -124,12 +120,12 @@ def _unusable(conn_id: str | None, root: str | None, problem: str) -> InvalidCkp
 
 
 def _scheme(uri: str) -> str:
-    """Return the scheme of a URI. All schemes of a store become one."""
+    """Return one scheme for all URIs of a kind of store, such as that of ``s3://`` for ``s3a://``."""
     return store_of(uri).partition(":")[0]
 
 
 def _is_unread(connection: ConnectionFields | None) -> bool:
-    """Return whether the connection's extra is no JSON. Airflow replaces it by an empty one, without the endpoint."""
+    """Return True if the connection's extra is no JSON. Airflow then returns an empty extra, without the endpoint."""
     text = getattr(connection, "extra", None)
     try:
         json.loads(text or "{}")
@@ -139,7 +135,7 @@ def _is_unread(connection: ConnectionFields | None) -> bool:
 
 
 def _problem_of(extra: Mapping[str, Any]) -> str | None:
-    """Return why the extra cannot be handed to a driver as JSON, without its contents. None if it can."""
+    """Return why the extra cannot be passed to a driver as JSON, or None. The text does not quote the extra."""
     try:
         parse_json(json.dumps(dict(extra)).encode(), uri="", what="", most_bytes=_MOST_BYTES, foreign=True)
     except MalformedDocumentError as error:
@@ -150,7 +146,7 @@ def _problem_of(extra: Mapping[str, Any]) -> str | None:
 
 
 def _is_relative(root: str) -> bool:
-    """Return whether a root is a folder of the working directory. ``file:x`` and ``x:y`` are such folders, too."""
+    """Return True if a root is a folder of the working directory. ``file:x`` and ``x:y`` are such folders, too."""
     if "://" in root:
         return False
     return not re.sub("^file:", "", root, flags=re.IGNORECASE).startswith("/")

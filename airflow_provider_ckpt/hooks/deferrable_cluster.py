@@ -34,13 +34,8 @@ _TAGS, _ATTEMPTS = "spark.yarn.tags", "spark.yarn.maxAppAttempts"
 def status_of(cluster: str, extra: Mapping[str, Any], *, kerberos: bool) -> ApplicationStatus:
     """Return the access to a cluster's reports.
 
-    Args:
-        cluster: ``yarn`` or ``kubernetes``.
-        kerberos: See :class:`Submission`.
-
-    Raises:
-        KeyError: the extra lacks the address of YARN's ResourceManager.
-        ImportError: a package for the requests is not installed.
+    ``cluster`` is ``yarn`` or ``kubernetes``. For ``kerberos`` see :class:`Submission`. Raises KeyError if the extra
+    lacks the address of YARN's ResourceManager, and ImportError if a package for the requests is not installed.
     """
     if cluster == "yarn":
         return YarnApplications.of(extra, kerberos=kerberos)
@@ -60,12 +55,8 @@ class DeferrableCluster:
     def of(cls, hook: SparkSubmitHook, extra: Mapping[str, Any]) -> DeferrableCluster:
         """Return the cluster of a Spark connection.
 
-        Args:
-            hook: The Spark provider's hook, before it has submitted anything.
-            extra: Extra of the Spark connection.
-
-        Raises:
-            InvalidTaskArgumentError: no driver can outlive its task in this cluster.
+        ``hook`` is the Spark provider's hook before it has submitted anything. ``extra`` is that of the connection.
+        Raises InvalidTaskArgumentError if no driver can outlive its task in this cluster.
         """
         connection = hook._connection
         master, mode = connection["master"], connection["deploy_mode"] or "client"
@@ -101,7 +92,7 @@ class DeferrableCluster:
         return cls(name, connection["namespace"], kerberos, status)
 
     def is_own_id(self, application_id: str) -> bool:
-        """Return whether an application id has this cluster's form. An earlier driver may have run elsewhere."""
+        """Return True if an application id has this cluster's form. An earlier driver may be of another cluster."""
         return _IDS[self.name].fullmatch(application_id) is not None
 
     def submission(self, attempt: str, after_epoch: int) -> Submission:
@@ -109,7 +100,7 @@ class DeferrableCluster:
         return Submission(self.name, tag, attempt, after_epoch, self.namespace, self.kerberos)
 
     def conf(self, submission: Submission, given: Mapping[str, Any]) -> dict[str, str]:
-        """Return settings by which the driver can be found (its tag), and by which only Airflow restarts it."""
+        """Return Spark settings that tag the driver, and by which, by default, only Airflow restarts the driver."""
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}
         tags = ",".join(filter(None, [str(given.get(_TAGS) or ""), submission.tag]))

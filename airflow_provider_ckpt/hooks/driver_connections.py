@@ -1,4 +1,4 @@
-"""The Airflow connections of a job's sinks and sources, for drivers, which have no Airflow to ask."""
+"""The Airflow connections of a job's sinks and sources, for drivers, which cannot ask Airflow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKS = re.compile(r"\{[{%#]")
 _IDENTITIES = frozenset(
     {"conn_id", "conn_ids", "epoch", "job_id", "sink", "source", "status", "subtask", "uid", "vertex"}
 )
-"""Names in the data of errors. They hold no secret, even if a secret is the same word."""
+"""Keys in the data of errors whose values are never secret, even if a secret is the same word."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +31,7 @@ class DriverConnections:
     """Connections for a driver. The ``repr`` shows no values.
 
     Args:
-        environ: Variables in which Airflow, too, looks for connections.
+        environ: Environment variable -> connection as JSON. Airflow reads connections from the same variables.
         secrets: Texts in the values of ``environ`` that must not be shown.
     """
 
@@ -48,8 +48,7 @@ class DriverConnections:
 def check_conn_ids(conn_ids: Any) -> None:
     """Refuse ``conn_ids`` that is no list of connection ids. Values that are known only at run time pass.
 
-    Raises:
-        InvalidTaskArgumentError: ``conn_ids`` is no such list, or two ids differ in case only.
+    Raises InvalidTaskArgumentError if ``conn_ids`` is no such list, or if two ids differ in case only.
     """
     if isinstance(conn_ids, str):
         problem = f"give a list of connection ids: conn_ids=[{conn_ids!r}]"
@@ -71,11 +70,10 @@ def _is_conn_id(value: Any) -> bool:
 
 
 def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
-    """Look up each connection once, and mask its secrets in the task's log.
+    """Return the connections for a driver. Their secrets are masked in the task's log.
 
-    Raises:
-        InvalidTaskArgumentError: ``conn_ids`` is no list of connection ids, or a connection does not exist.
-        BadConnectionError: a connection cannot be read.
+    Raises InvalidTaskArgumentError if ``conn_ids`` is no list of connection ids or a connection does not exist, and
+    BadConnectionError if a connection cannot be read.
     """
     check_conn_ids(conn_ids)
     environ: dict[str, str] = {}
@@ -98,10 +96,9 @@ def driver_connections(conn_ids: Iterable[str]) -> DriverConnections:
 
 @contextmanager
 def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
-    """Give the sinks that the block binds in this process their connections, as in a driver.
+    """Make the connections available to the sinks that the block binds in this process, as in a driver.
 
-    An error of this package that leaves the block shows no secret, whatever a sink put into it. Raises the errors of
-    :func:`driver_connections`.
+    An error of this package that leaves the block shows no secret. Raises the errors of :func:`driver_connections`.
     """
     connections = driver_connections(conn_ids)
     try:
@@ -111,7 +108,7 @@ def connections_here(conn_ids: Iterable[str]) -> Iterator[None]:
         shown = _redacted(error, connections)
         if shown is error:
             raise
-        raise shown from None  # because its cause holds the secret
+        raise shown from None  # because the cause contains the secret
 
 
 def _redacted(error: CkptError, connections: DriverConnections) -> CkptError:

@@ -1,4 +1,4 @@
-"""The output of a driver in a task's log, with the levels that the driver gave its lines."""
+"""The output of a driver in a task's log, with the log levels of the driver's lines."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Log(Protocol):
 
 
 class LineLevels:
-    """Levels of a driver's lines, in their order."""
+    """Log levels of a driver's lines. The lines must be passed in order."""
 
     def __init__(self) -> None:
         self._level = logging.INFO
 
     def of(self, line: str) -> int:
-        """Return the level that Spark gave the line. A stack trace has that of its event, any other line INFO."""
+        """Return the level in Spark's line. A line of a stack trace has the level of its event, any other line INFO."""
         match = _LOG4J.match(line)
         if match and match[1] in _LEVELS:
             self._level = _LEVELS[match[1]]

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
 JOB_ID_XCOM = "ckpt_job_id"
-"""XCom key under which a task publishes the id of its job at its begin, for sensors of the same Dag run."""
+"""XCom key under which a task publishes the id of its job when it begins, for sensors of the same Dag run."""
 _NOT_BEGUN = (None, "scheduled", "queued")
 _OVER = ("failed", "upstream_failed", "skipped", "removed")
 
 
 @dataclass(frozen=True)
 class FoundJob:
-    """Answer of :meth:`JobOfTask.find`."""
+    """The job of a task, the result of :meth:`JobOfTask.find`."""
 
     job_id: str | None
-    """None if the task has not begun in this Dag run, or not since it was cleared."""
+    """Id of the job. None if the task has not begun in this Dag run, or not since it was cleared."""
     state: str | None
     """Airflow's state of the task instance."""
 
     @property
     def is_run(self) -> bool:
-        """True if Airflow runs the job or will run it. Then its driver need not be checked."""
+        """True if Airflow runs the job's task or will run it. The job's driver need not be checked then."""
         return self.state not in (*_OVER, "success")
 
     @property
@@ -42,7 +42,7 @@ class FoundJob:
 
 @dataclass(frozen=True)
 class JobOfTask:
-    """Task that runs a job, for tasks and triggers (in a thread). ``find`` sends two requests to Airflow's API."""
+    """Task that runs a job. A trigger must call ``find`` in a thread, because it sends requests to Airflow's API."""
 
     dag_id: str
     run_id: str

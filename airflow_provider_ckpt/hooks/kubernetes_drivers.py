@@ -14,23 +14,23 @@ LABEL = "ckpt-submission"
 """Label of the driver's pod. Its value is the submission's tag."""
 _CONTAINER = "spark-kubernetes-driver"
 _TIMEOUT = (5.0, 30.0)
-"""Seconds, to connect and to read."""
+"""(seconds to connect, seconds to read)."""
 _MOST_BYTES = 16 << 20
-"""Largest answer in bytes. A pod takes some ten thousand, and an application has one driver."""
+"""Largest answer in bytes. The description of one pod has some ten thousand."""
 _STATES = {
     "Pending": ApplicationState.RUNNING,
     "Running": ApplicationState.RUNNING,
     "Succeeded": ApplicationState.ENDED,
     "Failed": ApplicationState.ENDED,
 }
-"""States by the pod's phase. ``Unknown`` is missing, because the node does not answer in that phase."""
+"""Phase of the pod -> state. ``Unknown`` is missing, because the node does not answer in that phase."""
 
 
 class KubernetesDrivers:
     """Access to the drivers' pods.
 
-    ``connect`` returns a ``CoreV1Api``. The default needs the provider cncf.kubernetes. It connects like the Spark
-    provider, to the cluster of ``[kubernetes_executor]`` in Airflow's configuration.
+    ``connect`` returns a ``CoreV1Api``. The default needs the provider cncf.kubernetes, and connects like the
+    Spark provider to the cluster of ``[kubernetes_executor]`` in Airflow's configuration.
     """
 
     def __init__(self, connect: Callable[[], Any] | None = None) -> None:
@@ -91,7 +91,7 @@ def _report(pod: Mapping[str, Any]) -> ApplicationReport:
 
 
 def _ended(status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return how the driver's container ended. None if it runs."""
+    """Return the termination of the driver's container, or None if the container runs."""
     for container in status.get("containerStatuses") or []:
         if container.get("name") == _CONTAINER:
             termination: dict[str, Any] | None = (container.get("state") or {}).get("terminated")

@@ -1,7 +1,7 @@
-"""Templated arguments of tasks, and their check for lost values.
+"""Templated arguments of tasks, and the refusal of arguments that were rendered without a value.
 
-If an XCom or a param has no value, Airflow renders None, or the text "None" in a Dag that is not native. A task that
-used it would run another job or read another folder.
+If an XCom or a param has no value, Airflow renders None, or the text "None" in a Dag that is not native. A task with
+such an argument would run another job or read another folder.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _NONE = re.compile(r"None(?![A-Za-z0-9])")
 """A rendered None, also as a part: "None/in", "orders_None", "ordersNone". Not "Nonesuch"."""
 _IDENTITY = ("job_id", "root")
-"""Arguments that are a text. A native Dag makes a number of "20260328"."""
+"""Arguments that must be a text. A native Dag turns "20260328" into a number."""
 
 
 @dataclass(frozen=True)
 class GivenArguments:
-    """Arguments that a task was given. ``written`` has their texts as the Dag's file has them."""
+    """Arguments that a task was given. ``written`` is argument -> its text in the Dag's file, before rendering."""
 
     names: tuple[str, ...]
     written: Mapping[str, str]
 
 
 def given_arguments(task: Any, names: Iterable[str]) -> GivenArguments:
-    """Return the task's arguments that are given. Called in the task's constructor."""
+    """Return the task's arguments that are not None. The task's constructor calls this, before rendering."""
     given = tuple(name for name in names if getattr(task, name) is not None)
     parts = [part for name in given for part in _parts(name, getattr(task, name))]
     return GivenArguments(given, {name: text for name, text in parts if isinstance(text, str)})
@@ -41,8 +41,7 @@ def given_arguments(task: Any, names: Iterable[str]) -> GivenArguments:
 def refuse_lost(task: Any, given: GivenArguments) -> None:
     """Refuse arguments that were rendered without a value, before the task does anything else.
 
-    Raises:
-        InvalidTaskArgumentError: an argument is empty, holds a rendered None, or is no text and must be one.
+    Raises InvalidTaskArgumentError if an argument is empty, has a rendered None, or must be a text and is none.
     """
     for name in given.names:
         value = getattr(task, name)
@@ -87,7 +86,7 @@ def _parts(name: str, value: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _is_lost(text: str | None, written: str | None) -> bool:
-    """Return whether a rendered text holds a None that the Dag's file does not have."""
+    """Return True if a rendered text has a None that the text in the Dag's file does not have."""
     if text is None:
         return True
     if text == written or _NONE.search(text) is None:
@@ -96,7 +95,7 @@ def _is_lost(text: str | None, written: str | None) -> bool:
 
 
 def is_rendered_later(value: object) -> bool:
-    """Return whether Airflow makes the value, or a part of it, when the task runs."""
+    """Return True if the value, or a part of it, is a template or another value that Airflow resolves at run time."""
     if isinstance(value, str):
         return any(mark in value for mark in _MARKS)
     if isinstance(value, Mapping):

@@ -1,6 +1,6 @@
 """The private names of Airflow's Spark provider that this package uses, and their check.
 
-A provider without one of them may submit another application than this package's driver, or fail in the middle of a
+A provider that lacks such a name may submit another application than this package's driver, or fail in the middle of a
 task. The classes are checked when an operator is created, and a hook before it submits.
 """
 
@@ -41,7 +41,7 @@ def refuse_unfit_provider() -> None:
 
 
 def refuse_unfit_operator(operator: SparkSubmitOperator) -> None:
-    """Refuse an operator without a field that this package reads or sets. Raises InvalidInputError."""
+    """Refuse an Airflow operator that lacks a field of which this package makes use. Raises InvalidInputError."""
     _refuse(operator, OPERATOR_FIELDS, SparkSubmitOperator.__name__)
 
 

@@ -1,4 +1,4 @@
-"""The Spark provider's spark-submit, extended to read the driver's status lines."""
+"""The Spark provider's hook for spark-submit, extended to read the driver's status lines."""
 
 from __future__ import annotations
 
@@ -28,34 +28,32 @@ from airflow_provider_ckpt.storage.redaction import conf_secrets, redact, secret
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
-"""Line of spark-submit on Kubernetes about a driver for which it does not wait. The Spark provider does not read it."""
+"""Line of spark-submit on Kubernetes if it does not wait for the driver. The Spark provider does not read the line."""
 _ENVIRONMENTS = ("spark.kubernetes.driver.secretKeyRef", "spark.kubernetes.driverEnv", "spark.yarn.appMasterEnv")
-"""Settings that give a driver in a cluster a variable of its environment."""
+"""Settings that set a variable in the environment of a driver in a cluster."""
 _VARIABLE = re.compile(rf"^([\w.]*(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
-"""Word of a command line with a variable that the user puts into the driver's environment."""
+"""Argument of a command line that sets a variable in the driver's environment."""
 _ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 class CheckpointedSparkSubmitHook(SparkSubmitHook):
     """Hook that submits a driver with the configuration of another hook.
 
-    The hook copies the whole configuration of ``base``, so it also keeps arguments that only newer Spark providers
-    know.
+    The hook copies the whole configuration of ``base``, so arguments of newer Spark providers are kept, too.
 
     In client mode the driver gets connections and the options of the root only in the environment of spark-submit's
     process. In cluster mode the driver has another environment. There the hook refuses connections and secret options,
-    and makes Spark settings of the other options.
+    and passes the other options as Spark settings.
 
     Args:
-        py_files: Files before those of ``base``.
+        py_files: Python files, placed before those of ``base``.
         on_status: Called once for each status line of a driver in client mode, in the thread that runs :meth:`submit`.
             In cluster mode this process does not see the driver's output.
-        location: Location of the job's root. This hook removes its secrets, and those of Spark's settings and the
-            environment, from every line that it logs or puts into an exception.
+        location: Location of the job's root. This hook removes the location's secrets, and those of Spark's settings
+            and the environment, from every line that it logs or puts into an exception.
         conf: Settings of Spark that override those of ``base``.
 
-    Raises:
-        InvalidTaskArgumentError: there are connections or secret options in cluster mode.
+    Raises InvalidTaskArgumentError for connections or secret options in cluster mode.
     """
 
     def __init__(
@@ -93,7 +91,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._set_cluster_environ(options)
 
     def _set_cluster_environ(self, options: Mapping[str, Any]) -> None:
-        """Set the environment of a driver in a cluster, which is configuration that every user can read.
+        """Set the environment of a driver in a cluster. It is a part of the configuration, so every user can read it.
 
         Raises InvalidTaskArgumentError if the driver needs connections, or if a storage option may be secret and the
         user does not set the variable.
@@ -127,7 +125,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._env_vars = {**(self._env_vars or {}), **environ}
 
     def _sets_storage_options(self) -> bool:
-        """Return whether the task or its Spark connection gives the driver its storage options."""
+        """Return True if the task or its Spark connection sets the driver's storage options."""
         settings = (f"{kind}.{STORAGE_OPTIONS_VARIABLE}" for kind in _ENVIRONMENTS)
         return STORAGE_OPTIONS_VARIABLE in (self._env_vars or {}) or any(name in self._conf for name in settings)
 
@@ -149,13 +147,13 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def _build_spark_submit_command(self, application: str) -> list[str]:
         """Return the command line, without the variables of ``_environ_of_driver``.
 
-        On YARN and Kubernetes the base class makes Spark settings of an environment, even in client mode. The command
-        line would show them, and on Kubernetes the driver would not have them in its environment.
+        On YARN and Kubernetes the base class passes an environment as Spark settings, even in client mode. The command
+        line would show the variables, and on Kubernetes the driver's environment would lack them.
         """
         command: list[str] = super()._build_spark_submit_command(application)
         if self._environ_of_driver:
             self._env = {**(self._env or {}), **self._environ_of_driver}
-        if self.deploy_mode == "client":  # else the JVM here only submits
+        if self.deploy_mode == "client":  # in cluster mode this JVM only submits
             environ = {**os.environ, **(self._env_vars or {}), **(self._env or {})}
             added = jvm_environ(environ, command, submit=command[0])
             self._env = {**(self._env or {}), **added} or None
@@ -171,14 +169,14 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return driver
 
     def ask_to_leave(self) -> bool:
-        """Send SIGTERM, which a worker takes as a request to leave. Return whether there was a process."""
+        """Send SIGTERM, at which a worker leaves. Return False if no process runs."""
         if self._submit_sp is None or self._submit_sp.poll() is not None:
             return False
         self._submit_sp.terminate()
         return True
 
     def leave(self, seconds: float) -> bool:
-        """Wait ``seconds`` for a spark-submit that was asked to stop. Return whether it ended or had not begun."""
+        """Wait up to ``seconds`` for the end of spark-submit. Return True if it has ended or has not begun."""
         if self._submit_sp is None:
             return True
         try:
@@ -188,7 +186,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return True
 
     def on_kill(self) -> None:
-        """End spark-submit, and the Python driver, which the base class would leave running."""
+        """End spark-submit, and the Python driver, which the base class would not end."""
         is_alive = self._submit_sp is not None and self._submit_sp.poll() is None
         super().on_kill()
         if self._submit_sp is not None and is_alive:
@@ -209,7 +207,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self.log.log(levels.of(text), "%s", text)
 
     def _keep_for_error(self, line: str) -> None:
-        """Keep the last lines for the error of the base class: twenty, or the stack trace that ended the JVM."""
+        """Record a line for the error of the base class: one of the last twenty, or of the JVM's last stack trace."""
         if not self._exception_anchor_seen and 'Exception in thread "' in line:
             self._exception_anchor_seen = True
             self._last_submit_log_lines = deque(maxlen=500)
@@ -226,9 +224,9 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._on_status(status)
 
     def _note_driver(self, line: str) -> None:
-        """Note the ids of a driver on Kubernetes, except in client mode.
+        """Record the ids of a driver on Kubernetes, except in client mode.
 
-        In client mode the line is the driver's, so its data could name any pod for the hook to delete.
+        In client mode the driver wrote the line, so its data could name any pod for the hook to delete.
         """
         match = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
         if match is not None:
@@ -251,7 +249,7 @@ def _die_with_parent() -> Callable[[], None]:
     driver ends when it is fenced (R8).
     """
     parent = os.getpid()
-    libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: no import lock in the child
+    libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork, so that the child needs no import lock
 
     def request_signal() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -26,7 +26,7 @@ class YarnApplications:
     """Access to YARN's applications.
 
     ``address`` is that of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``. A user and a password in
-    it are used, and never shown.
+    the address are used, and never shown.
     """
 
     def __init__(self, address: str, auth: AuthBase | None = None) -> None:
@@ -37,9 +37,7 @@ class YarnApplications:
     def of(cls, extra: Mapping[str, Any], *, kerberos: bool) -> YarnApplications:
         """Return the access that the Spark connection's ``extra`` describes.
 
-        Raises:
-            KeyError: the extra has no address.
-            ImportError: requests-kerberos is needed and not installed.
+        Raises KeyError if the extra has no address, and ImportError if requests-kerberos is needed and not installed.
         """
         address = str(extra.get(ADDRESS) or "").strip()
         if not address:
@@ -85,13 +83,13 @@ def _kerberos() -> AuthBase:
 
 
 def _is_unknown_there(body: Any) -> bool:
-    """Return whether the ResourceManager itself does not know the application. A proxy also answers 404."""
+    """Return True if the ResourceManager reports that it has no such application. A proxy also answers 404."""
     error = body.get("RemoteException") if isinstance(body, dict) else None
     return isinstance(error, dict) and error.get("exception") == "NotFoundException"
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
-    """Return the application, the running one of several. Empty: there is none. None: the answer has another form."""
+    """Return the first running application, or else the first, or else {}. Return None for a malformed answer."""
     if not isinstance(body, dict):
         return None
     if not is_list:

@@ -16,28 +16,29 @@ from airflow_provider_ckpt.model.words import ckpt_command
 FACTOR = 2
 """Factor by which a change multiplies or divides a setting."""
 ENOUGH_SPLITS = 10
-"""Number of newest splits from which the pace is computed. It is five for each reader if that is more."""
+"""The pace of a source is computed from at least this many of its newest splits, and at least five per reader."""
 SLACK = 4
-"""A setting is halved when a quarter of it is enough. The new value is twice the need, so it does not grow again."""
+"""A setting is halved if its value divided by SLACK was enough. The halved value is still twice the need."""
 Range = tuple[int, int]
 _Change = tuple[str, int, str]
-"""Setting, value, and reason."""
+"""(setting, new value, reason)."""
 
 
 class Autoscaler(Controller):
-    """Controller of one query, or of one source with splits.
+    """Controller that doubles and halves the settings of one query, or the readers of one source with splits.
 
-    Each setting moves between two bounds. The lower bound is the value that the job declares.
+    Each setting moves between two bounds. The lower bound is the value that the job declares. The controller doubles
 
-    * ``max_files_per_batch`` or ``max_bytes_per_batch`` doubles when each micro-batch of ``looks`` calls in a row was
-      as large as allowed.
-    * ``state_partitions`` doubles when the micro-batches of as many calls took longer than their interval.
-    * ``parallelism`` of a source with splits doubles when the remaining splits would take longer than ``within``.
+    * ``max_files_per_batch`` or ``max_bytes_per_batch`` when the micro-batches of ``looks`` calls in a row were all as
+      large as allowed,
+    * ``state_partitions`` when the micro-batches of ``looks`` calls in a row all took longer than their interval,
+    * ``parallelism`` of a source with splits when the remaining splits would take longer than ``within``.
 
-    If both a limit and the partitions would help and one change is refused or fails, the controller requests the other.
+    If a limit and the state partitions would both help, the controller requests one change. If that change is refused
+    or fails, the controller requests the other.
 
-    A setting is halved when ``idle_looks`` calls in a row found that a quarter of it is enough. A call that finds
-    otherwise restarts the count. A call during a micro-batch shows nothing and does not count.
+    A setting is halved when a quarter of it was enough in ``idle_looks`` calls in a row. Any other call restarts the
+    count. A call during a micro-batch does not count.
 
     Raises BadControllerError if an argument is out of range, or if arguments exclude each other.
     """
@@ -74,7 +75,7 @@ class Autoscaler(Controller):
         self._behind = 0
         self._idle: dict[str, int] = {}
         self._paces: deque[tuple[float, int]] = deque()
-        """(Time, splits done at that time) for the current number of readers."""
+        """(time, splits done by that time), since the number of readers last changed."""
         self._readers = 0
         self._requested: dict[str, int] = {}
 
@@ -130,21 +131,21 @@ class Autoscaler(Controller):
 
     def _decreases(self, query: QueryMetrics, setting: str) -> list[_Change]:
         if getattr(query.settings, setting) is None:
-            return []  # as the job declares it
+            return []  # the setting has its declared value
         now, least = self._current(query, setting), self._bounds_of(setting)[0]
         if now <= least:
             return []
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change, or another one if the last request for the first one's value has failed."""
+        """Return the first change that differs from the last request for its setting, or else the first change."""
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 
     def _is_full(self, query: QueryMetrics) -> bool:
-        """Return whether each micro-batch was as large as allowed.
+        """Return True if each micro-batch was as large as allowed.
 
-        A limit of bytes stops Spark before the file that would exceed it, unless that file is the first one.
+        A limit of bytes stops Spark before the file that would exceed it, unless that file is the first of its batch.
         """
         setting = self._limit_of(query)
         if setting is None or not query.batches:
@@ -155,7 +156,7 @@ class Autoscaler(Controller):
         return all(batch.files and batch.size + batch.size // batch.files > limit for batch in query.batches)
 
     def _slack(self, query: QueryMetrics) -> list[str]:
-        """Return the settings of which a quarter would have been enough."""
+        """Return the settings for which a quarter of the current value would have been enough."""
         settings = []
         has_time = all(0 < batch.duration * SLACK <= batch.interval for batch in query.batches)
         if has_time and self._bounds["state_partitions"] is not None:
@@ -168,12 +169,15 @@ class Autoscaler(Controller):
         return settings
 
     def _limit_of(self, query: QueryMetrics) -> str | None:
-        """Return the limit that this controller sets, or None if a user has set the other limit."""
+        """Return the limit (of bytes or files) that this controller sets, or None if a user has set the other limit."""
         is_users_choice = any(limit != self._limit and getattr(query.settings, limit) is not None for limit in LIMITS)
         return None if is_users_choice else self._limit
 
     def _current(self, query: QueryMetrics, setting: str) -> int:
-        """Return the changed value of a setting. If there is none, return the observed value or the lower bound."""
+        """Return the value that a change has set. Without a change, return the observed value, or else the lower bound.
+
+        Raises BadControllerError if a micro-batch exceeded the lower bound, which must be the declared limit.
+        """
         changed = getattr(query.settings, setting)
         if changed is not None:
             return int(changed)
@@ -210,7 +214,7 @@ class Autoscaler(Controller):
         return None
 
     def _recent_pace(self, now: float, source: SplitMetrics) -> tuple[float, int]:
-        """Return (seconds, splits done) for the newest splits, as many as the pace needs, or for all known ones."""
+        """Return (seconds, splits done in that time) for the newest splits. ``ENOUGH_SPLITS`` limits their number."""
         if source.readers != self._readers:
             self._paces.clear()
             self._readers = source.readers

@@ -1,6 +1,6 @@
-"""The part of Spark's error that a user needs: the exception of the user's own code, in one line.
+"""Extraction of the user's exception from the error text of Spark, as one line.
 
-Spark surrounds that exception with its own stack traces, the query and its plan.
+Spark surrounds the exception with its own stack traces, the query and the plan.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _PACKAGE = str(Path(__file__).parent.parent)
 
 
 def cause_first(text: str) -> str:
-    """Return ``text`` if it is one line. Otherwise return one line with the exception, its place, and the context.
+    """Return ``text`` as one line that begins with its cause, which is the exception of the user's code.
 
-    If the text quotes Python's traceback, the line ends with the exception and the user's line. Otherwise the line is
-    the first one of the text. A last line that begins with a semicolon is kept, because this package wrote it. Control
-    characters are escaped, because the text may quote data.
+    A text with Python's traceback becomes the exception, the user's line of code and the text's first line. Any other
+    text becomes its first line. A last line that begins with a semicolon is kept, because this package wrote it.
+    Control characters are escaped, because the text may quote data.
     """
     return one_line(_one_line_cause(text.strip()))
 
@@ -43,7 +43,7 @@ def _one_line_cause(text: str) -> str:
 
 
 def _raised(text: str) -> str | None:
-    """Return the exception under the last traceback, with the innermost line of the user's code."""
+    """Return the exception of the last traceback and the innermost line of the user's code. None without traceback."""
     _, header, last = text.rpartition(_TRACEBACK)
     if not header:
         return None
@@ -58,7 +58,7 @@ def _raised(text: str) -> str | None:
 
 
 def users_frames(text: str) -> str:
-    """Return the frames of the user's files in the last Python traceback of ``text``, as lines. Empty without any."""
+    """Return the lines of ``text``'s last Python traceback that are frames of the user's files."""
     _, header, last = text.rpartition(_TRACEBACK)
     return "".join(f"{line}\n" for frame in _frames(last if header else "") for line in frame)
 

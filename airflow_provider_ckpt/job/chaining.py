@@ -5,7 +5,7 @@ An edge u -> v is chained, so that both run in one vertex, under four rules:
 1. Both are bounded, or both are unbounded.
 2. v is the only consumer of u. A sink counts as a consumer. A Spark query has one output, so an operator with
    several consumers must be the output of its vertex.
-3. Neither has chain=False. Like Flink's disableChaining, it makes the operator a vertex of its own.
+3. Neither has chain=False, which makes an operator a vertex of its own, like Flink's disableChaining.
 4. The two queries do not mix output modes "update" and "complete". A query takes the mode of its operators with a mode
    other than "append".
 
@@ -39,13 +39,13 @@ def build_graph(
     """Return the job graph of ``job``, in linear time. The same definition always gives the same graph.
 
     Args:
-        inline: Returns whether a bounded source, given by uid, may be inline. It may if a frozen file list shows its
-            end and the transforms in its :func:`bounded_chain` keep no state. The query omits them once the source is
-            finished.
+        inline: Returns True if the bounded source with this uid may be inline. The source may if a frozen file list
+            shows its end and the transforms in its :func:`bounded_chain` keep no state. The query omits these
+            transforms when the source has finished.
         parallelism: Vertex uid -> number of subtasks. By default a source with splits has its declared number, and any
             other vertex has 1.
 
-    Raises InvalidJobError if ``parallelism`` names no vertex, or if ``job.validate()`` would refuse the operators.
+    Raises InvalidJobError if ``parallelism`` names no vertex, or if the job's operators are invalid.
     """
     check_job(job.name, job.operators)
     chaining = _Chaining(job.operators)
@@ -82,14 +82,14 @@ class _Chaining:
         self._modes: dict[str, str] = {uid: operators[uid].output_mode for uid in self._order}
 
     def chain(self) -> None:
-        """Chain operators from the sinks up, so that the vertex that an operator would join is known."""
+        """Chain operators under rules 1 to 4, consumers first, because an operator joins its consumer's vertex."""
         for uid in reversed(self._order):
             consumer = self._chain_target(uid)
             if consumer is not None and self._bounded[uid] == self._bounded[consumer]:
                 self._join(uid, consumer)
 
     def chain_inline(self, inline: Callable[[str], bool]) -> None:
-        """Chain bounded vertices into unbounded ones, from the sources down, because all sources of a vertex decide."""
+        """Chain bounded vertices whose sources are all inline to their unbounded consumers. Sources come first."""
         can_be_inline: dict[str, bool] = {}
         for uid in self._order:
             operator = self._operators[uid]
@@ -141,7 +141,7 @@ class _Chaining:
         return JobGraph(vertices, edges)
 
     def _members(self) -> dict[str, tuple[str, ...]]:
-        """Return the operators of each vertex, by its output operator. Both are in topological order."""
+        """Return output operator of a vertex -> the vertex's operators, all in topological order."""
         output: dict[str, str] = {}
         for uid in reversed(self._order):
             output[uid] = output[self._next[uid]] if uid in self._next else uid

@@ -1,4 +1,4 @@
-"""The allowed and the refused changes of a job between two runs. A pure comparison of fields.
+"""Comparison of two definitions of a job: the allowed and the refused changes between two runs.
 
 :data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
 ``spark.plan.resumable.check_resumable`` decides about operators that are added, removed or moved.
@@ -20,7 +20,10 @@ from airflow_provider_ckpt.model.words import counted
 
 @dataclass(frozen=True)
 class Rule:
-    """Rule about ``field`` of ``kind`` (job, source, vertex, sink). ``why`` is the reason for a refusal, or None."""
+    """Rule about changes of one field. ``kind`` is job, source, vertex or sink.
+
+    ``why`` is the reason for a refusal, or None if the change is allowed.
+    """
 
     kind: str
     field: str
@@ -52,7 +55,10 @@ _WHY = {(rule.kind, rule.field): rule.why for rule in RULES}
 
 @dataclass(frozen=True)
 class Change:
-    """A refused difference. ``uid`` is None for the job itself."""
+    """A difference between two definitions of a job. ``uid`` is None for a field of the job itself.
+
+    ``why`` is the reason for the refusal, or empty if the change is allowed.
+    """
 
     kind: str
     uid: str | None
@@ -72,13 +78,13 @@ def refused_changes(
 ) -> list[Change]:
     """Return all refused differences between two definitions of one job, in the order of :data:`RULES`.
 
-    Operators that only one of the two has are not compared here.
+    Operators that only one definition has are not compared here.
 
     Args:
         changeable: Sink uid -> keys of its target that may differ.
-        streams: Sources and edges that both have. None: all.
-        is_edited: False if the job's code is known to be the same. Kept state is then not compared, because Spark may
-            plan the same code in another way.
+        streams: Sources and edges that both definitions have. None means all.
+        is_edited: False if the job's code has not changed. Kept state is then not compared, because Spark may plan the
+            same code in another way.
     """
     refused = [change for change in _differences(before, after, changeable, streams) if change.why]
     return refused if is_edited else [change for change in refused if change.field != KEPT_STATE]
@@ -93,11 +99,15 @@ def check_finished(
     persisted: Collection[str] = (),
     kept: Collection[str] = (),
 ) -> None:
-    """Refuse another job under the id of a FINISHED one. Nothing of it would run, and that would look like a success.
+    """Refuse a job that differs from the FINISHED job with the same id.
+
+    Nothing of the new job would run, and that would look like a success.
 
     Args:
-        after: The definition of the new job, as far as it is known without calling a function.
-        persisted: Uids of the new job whose results must outlive it.
+        after: The definition of the new job. Fields that only its functions return may be missing.
+        operators: Uids of the new job.
+        known: Uids of the finished job.
+        persisted: Uids of the new job whose results must be kept (``persist=True``).
         kept: Uids of the finished job whose results are kept.
     """
     check_changes(before, after, {})
@@ -125,11 +135,11 @@ def check_changes(
     *,
     is_edited: bool = True,
 ) -> None:
-    """Refuse a job whose definition has changed in a way that no run can resume. See also :func:`refused_changes`.
+    """Refuse a job whose definition differs from the previous run's in a way that is not allowed.
 
     Args:
-        settings: Changes of the job while it ran, and for its next run. The error names them, because they may be the
-            cause instead of the job's file.
+        settings: Vertex uid -> settings that a change has set. The error names the changed functions, because they may
+            be the cause instead of the job's file. The other arguments are those of :func:`refused_changes`.
 
     Raises DefinitionChangedError for the first refused difference, with the number of the others.
     """
@@ -174,12 +184,15 @@ def _compare(kind: str, uid: str | None, old: Mapping[str, Any], new: Mapping[st
 
 
 def _job_fields(definition: JobDefinition) -> dict[str, Any]:
-    """Return the run options that a job keeps. The definition has each of them."""
+    """Return option name -> value, for the run options that must not change after the first run."""
     return {option.name: getattr(definition, option.name) for option in OPTIONS if option.fixed}
 
 
 def _source_fields(old: SourceDefinition, new: SourceDefinition) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the comparable fields of a source. A finished source is not called, so only its declaration is known."""
+    """Return the comparable fields of the old and the new definition of a source.
+
+    The function of a finished source is not called, so only the declaration of that source is compared.
+    """
     fields = [{"bounded": source.bounded, **_event_time(source), **_splits(source)} for source in (old, new)]
     if old.in_order:  # a source without in_order may get it later
         for source, values in zip((old, new), fields, strict=True):

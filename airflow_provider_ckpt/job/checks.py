@@ -164,7 +164,7 @@ def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) 
 
 
 def read_after(uid: str, location: str, value: object, *, bounded: bool, reads_again: bool) -> str | None:
-    """Return the uid of the source that ``after`` names. The check of the whole job decides whether it is valid."""
+    """Return the uid of the source that ``after`` names. ``Job.validate`` checks the uid."""
     if value is None:
         return None
     source = value.uid if isinstance(value, Operator) else value
@@ -199,7 +199,7 @@ def check_sink(uid: str, location: str, sink: object) -> None:
 
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
-    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. The driver would fail on it later."""
+    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. The driver would fail later."""
     folders = sink.spark_folders({})
     if not isinstance(folders, Sequence) or not all(isinstance(folder, Location) for folder in folders):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"
@@ -217,7 +217,7 @@ def _not_a_sink(uid: str, location: str, value: str) -> InvalidJobError:
 
 
 def read_limits(uid: str, location: str, size: Size | None, files: int | None) -> tuple[int | None, int | None]:
-    """Return ``max_bytes_per_trigger`` in bytes, and ``max_files_per_trigger``."""
+    """Return (``max_bytes_per_trigger`` in bytes, ``max_files_per_trigger``). None means no such limit."""
     if size is not None and files is not None:
         raise BadOperatorOptionError(
             operator=uid,
@@ -243,7 +243,10 @@ def _check_positive(uid: str, location: str, option: str, value: object, most: i
 
 
 def read_watermark(uid: str, location: str, value: tuple[str, Duration] | None) -> Watermark | None:
-    """Return column and delay. A number or timedelta becomes Spark's interval text. Spark parses a text."""
+    """Return the watermark, or None if ``value`` is None.
+
+    A delay that is a number (of seconds) or a timedelta becomes Spark's interval text. Spark parses any other delay.
+    """
     if value is None:
         return None
     pair = tuple(value) if isinstance(value, (tuple, list)) else ()

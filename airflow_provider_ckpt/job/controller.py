@@ -14,13 +14,13 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class QueryMetrics:
-    """A query since the last call of the controller.
+    """Metrics of a query since the last call of the controller.
 
-    If there are no batches and ``is_idle`` is False, nothing is known, because a micro-batch may be under way.
+    Without batches, and if ``is_idle`` is False, a micro-batch may be running. The query's load is then unknown.
 
     Args:
-        batches: Micro-batches since then, oldest first.
-        is_idle: True if the query has reported that it has nothing to do, and has done nothing since.
+        batches: Micro-batches that ended since the last call, oldest first.
+        is_idle: True if the query has reported that it has nothing to do, and no micro-batch has ended after that.
     """
 
     batches: tuple[BatchProgress, ...]
@@ -39,7 +39,7 @@ class QueryMetrics:
 
 @dataclass(frozen=True)
 class SplitMetrics:
-    """Progress of a source with splits: ``left`` splits are not assigned, and ``readers`` subtasks read the source."""
+    """Progress of a source with splits. ``left`` splits are not assigned yet. ``readers`` subtasks read the source."""
 
     total: int
     done: int
@@ -49,13 +49,13 @@ class SplitMetrics:
 
 @dataclass(frozen=True)
 class JobMetrics:
-    """A running job since the last call of the controller.
+    """Metrics of a running job since the last call of the controller.
 
     Args:
         elapsed: Seconds since the last call, or since the end of the last change.
-        queries: The running queries, by the uid of their last operator.
-        sources: The sources with splits, by uid.
-        operators: Operator -> uid of its query.
+        queries: Uid of a running query's last operator -> the query's metrics.
+        sources: Uid of a source with splits -> its progress.
+        operators: Uid of an operator -> uid of its query's last operator.
     """
 
     elapsed: float
@@ -64,19 +64,19 @@ class JobMetrics:
     operators: Mapping[str, str] = field(default_factory=dict)
 
     def query_of(self, uid: str) -> QueryMetrics | None:
-        """Return the query in which the operator runs, or None if it does not run."""
+        """Return the metrics of the query that runs operator ``uid``, or None if no query runs it."""
         return self.queries.get(self.operators.get(uid, uid))
 
 
 class Controller:
-    """Base class of a policy, given as ``Job(controllers=[…])``.
+    """Base class of a policy that watches a running job and changes its settings, see ``Job(controllers=[…])``.
 
-    The loop that coordinates the job calls the controller. So it must answer at once and use nothing but its arguments.
-    A controller that raises is switched off for the run, and the job continues. It is not called during a change.
+    The JobMaster's loop calls the controller, so a call must return at once and use nothing but its arguments.
+    A controller that raises is switched off for the run, and the job continues. No call is made during a change.
 
     Args:
         every: Seconds between two calls.
-        cool_down: Seconds without calls after each change of the job, even one by a user or under an earlier driver.
+        cool_down: Seconds without calls after each change of the job, also by users and previous drivers.
     """
 
     every: float = 10.0
@@ -94,7 +94,7 @@ class Controller:
 
     @property
     def operators(self) -> Sequence[str]:
-        """Operators that the controller needs. A job that lacks one of them is refused."""
+        """Operators that the controller needs. A job that lacks such an operator is refused."""
         return ()
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:

@@ -1,4 +1,4 @@
-"""The current definition of a job, from its user's code."""
+"""The parts of a job's recorded definition that come from the user's code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_ckpt.model.definition import SinkDefinition, SourceDefinit
 SELECTING = frozenset({"pathglobfilter", "recursivefilelookup", "basepath", "subscribe", "subscribepattern", "assign"})
 """Options of a reader that select its files or topics, in lower case.
 
-Other options are not recorded, because they decide how a file is parsed or may hold secrets.
+Other options are not recorded, because they decide how a file is parsed or may contain secrets.
 """
 
 
@@ -22,7 +22,7 @@ def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinitio
 
 
 def source_definition(operator: Operator) -> SourceDefinition:
-    """Return the definition of a source, without the result of its function."""
+    """Return the definition of a source without format, paths and topics, which only a call of its function shows."""
     mark, splits = operator.watermark, operator.splits
     parallelism = None if splits is None else splits.parallelism
     watermark = None if mark is None else (mark.column, mark.delay)
@@ -35,7 +35,7 @@ def selection_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def plain_path(path: str) -> str:
-    """Return one spelling for each folder, without ``file://`` and without trailing slashes."""
+    """Return the path of a folder without ``file://`` and without trailing slashes, so that a folder has one text."""
     for prefix in ("file://", "file:"):
         if path.startswith(prefix):
             path = path[len(prefix) :]

@@ -32,7 +32,7 @@ class JobNotFoundError(JobReferenceError):
 
 
 class JobImportError(JobReferenceError):
-    """An error of the user's code while it was loaded. The ``__cause__`` is that error."""
+    """An error that the user's code raised while it was loaded. The ``__cause__`` is that error."""
 
     template = "job reference {reference!r}: loading it failed at {location}: {error}"
 
@@ -47,7 +47,7 @@ class DefinitionChangedError(InvalidInputError):
 
 
 class UnfitLogicError(InvalidJobError):
-    """A changed function that does not fit its operator. The change was made while the job ran."""
+    """A function from another version of the job that does not fit its operator."""
 
     template = "{uid!r} cannot have its function from {reference}: that {problem}"
 
@@ -72,6 +72,6 @@ class NotReconfigurableError(RequestFailedError, InvalidInputError):
 
 
 class BadControllerError(InvalidJobError):
-    """A bad controller of a job."""
+    """A controller whose type, arguments or operators are invalid."""
 
     template = "controller {controller}: {problem}"

@@ -1,4 +1,4 @@
-"""The inputs of an operator as a user gives them: one or several handles or uids, or a mapping by parameter name."""
+"""The inputs of an operator as a user writes them: operators or uids, also by name of the function's parameter."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SINK_EXAMPLE = "job.sink(uid, input, sink)"
 
 
 class InputReader:
-    """Converter of the inputs of one operator to uids. It refuses inputs that no later definition could make right.
+    """Converter of one operator's inputs to uids. It refuses wrong inputs.
 
-    ``Job.validate`` checks unknown uids, because they may be defined later.
+    An unknown uid is accepted, because it may be defined later. ``Job.validate`` checks it.
     """
 
     def __init__(self, uid: str, location: str, operators: Operators, example: str) -> None:
@@ -29,7 +29,7 @@ class InputReader:
         self._example = example
 
     def by_parameter(self, inputs: Mapping[str, Input | Iterable[Input]]) -> dict[str, tuple[str, ...]]:
-        """Return the uids by parameter. Each operator may appear once in all parameters."""
+        """Return parameter name -> uids of its inputs. Refuse an operator that is an input twice."""
         uids_by_name = {str(name): self._uids_of(given) for name, given in inputs.items()}
         self._check_not_empty(uids_by_name)
         self._check_distinct(uid for uids in uids_by_name.values() for uid in uids)
@@ -106,7 +106,7 @@ class InputReader:
             seen.add(uid)
 
     def _refuse(self, given: object) -> NoReturn:
-        # The error shows the type and not the value, because a repr may be long or hold a password.
+        # The error shows the type and not the value, because a repr may be long or contain a password.
         value = f"an object of type {type(given).__name__}"
         raise InvalidJobError(
             "{operator!r} ({location}): {value} is no input. Give operators of this job (or their uids) as "

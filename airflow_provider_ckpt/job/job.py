@@ -1,4 +1,4 @@
-"""A job: sources, transforms and sinks, as a user writes them. Imports neither Airflow nor Spark."""
+"""A job as a user writes it: sources, transforms and sinks. The module imports neither Airflow nor Spark."""
 
 from __future__ import annotations
 
@@ -56,23 +56,19 @@ Splits = Sequence[Any] | Callable[[], Sequence[Any]]
 
 
 class Job:
-    """The operators of one job, in order of definition.
+    """A job: its sources, transforms and sinks, in order of definition.
 
-    The decorators and :meth:`sink` refuse at once an operator that no later definition could make right.
-    :meth:`validate` checks the rest. All refusals are :class:`~..errors.InvalidInputError` and name the operator and
-    its file and line.
+    The decorators and :meth:`sink` refuse a wrong operator at once. :meth:`validate` checks what depends on several
+    operators. Each refusal is an :class:`~..errors.InvalidInputError` that names the operator, its file and its line.
     """
 
     def __init__(self, name: str | None = None, *, controllers: Sequence[Controller] = ()) -> None:
         """Create a job without operators.
 
-        Args:
-            name: The default id of the job.
-            controllers: Policies that watch and change the job while it runs.
+        ``name`` is the default id of the job. ``controllers`` are policies that watch and change the job while it runs.
 
-        Raises:
-            InvalidJobError: the name is no text, or empty.
-            BadControllerError: ``controllers`` is no list of controllers, or a controller has a bad time.
+        Raises InvalidJobError if the name is empty or no text, and BadControllerError if ``controllers`` is no list of
+        controllers or a controller's times are no seconds.
         """
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise InvalidJobError(
@@ -87,9 +83,9 @@ class Job:
         self._params = current_params()
         self._root: Location | None = None
         self.code: JobCode | None = None
-        """Code of the file that defines the job, as a driver read it. None before that, and if there is no source."""
+        """Code of the job's file, set when a driver has loaded the job. None if the source cannot be read."""
         self.own_modules: OwnModules | None = None
-        """Modules that Python workers need. If it is None, functions are sent to workers with all that they use."""
+        """The job's own modules, for Python workers. None if functions are pickled with everything that they use."""
 
     @overload
     def param(self, name: str) -> str: ...
@@ -101,29 +97,29 @@ class Job:
     def param(self, name: str, default: None) -> str | None: ...
 
     def param(self, name: str, default: str | NotGiven | None = NOT_GIVEN) -> str | None:
-        """Return the text that this run gives under ``name``: ``--param name=…``, ``job_params={"name": …}``.
+        """Return the value of a parameter in this run: ``--param name=…`` or ``job_params={"name": …}``.
 
-        Call it at the top level of the file, where the value can also name a sink's path. Parameters are recorded in
-        the journal and shown, so they must not be secret. ``default`` is the value if the run gives none.
+        Call this at the top level of the job's file, where the value can also name a sink's path. Parameters are
+        recorded in the journal and shown, so they must not be secret. ``default`` is the value if the run gives none.
 
-        Raises InvalidJobError if there is neither a value nor a default, or if a function reads a name that the file
-        did not read.
+        Raises InvalidJobError if there is neither a value nor a default, or if a function reads a parameter that the
+        top level of the file has not read.
         """
         return self._params.read(self.name, name, default)
 
     @property
     def params(self) -> Mapping[str, str | None]:
-        """Parameters that the job reads -> their values in this run. A read-only view."""
+        """Parameter that the job reads -> its value in this run. A read-only view."""
         return self._params.known
 
     @property
     def root(self) -> Location:
         """Checkpoint root of the run, with the options of its file system.
 
-        It is for functions that read other jobs under the root (:func:`~airflow_provider_ckpt.read_persisted`). It is
-        available only while a driver runs the job, in the functions of sources, transforms and ``splits``.
+        Functions use the root to read other jobs (:func:`~airflow_provider_ckpt.read_persisted`). The root is available
+        in the functions of sources, transforms and ``splits``, while a driver runs the job.
 
-        Raises InvalidJobError if no driver runs the job here.
+        Raises InvalidJobError if no driver runs the job in this process.
         """
         if self._root is None:
             raise InvalidJobError(
@@ -139,15 +135,15 @@ class Job:
         self._root = root
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state that executors get if a function uses the job.
+        """Return the state that is pickled for executors if a function uses the job.
 
-        The root and the controllers are left out, because the root's options may hold secrets and controllers belong to
-        the driver.
+        The root is omitted because its options may contain secrets, and the controllers because they belong to the
+        driver.
         """
         return {**self.__dict__, "_root": None, "controllers": (), "own_modules": None}
 
     def was_given(self, params: Params) -> bool:
-        """Return whether ``params`` were the run's parameters when the job was created."""
+        """Return True if ``params`` were the run's parameters when the job was created."""
         return self._params is params
 
     @overload
@@ -209,55 +205,57 @@ class Job:
         persist: bool = False,
         **unknown: object,
     ) -> Operator | Decorator:
-        """Decorate a function ``(reader) -> DataFrame``, with or without parentheses.
+        """Define a source: decorate a function ``(reader) -> DataFrame``, with or without parentheses.
 
-        The reader is Spark's, already named after the uid. It is a streaming one in a streaming query, and a batch one
-        in mode "batch". The driver calls the function once for every start of the query. The function must define
-        exactly one source, and the same one each time.
+        ``reader`` is Spark's stream reader, or its batch reader in mode "batch", already named after the uid. The
+        driver calls the function at every start of the query. Each call must define exactly one source, always the
+        same.
 
         Args:
-            bounded: True if the data end. The data at the first start of the job are all of them.
+            bounded: True if the source ends. It then has only the data that exist when the job first starts.
             uid: Identity of the operator. The function's name by default.
-            chain: False: run the source in a Spark query of its own.
+            chain: False to run the source in a Spark query of its own.
             max_bytes_per_trigger: Most bytes (or "64m") that one micro-batch of a file source reads. Excludes
                 ``max_files_per_trigger``.
             max_files_per_trigger: Most files that one micro-batch of a file source reads.
-            watermark: Event time of the source, such as ``("ts", "1 hour")``. No row of a bounded source is late,
-                whatever the order of its files. Windows stay open until the source has ended.
-            in_order: True if the files of a bounded source, by modification time, are in the order of event time,
-                within the delay. Windows then close while the source is read.
+            watermark: Column and delay of the event time, such as ``("ts", "1 hour")``. No row of a bounded source is
+                late, whatever the order of its files. Windows stay open until the source has ended.
+            in_order: True if a bounded source's files, ordered by modification time, are also in the order of event
+                time, within the watermark's delay. Windows then close while the source is read.
             late_rows: ``"warn"`` reports rows that the source's query drops as late, and rows whose event time is
                 missing or unfit. ``"fail"`` fails the job before anything of their micro-batch is released.
             unfinished_files: Reaction to a file that changes after it was read, because it was still being written or
-                was replaced. ``"warn"`` (default of a live source) reports it. ``"fail"`` (default of a bounded one)
+                was replaced. ``"warn"`` (default of a live source) reports it. ``"fail"`` (default of a bounded source)
                 fails the job. ``"wait"`` reads a file only when it has not changed for ten seconds, and reports later
                 changes.
-            temporary_files: ``"read"``: also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
-                ``.filepart`` or ``.partial``. By default they are left out, unless the reader has a
+            temporary_files: ``"read"`` to also read files whose names end in ``.tmp``, ``.crdownload``, ``.part``,
+                ``.filepart`` or ``.partial``. By default such files are skipped, unless the reader has a
                 ``pathGlobFilter``.
-            max_ahead: Event times further ahead of the clock than this do not move the watermark ("1 day"). None: no
-                limit.
-            idle_timeout: Time without a row after which a live source no longer holds the watermark of a query with
-                other sources.
+            max_ahead: How far an event time may be ahead of the clock and still move the watermark ("1 day"). None
+                means no limit.
+            idle_timeout: Time without a row after which a live source no longer holds back the watermark of a query
+                with other sources. None means that the source always does.
             on_malformed: ``"fail"`` (default of a bounded source) fails the job at the first row of a CSV or JSON file
-                that does not fit the schema. ``"count"`` (default of a live one) reads its values as nulls and reports
-                the number of such rows. ``"quarantine"`` sends such rows to the sink of :meth:`quarantine`, and counts
-                them.
+                that does not fit the schema. ``"count"`` (default of a live source) reads its values as nulls and
+                reports the number of such rows. ``"quarantine"`` sends such rows to the sink of :meth:`quarantine`, and
+                counts them.
             ends: ``"available_now"``, for a bounded source that reads neither files nor Kafka, so that its end cannot
                 be frozen. At each start its query ends at the current end of the data (Spark's trigger of that name).
             allow_empty: True if a bounded source may have nothing to read when the job first starts. Otherwise such a
                 job is refused, and the next try reads the folder or topic again.
             after: A bounded source that reads the same folder as this live source, or a part of it. The live source
-                leaves out the files of ``after`` that exist when the job first starts, so that each file is read once.
-            reads_again: True if both sources read all files, because their functions select different rows. A job that
-                unites the rows of two such sources is refused without ``after`` or ``reads_again``.
-            splits: A list of values that survive JSON, or a function without arguments that returns one. The driver
-                calls it when it plans the job. The decorated function is then ``(read, split) -> DataFrame``, a batch
-                one, and is called for each split. Only for a bounded source, which becomes a vertex of its own.
-            parallelism: Number of subtasks that read the splits (1).
-            max_splits_per_batch: Most small splits that several subtasks read together as one Spark job (64; 1: never).
-            batched: True if the decorated function is ``(read, splits) -> DataFrame``. It is called once for all splits
-                that are read together (1,024 at most).
+                skips the files of ``after`` that exist when the job first starts, so that each file is read once.
+            reads_again: True if this and a bounded source read the same files, and their functions select different
+                rows. A job that unites the rows of two such sources is refused without ``after`` or ``reads_again``.
+            splits: A list of values that survive JSON, or a function without arguments that returns such a list. The
+                driver calls that function when it plans the job. The decorated function is then a batch function
+                ``(read, split) -> DataFrame``, called for each split. Only for a bounded source, which becomes a vertex
+                of its own.
+            parallelism: Number of subtasks that read the splits. Default 1.
+            max_splits_per_batch: Largest number of small splits that one Spark job reads together. The default is 64 if
+                several subtasks read the source, else 1. 1 means that each split is read alone.
+            batched: True if the decorated function is ``(read, splits) -> DataFrame``. The function is then called once
+                for all splits that are read together (1,024 at most).
             persist: True to keep the source's output after the job has FINISHED, until the job is deleted. Other jobs
                 can read it (:func:`~airflow_provider_ckpt.read_persisted`). Only for output that ends.
 
@@ -338,16 +336,16 @@ class Job:
         persist: bool = False,
         **unknown: NoReturn,
     ) -> Decorator:
-        """Decorate a function of DataFrames that returns a DataFrame.
+        """Define a transform: decorate a function of DataFrames that returns a DataFrame.
 
         The driver calls the function once for every start of the query, with the inputs that have not finished.
 
         Args:
             inputs: ``[a, b]`` unites the inputs by column name into the function's one parameter. ``{"orders": [a, b],
-                "customers": c}`` passes one DataFrame for each name, by keyword. An input is a handle or the uid of an
-                operator, which may be defined later.
+                "customers": c}`` passes one DataFrame for each name, by keyword. An input is an operator, or the uid of
+                an operator that may be defined later.
             uid: Identity of the operator. The function's name by default.
-            chain: False: run the transform in a Spark query of its own, like Flink's disableChaining.
+            chain: False to run the transform in a Spark query of its own, like Flink's disableChaining.
             output_mode: Spark's mode of the query that ends in this operator.
             persist: See :meth:`source`.
         """
@@ -384,17 +382,17 @@ class Job:
         gate: Gate | None = None,
         transaction: str | None = None,
     ) -> Operator:
-        """Write the output of ``input``, the handle or uid of an operator, to a sink such as a ``FileSink``.
+        """Define a sink: write the output of ``input``, an operator or its uid, to ``sink``, such as a ``FileSink``.
 
         Args:
             uid: Identity of the sink.
             release: "every_checkpoint" makes the output of a checkpoint visible as soon as it is completed, in all
                 sinks of the job. "final" makes the whole output visible at once, when the job has finished.
-            gate: A function of a ``PendingRelease`` that returns whether to release now. While it returns False,
+            gate: A function of a ``PendingRelease`` that returns True to release now. While it returns False,
                 checkpoints continue and their output stays staged.
             transaction: A name that several sinks share. They are released in one transaction of their common database,
-                so that a checkpoint is visible in all of them or in none. If one of them is delayed or fails, so are
-                all.
+                so that a checkpoint is visible in all of them or in none. If one sink is delayed or fails, all of them
+                are.
         """
         location = caller_location()
         self._registry.check_uid(uid, location)
@@ -428,7 +426,7 @@ class Job:
         gate: Gate | None = None,
         transaction: str | None = None,
     ) -> Operator:
-        """Write the malformed rows of ``source``, a handle or uid, to a sink, exactly once.
+        """Define a sink that gets the malformed rows of ``source``, an operator or its uid, exactly once.
 
         The source must have ``on_malformed="quarantine"``. Its output is then without these rows. The sink gets the
         columns ``file``, ``row`` (its text) and ``reason``. See :meth:`sink` for the other arguments.
@@ -442,7 +440,7 @@ class Job:
         return self._registry.view
 
     def with_operators(self, operators: Mapping[str, Operator]) -> Job:
-        """Return the same job with other operators of the same uids, in the same order."""
+        """Return a copy of the job with other operators, which must have the same uids."""
         job = copy.copy(self)
         job.controllers = self.controllers  # because __getstate__ leaves them out of the copy
         job._registry = OperatorRegistry()
@@ -463,7 +461,7 @@ class Job:
         return self._registry.of_kind("sink")
 
     def validate(self) -> None:
-        """Check the job as a whole and let each sink check itself. Writes nothing."""
+        """Check the job as a whole, and validate each sink. Nothing is written."""
         check_job(self.name, self.operators)
         check_controlled(self.controllers, self.operators)
         for operator in self.sinks:

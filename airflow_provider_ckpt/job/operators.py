@@ -37,17 +37,17 @@ class Watermark:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Limit for one micro-batch of a file source. Spark takes one of the two, not both."""
+    """Limit of bytes or of files for one micro-batch of a file source. Spark takes one of the two, not both."""
 
     max_bytes_per_trigger: int | None = None
     """Bytes as an integer, because Spark's file source does not understand "64m"."""
     max_files_per_trigger: int | None = None
     is_override: bool = False
-    """True if a user set it while the job ran. It then overrides the source's function (R21)."""
+    """True if a user has set the limit while the job ran. It overrides the limit of the source's function (R21)."""
 
     @property
     def given(self) -> dict[str, int | None]:
-        """Options by the names of ``@job.source``."""
+        """Option of ``@job.source`` -> its value."""
         return {
             "max_bytes_per_trigger": self.max_bytes_per_trigger,
             "max_files_per_trigger": self.max_files_per_trigger,
@@ -64,10 +64,10 @@ class SourceOptions:
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """The result of ``@job.source``, ``@job.transform`` and ``job.sink``, a handle for use as an input.
+    """An operator of a job: the result of ``@job.source``, ``@job.transform`` and ``job.sink``, for use as an input.
 
-    A call of the handle calls the user's function, so that it can be tested without a job. A handle equals only itself,
-    because it belongs to its job.
+    A call of the operator calls the user's function, so that the function can be tested without a job. An operator
+    equals only itself, because it belongs to its job.
     """
 
     uid: str
@@ -81,9 +81,9 @@ class Operator:
     A source's function gets a reader, and a split if there are splits. A transform's gets ``**{parameter: frame}``.
     """
     sink: Any = field(default=None, repr=False)
-    """The sink object of a sink. Not in ``repr``, because it may hold a password."""
+    """The sink object of a sink. Not in ``repr``, because it may contain a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Parameter -> uids of the operators that are united into it by column name. The parameter of a sink is "frame"."""
+    """Parameter -> uids of its inputs, which are united by column name. The parameter of a sink is "frame"."""
     bounded: bool = False
     """True if a source ends. For other operators see ``boundedness`` in :mod:`.topology`."""
     chain: bool = True
@@ -97,9 +97,9 @@ class Operator:
     max_ahead: float | None = MAX_AHEAD
     """Seconds that a source's event time may be ahead of the clock and still move the watermark. None: no limit."""
     idle_timeout: float | None = None
-    """Seconds without a row after which a live source no longer holds the watermark. None: it always does."""
+    """Seconds without a row after which a live source no longer holds back the watermark. None means never."""
     temporary_files: TemporaryFiles = "skip"
-    """Whether a source reads files with the name of a temporary file, such as ``x.tmp``."""
+    """"read" if a source also reads files with the name of a temporary file, such as ``x.tmp``."""
     unfinished_files: UnfinishedFiles | None = None
     """Reaction to a source's file that changes after it was read. None: see :attr:`on_unfinished`."""
     on_malformed: OnMalformed | None = None
@@ -108,19 +108,19 @@ class Operator:
     """True if a sink gets the malformed rows of its input, which is a source."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
-    """Function that a sink calls before a release."""
+    """Called before a release of the sink. Returns True to release now, False to postpone the release."""
     transaction: str | None = None
     """Name that the sinks of one transaction share."""
     ends: Ends | None = None
-    """How a bounded source ends if its end cannot be frozen. None: streaming mode freezes its end or refuses it."""
+    """How a bounded source ends if its end cannot be frozen. None means that the end is frozen or refused."""
     allow_empty: bool = False
     """True if a bounded source may have nothing to read when the job first starts."""
     after: str | None = None
-    """The bounded source whose files a live source leaves out."""
+    """Uid of the bounded source whose files this live source omits."""
     reads_again: bool = False
     """True if a live source may read files that a bounded source reads, too."""
     splits: SplitSource | None = field(default=None, repr=False)
-    """Splits of a source that is read split by split."""
+    """Splits of a source that is read split by split. None for any other operator."""
     persist: bool = False
     """True if the operator's result partition outlives the job."""
 
@@ -131,7 +131,7 @@ class Operator:
 
     @property
     def input_uids(self) -> tuple[str, ...]:
-        """Uids of all inputs in order of definition, each once."""
+        """Uids of all inputs, in order of definition."""
         return tuple(uid for uids in self.inputs.values() for uid in uids)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -141,7 +141,7 @@ class Operator:
 
 
 class OperatorRegistry:
-    """Registry of operators. Uids must differ in more than case, because they become names of folders."""
+    """Operators of a job by uid. Uids must differ in more than case, because they become names of folders."""
 
     def __init__(self) -> None:
         self._operators: dict[str, Operator] = {}
@@ -150,7 +150,7 @@ class OperatorRegistry:
         """Uid -> operator. A read-only view that grows with the job."""
 
     def check_uid(self, uid: str, location: str) -> None:
-        """Refuse a bad uid. Raises InvalidJobError if it cannot name an operator, or if another operator has it."""
+        """Refuse a uid that cannot name an operator, or that another operator has. Raises InvalidJobError."""
         if not isinstance(uid, str) or UID.fullmatch(uid) is None:
             raise InvalidJobError(
                 "operator uid {uid!r} ({location}) is not usable: it must be 1 to {longest} letters (A-Z, a-z), "

@@ -17,23 +17,22 @@ _FIXED = {
     "executor_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
     "driver_memory": "Spark fixes it when the driver starts: stop the job, and begin it with other settings",
 }
-"""Settings that cannot be changed while the job runs -> the user's next step."""
+"""Setting that cannot be changed while the job runs -> the user's next step."""
 
 
 class Reconfiguration:
-    """Collection of changes that :meth:`JobClient.reconfigure` requests as one.
+    """A set of changes that :meth:`JobClient.reconfigure` requests together.
 
-    Each ``uid`` names an operator. A change other than execution logic applies to the operator's whole query. The three
-    kinds of changes and the ready-made ones follow Trisk. Every method may be called several times, and returns the
-    object.
+    Each ``uid`` names an operator. A change of an operator's function applies to that operator. Any other change
+    applies to the operator's whole query. The kinds of changes and the ready-made changes follow Trisk. Every method
+    may be called several times, and returns the object.
 
-    Raises:
-        RequestFailedError: the change is never possible (NOT_RECONFIGURABLE).
-        BadOptionError: a size or a duration cannot be read.
+    Raises RequestFailedError if a change is never possible (NOT_RECONFIGURABLE), and BadOptionError if a size or a
+    duration cannot be read.
     """
 
     def __init__(self, why: str | None = None) -> None:
-        """Create an empty collection. ``why`` is a text that is shown with a change of a :class:`Controller`."""
+        """Create an empty set. ``why`` is the reason that users see if a :class:`Controller` requests the changes."""
         if why is not None and not isinstance(why, str):
             raise NotReconfigurableError(uid="why", problem=f"it is a text for users, not {why!r}")
         self.why = why
@@ -42,7 +41,7 @@ class Reconfiguration:
 
     @property
     def changes(self) -> Mapping[str, VertexSettings]:
-        """Changes by operator."""
+        """Operator -> its changed settings."""
         return dict(self._changes)
 
     @property
@@ -61,16 +60,16 @@ class Reconfiguration:
         parallelism: int | None = None,
         **unknown: object,
     ) -> Reconfiguration:
-        """Set how much a query works on at a time.
+        """Set the size and interval of a query's micro-batches, its state partitions, or a source's parallelism.
 
         Args:
             uid: An operator of the query.
-            max_bytes_per_batch: Most bytes that one micro-batch takes from each file source and result partition.
+            max_bytes_per_batch: Most bytes that one micro-batch reads from each file source and result partition.
                 Excludes ``max_files_per_batch``.
-            max_files_per_batch: Most files that one micro-batch takes from each.
+            max_files_per_batch: Most files that one micro-batch reads from each file source and result partition.
             trigger_interval: Time from one micro-batch to the next.
-            state_partitions: Number of parts of the query's state.
-            parallelism: Number of subtasks that read a source with splits. Such a source takes no other setting.
+            state_partitions: Number of partitions of the query's state.
+            parallelism: Number of subtasks that read a source with splits. Such a source has no other setting.
         """
         _refuse_unknown(uid, unknown, WORKLOAD)
         if max_bytes_per_batch is not None and max_files_per_batch is not None:
@@ -97,7 +96,7 @@ class Reconfiguration:
         Args:
             uid: An operator of the query.
             executors: Number of executors that the query's driver requests from its cluster. The queries of one driver
-                share them, and the largest number wins.
+                share the executors, and the largest number is requested.
             pool_weight: Weight of the query's pool in Spark's FAIR scheduler. If several pools want all cores, a pool
                 gets that many times the share of a pool of weight 1.
         """
@@ -111,7 +110,7 @@ class Reconfiguration:
         )
 
     def assign_execution_logic(self, uid: str, job: str | None) -> Reconfiguration:
-        """Take the function of operator ``uid`` from the operator of the same uid in another version of the job.
+        """Replace the function of operator ``uid`` by that of the same operator in another version of the job.
 
         ``job`` is a reference such as ``path/to/file.py:job``, which is read where the driver runs. None or
         ``declared`` restores the job's own function.
@@ -124,10 +123,10 @@ class Reconfiguration:
         return self._add(uid, VertexSettings(logic={uid: job}))
 
     def take_back(self, uid: str, *settings: str) -> Reconfiguration:
-        """Restore the job's declared values of these settings for the query of operator ``uid``, from the next run on.
+        """Restore the declared values of ``settings`` for the query of operator ``uid``, from the next run on.
 
-        This works only while the job does not run (:meth:`JobClient.assign_for_next_run`), even if a value makes it
-        fail.
+        The job must not be running (:meth:`JobClient.assign_for_next_run`). A value that makes the job fail can be
+        taken back, too.
         """
         for name in settings:
             if name not in TAKEN_BACK:
@@ -140,9 +139,9 @@ class Reconfiguration:
     def rescale(
         self, uid: str, *, parallelism: int | None = None, state_partitions: int | None = None
     ) -> Reconfiguration:
-        """Rescale a source with splits to ``parallelism`` subtasks, or a query's state to ``state_partitions`` parts.
+        """Rescale a source with splits to ``parallelism`` subtasks, or a query's state to ``state_partitions``.
 
-        Exactly one of the two must be given.
+        Exactly one of the two numbers must be given.
         """
         if (parallelism is None) is (state_partitions is None):
             problem = "give one of parallelism (for a source with splits) and state_partitions (for a query)"
@@ -150,16 +149,16 @@ class Reconfiguration:
         return self.assign_workload(uid, parallelism=parallelism, state_partitions=state_partitions)
 
     def rebalance(self, weights: Mapping[str, int]) -> Reconfiguration:
-        """Share the cores in another way. ``weights`` has the weight of the query's pool by operator.
+        """Set the queries' shares of the cores. ``weights`` is operator -> weight of its query's pool.
 
-        A source with splits needs no rebalancing, because a split goes to a subtask that has nothing to read.
+        A source with splits needs no rebalancing, because an idle subtask gets the next split.
         """
         for uid, weight in weights.items():
             self.assign_resources(uid, pool_weight=weight)
         return self
 
     def change_of_logic(self, job: str | None, *uids: str) -> Reconfiguration:
-        """Take the functions of several operators from one other version of the job."""
+        """Replace the functions of several operators by those in another version of the job."""
         if not uids:
             raise NotReconfigurableError(uid=str(job), problem="name the operators that take their functions from it")
         for uid in uids:
@@ -167,7 +166,7 @@ class Reconfiguration:
         return self
 
     def placement(self, uid: str, *place: object, **unknown: object) -> NoReturn:
-        """Refuse to choose where a query runs: in the job's one driver, and on executors that Spark chooses."""
+        """Raise NotReconfigurableError, because queries run in the job's driver, on executors that Spark chooses."""
         problem = (
             "where it runs cannot be changed while the job runs: all queries are in one driver, and Spark chooses the "
             "executors of their tasks. For a share of the cores: rebalance. For a driver of its own: run the job with "
@@ -186,7 +185,7 @@ WORKLOAD = (*LIMITS, "trigger_interval", "state_partitions", "parallelism")
 RESOURCES = ("executors", "pool_weight")
 WHOLE = ("max_files_per_batch", "state_partitions", "parallelism", *RESOURCES)
 TAKEN_BACK = (*LIMITS, "trigger_interval", *RESOURCES)
-"""Settings that have a declared or default value."""
+"""Settings that :meth:`Reconfiguration.take_back` can restore, because they have a declared or default value."""
 
 
 def _not_taken_back(name: str) -> str:
@@ -210,7 +209,7 @@ def _check_number(uid: str, name: str, value: Any) -> int | None:
 
 
 def as_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with text converted to whole numbers where needed. Templates and command lines give text."""
+    """Return settings with texts of templates and command lines converted to numbers, where a number is needed."""
     return {name: _as_number(value) if name in WHOLE else value for name, value in given.items()}
 
 

@@ -20,16 +20,16 @@ class Logic(Protocol):
     """Reader of other versions of the job."""
 
     def __call__(self, reference: str, digest: str | None = None) -> Operators:
-        """Return the operators of job ``reference`` (``path/to/file.py:job``), from the code with ``digest``."""
+        """Return the operators of job ``reference``, whose code must have ``digest``. None accepts any code."""
 
     def read(self, reference: str) -> str:
-        """Read the current version, and return its digest."""
+        """Load the current code of ``reference``, and return its digest."""
 
 
 def reconfigured(
     operators: Operators, vertices: Iterable[JobVertex], settings: Settings, logic: Logic
 ) -> dict[str, Operator]:
-    """Return ``operators`` with the functions and limits of ``settings``, for the vertices that exist.
+    """Return ``operators`` with the functions and limits that ``settings`` has for ``vertices``.
 
     Raises UnfitLogicError if a function does not fit its operator.
     """
@@ -43,7 +43,7 @@ def reconfigured(
 def reconfigured_vertex(
     operators: Operators, vertex: JobVertex, settings: VertexSettings, logic: Logic
 ) -> dict[str, Operator]:
-    """Return the changed operators of one vertex. ``operators`` has the job's declared ones.
+    """Return the changed operators of one vertex. ``operators`` has the job's declared operators.
 
     Raises UnfitLogicError if a function does not fit its operator.
     """
@@ -61,7 +61,7 @@ def reconfigured_vertex(
 
 
 def with_digests(operators: Operators, settings: VertexSettings, logic: Logic) -> VertexSettings:
-    """Add the missing digests of functions, from their current code, to ``settings``.
+    """Return ``settings`` with a digest for each function. A missing digest is computed from the current code.
 
     Raises UnfitLogicError if a function's job cannot be loaded.
     """
@@ -89,7 +89,7 @@ def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
 
 
 def _with_logic(operator: Operator, reference: str, version: Operators) -> Operator:
-    """Return ``operator`` with another version's function for its uid. The rest of it must be declared as before."""
+    """Return ``operator`` with its function from another version. Both versions must declare it in the same way."""
     other = version.get(operator.uid)
     if other is None:
         known = ", ".join(version) or "none"

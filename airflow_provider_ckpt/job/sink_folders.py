@@ -1,4 +1,4 @@
-"""The check for sinks of one job whose folders overlap. A reader of one would read the rows of the other."""
+"""The check for sinks of one job whose folders overlap. A reader of one folder would read rows of both sinks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _TAKEN = ("_ckpt", "_spark_metadata")
 
 
 def check_sink_folders(sinks: Sequence[Operator]) -> None:
-    """Refuse sinks whose folders overlap. Storage options do not count, because Spark takes one name for one store.
+    """Refuse sinks whose folders overlap. Storage options are not compared, because one URI is one store for Spark.
 
-    Raises InvalidJobError if a sink writes inside another's folder, or if two write to one folder in different ways.
+    Raises InvalidJobError if a sink writes inside another's folder, or if two sinks with different settings write to
+    one folder.
     """
     for sink, other in combinations(sinks, 2):
         for folder in sink.sink.spark_folders({}):

@@ -1,4 +1,4 @@
-"""The sinks of a job as a release needs them, from the job's file or from its journal, and their gates."""
+"""The sinks of a job as a release needs them (from the job's file or its journal), and their gates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_ckpt.job.controller import Controller
 
 @dataclass(frozen=True)
 class PendingRelease:
-    """The argument of a gate: rows that completed checkpoints cover and that are not visible.
+    """The argument of a gate: the output of completed checkpoints that the sink has not released.
 
     ``checkpoint`` is the newest of these checkpoints. ``rows`` is the number of staged rows.
     """
@@ -23,10 +23,10 @@ class PendingRelease:
 
 
 Gate = Callable[[PendingRelease], bool]
-"""A function that returns True to release, and False to hold the release. It is called again every few seconds.
+"""A function that returns True to release now. If it returns False, it is called again every few seconds.
 
-The process that releases calls it (the driver, the JobMaster, ``ckpt release``), in a thread of its own, and only if
-there is something to release. An error in it counts as a failed release, which is tried again.
+The releasing process (the driver, the JobMaster, ``ckpt release``) calls the gate in a thread of its own, and only if
+there is output to release. An error of the gate counts as a failed release, which is retried.
 """
 
 
@@ -50,7 +50,7 @@ class SinkOperator(Protocol):
 
 
 class HasSinks(Protocol):
-    """A :class:`~.job.Job`, or the part of it that the journal has."""
+    """A :class:`~.job.Job`, or the part of a job that the journal has."""
 
     @property
     def sinks(self) -> tuple[SinkOperator, ...]: ...

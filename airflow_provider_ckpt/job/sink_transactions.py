@@ -12,9 +12,10 @@ from airflow_provider_ckpt.job.sink_operator import SinkOperator
 
 
 def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
-    """Return the uids that are released with each uid, including itself, in order of definition.
+    """Return sink uid -> uids of all sinks in its transaction, in order of definition.
 
-    A table to which others refer must therefore be defined first. Sinks without a transaction are not included.
+    The sinks are released in that order, so a table to which others refer must be defined first. Sinks without a
+    transaction are not included.
     """
     uids_by_transaction = defaultdict[str, list[str]](list)
     for sink in sinks:
@@ -24,7 +25,7 @@ def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
 
 
 def check_transactions(sinks: Sequence[Operator]) -> None:
-    """Refuse sinks that cannot share their transaction. Raises InvalidJobError for the first one."""
+    """Refuse sinks that cannot share their transaction. Raises InvalidJobError for the first such sink."""
     by_uid, members = {sink.uid: sink for sink in sinks}, transactions(sinks)
     for uid, uids in members.items():
         if len(uids) == 1:  # probably a misspelt name, which only readers of the output would notice

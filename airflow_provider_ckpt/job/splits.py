@@ -22,14 +22,14 @@ _PLAIN = (str, int, float, bool, type(None))
 _LONGEST_ID = 100
 _SHOWN = 60
 _DEEPEST = 100
-"""Most levels of nested lists and dicts, because a recursive function reads them."""
+"""Most levels of nested lists and dicts in a split, because a recursive function checks them."""
 _LARGEST = 10**1000
-"""Limit of numbers, because Python refuses to read a number with some thousand digits."""
+"""Limit of numbers in a split, because Python refuses to read a number with some thousand digits."""
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
 MOST_TOGETHER = 64
-"""Most splits that are read as one Spark job. Each is a part of one plan, and Spark's planning time grows with it."""
+"""Most splits that one Spark job reads together. Spark's planning time grows with each of them."""
 MOST_BATCHED = 1024
-"""Most splits for one call of a batched function, which gives a single plan."""
+"""Most splits for one call of a batched function, which returns one DataFrame for all of them."""
 SPLITS_ONLY = {
     "parallelism": "no parallelism: only a source with splits=... runs in several subtasks",
     "max_splits_per_batch": "no such number: only a source with splits=... has splits",
@@ -53,12 +53,12 @@ NOT_WITH_SPLITS = {
 
 @dataclass(frozen=True)
 class SplitSource:
-    """The splits of a source.
+    """The splits of a source, and how they are read.
 
     Args:
-        given: A list, or a function without arguments.
-        max_splits_per_batch: As the user gave it.
-        batched: True if the source's function is called once for several splits, with a list.
+        given: A list of splits, or a function without arguments that returns such a list.
+        max_splits_per_batch: The user's limit. None means a default, see :attr:`most_together`.
+        batched: True if one call of the source's function gets a list of splits.
     """
 
     given: Sequence[Any] | Callable[[], Any]
@@ -70,7 +70,8 @@ class SplitSource:
     def most_together(self) -> int:
         """Most small splits that are read as one Spark job.
 
-        By default a source with one subtask reads them one by one, because its function may rely on the order of calls.
+        By default a source with one subtask reads splits one by one, because its function may rely on the order of
+        calls.
         """
         if self.max_splits_per_batch is not None:
             return self.max_splits_per_batch
@@ -89,10 +90,10 @@ def split_source(
     bounded: object,
     excluded: Mapping[str, object],
 ) -> SplitSource | None:
-    """Return the splits of ``@job.source``, or None without ``splits``.
+    """Return the splits of ``@job.source``, or None if ``splits`` is None.
 
-    A list is checked now. A function is called and checked when the job is planned. ``excluded`` has the options that
-    exclude splits.
+    A list is checked here. A function is called, and its list checked, when the job is planned. ``excluded`` is option
+    -> value, for the options that cannot be combined with splits.
 
     Raises BadOperatorOptionError for a bad argument, InvalidJobError for a bad list.
     """
@@ -130,7 +131,7 @@ def split_source(
 
 
 def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:
-    """Return the current splits. Calls the user's function.
+    """Return the source's splits. If the user gave a function, it is called.
 
     Raises:
         InvalidJobError: the list is bad.
@@ -184,7 +185,7 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
 
 
 def split_id(value: Any) -> Any:
-    """Return the "id" of a dict. For other values return the text, or the JSON, shortened if it is long."""
+    """Return the id of a split: the "id" of a dict, or else the value's text or JSON, shortened if it is long."""
     if isinstance(value, dict) and "id" in value:
         return value["id"]
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -221,7 +222,7 @@ def _problem_of_plain(value: Any) -> str | None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded. Spark refuses half surrogates (undecodable bytes of a file name)."""
+    """Return True if a text can be encoded. Spark refuses half surrogates (undecodable bytes of a file name)."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Order, consumers and boundedness of a job's operators. Pure, and linear in operators and inputs.
+"""Order, consumers and boundedness of a job's operators. All functions take linear time.
 
 ``Operators`` is uid -> operator in order of definition, with every input among the keys.
 """
@@ -16,7 +16,7 @@ Operators = Mapping[str, Operator]
 def topological_order(operators: Operators) -> tuple[str, ...]:
     """Return the uids with every input before its consumers.
 
-    That is the order of definition, unless a forward reference by uid makes an operator wait for its inputs.
+    The order is that of definition, except that an operator follows its inputs if it refers to a later operator.
 
     Raises InvalidJobError if operators feed each other in a circle.
     """
@@ -27,7 +27,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
 
 def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
-    """Visit depth first, inputs before the operator. A loop is used because recursion has a limit of depth."""
+    """Add ``root`` to ``done`` after all of its inputs. A loop is used because recursion has a limit of depth."""
     if root in done:
         return
     path = {root: iter(operators[root].input_uids)}
@@ -54,7 +54,7 @@ def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> InvalidJo
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
-    """Return uid -> uids of the readers of its output, in order of definition. A quarantine sink does not read it."""
+    """Return uid -> uids of the operators that read its output, in order of definition, without quarantine sinks."""
     readers: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
         for uid in () if operator.quarantine else operator.input_uids:
@@ -63,7 +63,7 @@ def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
 
 
 def boundedness(operators: Operators) -> dict[str, bool]:
-    """Return uid -> whether its rows end. A source declares it. Any other operator ends if all of its inputs do."""
+    """Return uid -> True if the operator is bounded. Sources declare that. Others are bounded if all inputs are."""
     bounded: dict[str, bool] = {}
     for uid in topological_order(operators):
         operator = operators[uid]

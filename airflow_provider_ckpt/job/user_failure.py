@@ -1,4 +1,4 @@
-"""The decision whether another try may help after a user's function failed in planning or creating a query."""
+"""The decision whether a retry may help after a user's function failed while a query was planned or created."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SPARK_ERRORS = frozenset(
         "UnsupportedOperationException",
     }
 )
-"""Names of errors, because this layer does not import Spark."""
+"""Names of Spark's errors about code, columns or options. This layer does not import Spark."""
 _MISSING_IN_JVM = re.compile(
     r"\[DATA_SOURCE_NOT_FOUND\]|java\.lang\.(ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError)"
     r"|java\.sql\.SQLException: No suitable driver|does not exist in the JVM"
@@ -45,10 +45,11 @@ PATH_NOT_FOUND = "PATH_NOT_FOUND"
 
 
 def may_pass(error: BaseException) -> bool:
-    """Return whether the failure may be temporary.
+    """Return True if the failure may be temporary.
 
-    False for an error of the code, or of the columns and options that it names. True for a service, a database or a
-    disk that was not available, and for unknown errors, because a needless try costs less than a job that is given up.
+    A failure is permanent if the code is wrong, or the columns and options that the code names. It may be temporary if
+    a service, a database or a disk was not available. An unknown error may be temporary, too, because a needless retry
+    costs less than an abandoned job.
     """
     if isinstance(error, CkptError):
         return error.retryable

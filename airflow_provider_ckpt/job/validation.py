@@ -13,10 +13,10 @@ from airflow_provider_ckpt.job.topology import Operators, boundedness, topologic
 
 
 def edge_uid(producer: str, consumer: str) -> str:
-    """Return ``producer__consumer``, the permanent name of an edge and of its Spark source, from the two uids alone.
+    """Return ``producer__consumer``, the permanent name of an edge and of its Spark source.
 
-    Different pairs have different names. If the first double underscore would not separate the uids (``a_`` + ``b``,
-    ``a__b`` + ``c``), a hash is added.
+    Different pairs of uids have different names. A hash is added if the first double underscore would not separate the
+    uids (``a_`` + ``b``, ``a__b`` + ``c``).
     """
     plain = f"{producer}__{consumer}"
     if "__" not in producer and not producer.endswith("_") and "__" not in consumer:
@@ -83,7 +83,7 @@ def check_inputs(operators: Operators) -> None:
 
 
 def check_after(operators: Operators) -> None:
-    """Check that ``after`` of a live source names a bounded source with a list of files."""
+    """Check that ``after`` of a live source names a bounded source of files."""
     for operator in operators.values():
         if operator.after is None:
             continue

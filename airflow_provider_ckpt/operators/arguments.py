@@ -12,17 +12,16 @@ from airflow_provider_ckpt.job.options.run_options import OPTIONS, Duration, che
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 
 ARGUMENTS = {str(option.argument): option for option in OPTIONS if option.argument}
-"""Options of a run by the name of their argument."""
+"""Name of an argument -> option of a run."""
 TEMPLATED = tuple(name for name, option in ARGUMENTS.items() if option.templated)
 WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templated and option.unset_argument)
 """Templated arguments for which None selects a fallback, such as the connection's root or a default job id."""
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse values that no run could take, while Airflow parses the Dag. Values known only at run time pass.
+    """Refuse arguments that no run can accept, while Airflow parses the Dag. Values known only at run time pass.
 
-    Raises:
-        InvalidInputError: a subclass, for the first bad value.
+    Raises a subclass of InvalidInputError for the first bad value.
     """
     values = {name: value for name, value in given.items() if _is_given(name, value) and not is_rendered_later(value)}
     for name, value in values.items():
@@ -33,7 +32,7 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 
 
 def _is_given(name: str, value: object) -> bool:
-    """Return whether an argument counts as given. None does not count if the argument has a fallback."""
+    """Return True if an argument counts as given. None does not count if the argument has a fallback."""
     return value is not None or not ARGUMENTS[name].unset_argument
 
 
@@ -49,12 +48,11 @@ def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, A
 
 
 def check_timing(given: Mapping[str, Duration | None]) -> None:
-    """Refuse times between polls that no group could use, while Airflow parses the Dag.
+    """Refuse a poll interval or timeout that no group can use, while Airflow parses the Dag.
 
     The check assumes a local root, because the root and its default poll are known at run time only.
 
-    Raises:
-        InvalidInputError: a value is no duration, or too short for the processes of the group.
+    Raises InvalidInputError if a value is no duration, or too short for the processes of the group.
     """
     Timing(LOCAL_POLL).with_overrides(given)
 

@@ -15,21 +15,19 @@ class Try(Protocol):
 
 
 def was_cleared(before: Pointer, ti: Try, retries: int, clear_number: int | None) -> bool:
-    """Return whether a user cleared the task since an earlier try.
+    """Return True if a user has cleared the task since an earlier try.
 
-    Airflow sets ``max_tries`` in two places only. A new task instance gets ``retries``, and a cleared one gets
-    ``try_number + retries``. So a changed ``max_tries`` means a clear.
+    Airflow sets ``max_tries`` in two places only. A new task instance gets ``retries``, and a cleared task instance
+    gets ``try_number + retries``. So a changed ``max_tries`` means a clear.
 
-    A user may have lowered ``retries`` before the clear, so that ``max_tries`` stays the same. Such a clear shows in
-    two facts together. The Dag run's clear number has changed, and ``max_tries`` has the value that a clear sets with
-    the current ``retries``.
+    A user may have lowered ``retries`` before the clear, so that ``max_tries`` stays the same. Such a clear has changed
+    the Dag run's clear number, and ``max_tries`` has the value that a clear sets with the current ``retries``.
 
     A clear of a running task leaves ``max_tries`` unchanged but grants one more try. So a try number above ``max_tries
     + 1`` means a clear, too.
 
-    Args:
-        before: Pointer that an earlier try left.
-        clear_number: Number of the Dag run that Airflow raises when a user clears any of its tasks.
+    ``before`` is the pointer that an earlier try wrote. ``clear_number`` rises when a user clears any task of the Dag
+    run.
     """
     if ti.max_tries != before.max_tries or ti.try_number > ti.max_tries + 1:
         return True

@@ -41,13 +41,10 @@ _TEXTS = (
 
 
 def check_spark_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse arguments for spark-submit that are no text, while Airflow parses the Dag. Values known only at run time
-    pass.
+    """Refuse arguments for spark-submit that are no text, while Airflow parses the Dag. XComs pass.
 
-    Without this check a list would reach the command line, and each try would fail with an error of Python.
-
-    Raises:
-        InvalidTaskArgumentError: an argument is no text.
+    Without this check a list would reach the command line, and each try would fail with an error of Python. Raises
+    InvalidTaskArgumentError.
     """
     for argument in (*_LISTS, *_TEXTS):
         value = given.get(argument)
@@ -67,7 +64,7 @@ _NOT_DEFERRABLE = {
 class DeferrableSubmitOperator(SparkSubmitOperator):
     """Abstract operator that can defer its task while the driver runs.
 
-    The driver's end reaches the task in the trigger's event only, because ``dag.test()`` passes nothing else on.
+    Only the trigger's event reports to the task how the driver ended, because ``dag.test()`` passes nothing else.
     """
 
     ckpt_conn_id: str | None
@@ -90,7 +87,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         self._deferral: Deferral | None = None
 
     def execute_resumable(self, context: Context) -> None:
-        """Submit the driver. Wait for it unless the task is deferrable. The base class calls this in cluster mode."""
+        """Submit the driver, and wait for its end if the task is not deferrable. Called in cluster mode only."""
         if self._deferral is None:
             super().execute_resumable(context)
             return
@@ -104,7 +101,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             # spark-submit has submitted, but its log level hides the application id. The driver's tag finds it.
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """Judge the trigger's event. Airflow calls this method after the trigger has fired."""
+        """Return or raise the result in the trigger's event. If the driver has left the job, submit a new driver."""
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -116,7 +113,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             return self._ended(context, verdict)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. After a timeout, ask the driver to leave and raise. Airflow calls this method."""
+        """Resume a deferred task. After a timeout, ask the driver to leave and raise the timeout."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
@@ -133,7 +130,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _check_connection(self) -> None:
         """Refuse a bad Spark connection before anything is written.
 
-        The Spark provider would take a missing connection for YARN. Raises InvalidInputError if it is missing, and
+        Raises InvalidInputError if the connection is missing, for which the Spark provider would use YARN. Raises
         InvalidTaskArgumentError if a driver on this cluster would end with the task.
         """
         try:
@@ -150,7 +147,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _deferral_to(self, extra: dict[str, Any]) -> Deferral:
         try:
             base = checked(SparkSubmitOperator._get_hook(self))
-        except (RuntimeError, NameError) as error:  # of the Spark provider, on Kubernetes: a name it could not import
+        except (RuntimeError, NameError) as error:  # the Spark provider lacks an import for Kubernetes
             if "kube" not in str(error):
                 raise
             problem = "deferrable=True on Kubernetes needs apache-airflow-providers-cncf-kubernetes"
@@ -171,7 +168,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _resume_driver(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
         """Wait for the driver of an earlier try if it runs or may run. Return None if this try must submit a driver.
 
-        If that driver has ended and no user cleared the task, its end is the end of this task.
+        If the earlier driver has ended, and no user has cleared the task, the task has the same result as the driver.
         """
         earlier = deferral.find_earlier_driver(context, self.root, self.job_id, self.retries or 0)
         if earlier is None:
@@ -186,7 +183,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _attach(self, context: Context, deferral: Deferral, earlier: EarlierDriver) -> NoReturn:
         ti, is_leaving = context["ti"], earlier.is_cleared and self.on_clear == "restart"
         pointer = earlier.pointer
-        if is_leaving:  # its pointer stays, because the execution after the wait must see that the task was cleared
+        if is_leaving:  # the pointer is not updated, because the execution after the wait must detect the clear
             self.log.info("Cleared: the driver is asked to leave, then the job starts over")
         else:
             number = context["dag_run"].clear_number
@@ -216,9 +213,8 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _ended(self, context: Context, verdict: DriverVerdict) -> dict[str, Any]:
         """Write the driver's end into the pointer, and return the task's result.
 
-        Raises:
-            AirflowFailException: another try would end the same way.
-            AirflowException: the run failed, and a retry can resume the job.
+        Raises AirflowFailException if another try would end the same way, and AirflowException if a retry can resume
+        the job.
         """
         result = verdict.result or {}
         pointer = Pointer.from_json(context["task_state_store"].get(KEY))

@@ -1,4 +1,4 @@
-"""The state of a task whose driver runs without the task, and the trigger that waits for the driver."""
+"""The deferral of a task while its driver runs: the driver of an earlier try, and the trigger that waits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST_STATUS_INTERVAL = 60.0
 
 @dataclass(frozen=True)
 class EarlierDriver:
-    """The driver of an earlier try. ``verdict`` decides about it. ``is_cleared``: True if a user cleared the task."""
+    """The driver of an earlier try, and the verdict on it. ``is_cleared`` is True if a user has cleared the task."""
 
     pointer: Pointer
     verdict: DriverVerdict
@@ -36,8 +36,10 @@ class EarlierDriver:
 
 @dataclass(frozen=True)
 class Deferral:
-    """Settings with which a task defers. The task polls the journal every ``poll_interval`` seconds, and the cluster
-    every ``status_interval`` seconds."""
+    """Settings for the deferral of a task.
+
+    The trigger polls the journal every ``poll_interval`` seconds, and the cluster every ``status_interval`` seconds.
+    """
 
     cluster: DeferrableCluster
     extra: Mapping[str, Any]
@@ -49,7 +51,7 @@ class Deferral:
     def find_earlier_driver(
         self, context: Any, root: str | None, job_id: str | None, retries: int
     ) -> EarlierDriver | None:
-        """Return the driver that an earlier try left, or None if it left none."""
+        """Return the driver that an earlier try submitted, or None if there is none."""
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         before = Pointer.from_json(store.get(KEY))
         cleared = before is None or was_cleared(before, ti, retries, clear_number)
@@ -67,10 +69,10 @@ class Deferral:
         return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Return the submission of a driver that the pointer lacks. The driver has the job and is of a task of this
-        name.
+        """Return the submission of the driver that has the job, if a try of this task submitted the driver.
 
-        Airflow may have deleted the task state store (after 30 days), or the try of that driver was not deferrable.
+        The journal shows a driver that the pointer lacks. Airflow may have deleted the task state store (after 30
+        days), or the earlier try was not deferrable.
         """
         state = client.look()
         application_id = state.worker.application_id
@@ -82,10 +84,10 @@ class Deferral:
         return replace(submission, application_id=application_id, is_submitted=True, is_seen=True)
 
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
-        """Return ``submission`` with the application id, after a spark-submit without an error.
+        """Return ``submission`` with the application id, after a successful spark-submit.
 
-        The method polls the cluster once. If the cluster knows the application now, its later absence means a driver's
-        end.
+        The cluster is polled now. If it reports the application, a later report without the application means that the
+        driver has ended.
         """
         submission = replace(submission, application_id=application_id, is_submitted=True)
         report = self.cluster.status.report(submission)
@@ -94,10 +96,7 @@ class Deferral:
         return replace(submission, application_id=application_id or report.application_id, is_seen=True)
 
     def trigger(self, pointer: Pointer, *, leaving: bool = False) -> SparkApplicationTrigger:
-        """Return the trigger that waits for the driver of ``pointer``.
-
-        ``leaving``: True if the driver must make room.
-        """
+        """Return the trigger that waits for the driver. ``leaving`` is True if the driver must leave the job."""
         submission = {} if pointer.submission is None else pointer.submission.to_json()
         return SparkApplicationTrigger(
             job_id=pointer.job_id,
@@ -112,7 +111,7 @@ class Deferral:
 
 
 def ask_to_leave(pointer: Pointer, ckpt_conn_id: str | None, warn: Callable[..., None]) -> None:
-    """Ask the driver of a deferred task to leave. ``warn`` logs a failure."""
+    """Ask the driver of a deferred task to leave the job. ``warn`` is called if that fails."""
     if pointer.submission is None:
         return
     hook = CheckpointHook(ckpt_conn_id, root=pointer.root)

@@ -26,7 +26,7 @@ Subtasks = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that a group does not have. The error names the place where the argument belongs."""
+    """Refuse options that a group does not have."""
     valid = {*ARGUMENTS, *_GROUP_OPTIONS} - {*_AIRFLOWS, "job"}
     for name, value in options.items():
         if name not in valid:
@@ -34,7 +34,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def _place_of(name: str, valid: set[str]) -> str:
-    """Return where an argument belongs that a user gave to the group: an argument of Airflow or spark-submit."""
+    """Return the reason for refusing an argument of the group, with the place where the argument belongs."""
     if name in _AIRFLOWS:
         return f"a subtask of a group is restarted by Airflow: give {_AIRFLOWS[name]} in default_args or subtask="
     if name in _UNSUPPORTED:
@@ -52,9 +52,9 @@ def _parameters(operator: type[BaseOperator]) -> set[str]:
 
 
 def check_for_tasks(given: Mapping[str, object]) -> None:
-    """Refuse bad values of ``spark``, ``plan``, ``subtask``, ``coordinate`` and ``default_args``, given by name.
+    """Refuse bad values of ``spark``, ``plan``, ``subtask``, ``coordinate`` and ``default_args`` (name -> value).
 
-    Each must be a mapping without the arguments that the group sets.
+    Each value must be a mapping without the arguments that the group sets.
     """
     for argument, value in given.items():
         if value is None:

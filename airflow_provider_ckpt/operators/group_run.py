@@ -1,4 +1,4 @@
-"""The run of a group of Airflow tasks: its deployment, and the default id of its job. Pure."""
+"""A group of Airflow tasks in one Dag run: its name in the journal, and the status and default id of its job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) 
 
 
 def with_generation(job_id: str, generation: int) -> str:
-    """Return the id of a cleared task's new job (``on_clear="restart"``): ``job_id`` with ``~g1``, ``~g2``, … added."""
+    """Return the id of a cleared task's new job (``on_clear="restart"``): ``<job_id>~g1`` for generation 1."""
     return _shorten(f"{job_id}~g{generation}") if generation else job_id
 
 
@@ -70,7 +70,7 @@ class GroupStatus(Enum):
 
 @dataclass(frozen=True)
 class GroupRun:
-    """A group in one Dag run. ``name`` is unique, whatever job the group runs."""
+    """A group in one Dag run. ``name`` differs from that of every other group or Dag run."""
 
     name: str
 
@@ -83,11 +83,11 @@ class GroupRun:
         return f"{self.name}~t{try_number}.{task}"
 
     def owns(self, state: JobState) -> bool:
-        """Return whether this group prepares the job in this Dag run, or prepared its current or last deployment."""
+        """Return True if this group prepares the job in this Dag run, or prepared its last deployment."""
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
     def status_for(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
-        """Return where the job stands for a task that runs ``subtasks``, which may be none."""
+        """Return the job's status for a task that runs ``subtasks``. A task may run none."""
         if state.status is JobStatus.FINISHED:
             return GroupStatus.DONE
         if not self.owns(state):
@@ -104,10 +104,10 @@ class GroupRun:
 
 
 def may_run_again(state: JobState) -> bool:
-    """Return whether the next run may need a finished subtask again.
+    """Return True if the next run may run a finished subtask again.
 
-    In batch mode it may, after a lost result or without ``batch_recovery``. In streaming mode checkpoints cover the
-    result.
+    In batch mode that happens after a lost result, or without ``batch_recovery``. In streaming mode the checkpoints
+    include the result.
     """
     return state.is_batch
 

@@ -1,4 +1,4 @@
-"""The common base of a group's tasks."""
+"""The base class of a group's tasks."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
-    """Task of a group. It runs a part of the job in the deployment of its Dag run.
+    """Task of a group, which runs a part of the job in the deployment of its Dag run.
 
-    ``part`` names the part in the journal. :class:`Timing` describes ``poll``, ``lost_after`` and ``silence``.
+    ``part`` is the task's name in the journal. :class:`Timing` describes ``poll``, ``lost_after`` and ``silence``.
     """
 
     part = "task"
@@ -94,7 +94,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return run
 
     def _timing(self, run: TaskRun) -> Timing:
-        """Return the times of this run. Raises InvalidInputError if one is too short for this root."""
+        """Return the poll interval and timeouts. Raises InvalidInputError if one is too short for the root."""
         return Timing.of(run.pointer.root).with_overrides(self._chosen)
 
     @staticmethod
@@ -102,7 +102,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return run.hook.client(run.pointer.job_id).look()
 
     def _taken_over_error(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
-        """Return the error for a job that is no longer this Dag run's. A missing journal means that the job is gone."""
+        """Return the error for a job that another driver has taken over, or whose journal is missing."""
         if not is_journaled(state):
             return JobGoneError(job_id=run.pointer.job_id, root=redact_uri(run.pointer.root))
         owner = state.prepared_by or state.attempt or "another driver"
@@ -114,17 +114,15 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- deferred
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. A timeout asks no driver to leave, because the job and the next try continue."""
+        """Resume a deferred task. After a timeout the workers continue, because the next try needs them."""
         return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
     # ---- spark-submit
 
     def _submit(self, context: Context, run: TaskRun, *part: str, application: str = "") -> None:
-        """Run the part of the driver that the arguments ``part`` select. ``application`` extends the Spark
-        application's name.
+        """Submit a driver with the arguments ``part`` and wait for its end.
 
-        Raises:
-            AirflowException: the driver failed. :meth:`TaskRun.failure` decides whether a retry can help.
+        ``application`` is added to the name of the Spark application. Raises AirflowException if the driver failed.
         """
         self._part, self._application, self._hook = part, application, None
         try:
@@ -143,7 +141,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return AirflowException(f"Job {run.pointer.job_id}: this task was killed. A retry prepares the job again.")
 
     def on_kill(self) -> None:
-        """End the submitted driver. A stop request would also reach the job's next driver."""
+        """End the submitted driver. No stop is requested, because a request would also reach the job's next driver."""
         if self._killed:
             return  # the signal comes twice: to this process, and to its supervisor, which passes it on
         self._killed = True

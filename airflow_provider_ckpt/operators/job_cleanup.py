@@ -35,7 +35,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
 
     By default the task deletes a FINISHED job only. It succeeds for a job that was deleted before or that never began,
     so it may follow a skipped task. It fails for good for a job that is not over, because a retry or a clear would
-    resume that job. The job's id stays taken: a cleared task of a deleted job fails, unless it has
+    resume that job. The job's id cannot be used again: a cleared task of a deleted job fails, unless it has
     ``on_clear="restart"``.
 
     Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``. ``status`` is DELETED, or None if there was no
@@ -49,13 +49,13 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         also deletes staged output in databases, Kafka and tables. The task runs the code of ``job``. (templated)
     :param job_params: parameters of the job's run, for ``job.param``. (templated)
     :param conn_ids: Airflow connections that the sinks of ``job`` use. (templated)
-    :param unfinished: also delete a job that is STOPPED or FAILED. Its next run can no longer resume it.
-    :param abandoned: also delete a job that is RESTARTING (its task failed and will not be retried), or whose driver
-        was lost. The task refuses a job whose driver is seen alive.
-    :param discard_unreleased: also delete a job with completed checkpoints that are not released.
-    :param keep_staged: keep staged output in the targets of the job's sinks.
-    :param persisted: also delete a job that keeps results for other jobs (``persist=True``), with these results. For a
-        teardown after the last task that reads them.
+    :param unfinished: True to also delete a job that is STOPPED or FAILED. Its next run can no longer resume it.
+    :param abandoned: True to also delete a job that is RESTARTING (its task failed and will not be retried), or whose
+        driver was lost. The task refuses a job whose driver is alive.
+    :param discard_unreleased: True to also delete a job with completed checkpoints that are not released.
+    :param keep_staged: True to keep staged output in the targets of the job's sinks.
+    :param persisted: True to also delete a job that keeps results for other jobs (``persist=True``), with these
+        results. For a teardown after the last task that reads them.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
     """
@@ -122,7 +122,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
             return _result(job_id, deleted)
 
     def _delete(self, job_id: str) -> DeletedJob:
-        with connections_here(self.conn_ids):  # also for the job's file, which may read one
+        with connections_here(self.conn_ids):  # also for the job's file, which may read a connection
             return CheckpointHook(self.ckpt_conn_id, root=self.root).delete(
                 job_id,
                 self._definition(),
@@ -139,8 +139,10 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return load_job(resolve_job(self.job, job_folders(self)), self.job_params)
 
     def _job_id(self, context: Context) -> str | None:
-        """Return the job's id. None if its task has not begun in this Dag run, or not since it was cleared. Raises
-        InvalidTaskArgumentError if the task of ``job_task_id`` runs no job."""
+        """Return the job's id, or None if its task has not begun in this Dag run since its last clear.
+
+        Raises InvalidTaskArgumentError if the task of ``job_task_id`` runs no job.
+        """
         if self.job_task_id is None:
             return self.job_id
         job = job_of_task(self, context, self.job_task_id).find()
@@ -150,7 +152,7 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return job.job_id
 
     def _runs_job(self, task_id: str) -> bool:
-        """Return whether a task is for jobs. It has no job id if a user marked it successful before it began."""
+        """Return True if a task's class runs jobs. Such a task lacks a job id if a user marked it before its start."""
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _log_deletion(self, deleted: DeletedJob) -> None:

@@ -19,12 +19,10 @@ def job_folders(task: BaseOperator) -> list[Path]:
 
 
 def resolve_job(reference: str, folders: Iterable[Path]) -> str:
-    """Return ``path/to/file.py:job`` with an absolute path, that of the first of ``folders`` that has the file.
+    """Return ``path/to/file.py:job`` with the absolute path of the file in the first of ``folders`` that has it.
 
-    A module reference (``package.module:job``) stays as it is.
-
-    Raises:
-        InvalidTaskArgumentError: the reference is malformed, or there is no such file.
+    A module reference (``package.module:job``) stays as it is. Raises InvalidTaskArgumentError if the reference is
+    malformed, or if there is no such file.
     """
     path, colon, name = reference.rpartition(":")
     if not colon or not path or not name:

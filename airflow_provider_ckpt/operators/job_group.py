@@ -25,7 +25,7 @@ from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator, Su
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
 _RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
-"""Short pauses, because no checkpoint completes while a subtask waits. Airflow's default is five minutes."""
+"""Retries with short delays, because no checkpoint completes while a subtask waits. Airflow's delay is 5 minutes."""
 
 
 class CheckpointedSparkJobGroup(TaskGroup):
@@ -37,9 +37,9 @@ class CheckpointedSparkJobGroup(TaskGroup):
     * ``subtask`` is mapped over the names and runs one subtask in each instance. A retry restarts that subtask alone,
       while the others continue. In batch mode the instance succeeds only with the job, because a lost result must be
       produced again until then.
-    * ``coordinate`` runs the JobMaster and ends as the job does.
+    * ``coordinate`` runs the JobMaster and ends with the job's result.
 
-    All subtasks run at once, so a pool needs a slot for each of them and one for ``coordinate``. docs/airflow.md
+    All subtasks run at the same time, so a pool needs a slot for each subtask and for ``coordinate``. docs/airflow.md
     describes a retry, a clear and a new Dag run.
 
     :param job: the job, as for ``CheckpointedSparkJobOperator``. The group takes these arguments of that operator by
@@ -52,7 +52,7 @@ class CheckpointedSparkJobGroup(TaskGroup):
         lost (30 s).
     :param silence: how long a worker continues without a JobMaster, and how long a JobMaster that completes no
         checkpoint is restarted (5 min).
-    :param subtasks: all subtasks of the job, to give each its own task instead of the mapped one: subtasks
+    :param subtasks: all subtasks of the job, to give each its own task instead of the mapped task: subtasks
         (``history/0``), or vertices with all of their subtasks (``history``). A mapping gives each task its arguments
         of Airflow (``pool``, ``queue``, ``retries``, …) and of spark-submit (``conf``, ``driver_memory``, …).
     :param standbys: number of additional tasks (``standby-1``, …), each with a running Spark. A standby takes over the
@@ -62,9 +62,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
     :param subtask: Airflow's arguments of the tasks of subtasks.
     :param coordinate: Airflow's arguments of the task ``coordinate``.
 
-    Raises:
-        InvalidTaskArgumentError: an argument is bad, or belongs elsewhere.
-        InvalidInputError: a subclass, for the bad value of an option.
+    Raises InvalidTaskArgumentError if an argument is bad or belongs elsewhere, and a subclass of InvalidInputError for
+    the bad value of an option.
     """
 
     def __init__(

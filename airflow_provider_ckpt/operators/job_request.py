@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 PAUSE = 2.0
-"""Seconds until the task repeats a request that the driver refused because another change was under way."""
+"""Seconds until the task repeats a request that the driver refused because another change was in progress."""
 _SETTINGS = "give each operator a mapping of its settings by name"
 
 
 class JobRequestOperator(BaseOperator):
-    """Base of the operators that send a request. A retry sends it again, and the driver answers both."""
+    """Base of the operators that send a request. A retry sends the request again, and the driver answers both."""
 
     kind: ClassVar[str]
     already: ClassVar[tuple[JobStatus, ...]] = ()
@@ -83,7 +83,7 @@ class JobRequestOperator(BaseOperator):
         )
 
     def _is_needless(self, client: JobClient) -> bool:
-        """Return whether the job already is as requested, whatever its status."""
+        """Return True if the job already is as requested, whatever its status."""
         return False
 
     def _send(self, client: JobClient) -> JobRequest:
@@ -104,14 +104,14 @@ class JobRequestOperator(BaseOperator):
 class CheckpointedJobStopOperator(JobRequestOperator):
     """Ask the driver of a job to stop, and wait until a savepoint is taken and released.
 
-    No source is finished, and the job's next run resumes from there. The task succeeds at once for a job that is
-    STOPPED or FINISHED. It fails and may be retried if the job did not stop or if ``timeout`` has passed. It fails for
-    good if there is no such job or no driver has it.
+    No source is finished, and the job's next run resumes from the savepoint. The task succeeds at once for a job that
+    is STOPPED or FINISHED. It fails and may be retried if the job did not stop or if ``timeout`` has passed. It fails
+    for good if there is no such job, or if no driver has the job.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
-    :param wait: False: only send the request, and return the status before the stop.
+    :param wait: False to only send the request, and return the status before the stop.
     :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
@@ -132,10 +132,10 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
     like :class:`CheckpointedJobStopOperator`.
 
     :param job_id: the job. (templated)
-    :param at_once: end live sources at their current position. The driver logs how much unread data they have.
-    :param discard_timers: discard the timers of processing time for which the job's state waits. False: the task fails
-        for such a job.
-    :param wait: False: only send the request, and return the status before the drain.
+    :param at_once: True to end live sources at their current positions. The driver logs how much data is unread.
+    :param discard_timers: True to discard the timers of processing time for which the job's state waits. By default the
+        task fails for such a job.
+    :param wait: False to only send the request, and return the status before the drain.
     :param timeout: how long to wait for the job's end, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
@@ -156,8 +156,8 @@ class CheckpointedJobDrainOperator(JobRequestOperator):
 class JobChangeOperator(JobRequestOperator):
     """Base of the operators that change a running job.
 
-    A job takes one change at a time. If another change is under way, this task waits for it and sends its request
-    again.
+    A job applies one change at a time. If another change is in progress, the task waits for it and then sends its own
+    request again.
     """
 
     def _answer(self, client: JobClient, request: JobRequest) -> JobAnswer:
@@ -177,7 +177,7 @@ class JobChangeOperator(JobRequestOperator):
 
 
 class CheckpointedJobRescaleOperator(JobChangeOperator):
-    """Change how many subtasks read a source with splits while the job runs, and wait until they do.
+    """Change the number of subtasks that read a source with splits, while the job runs. Wait until the change applies.
 
     The task fails and may be retried if the driver refuses (all splits are assigned) or if ``timeout`` has passed. It
     fails for good if there is no such job or source, or no driver has the job.
@@ -187,7 +187,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
     :param job_id: the job. (templated)
     :param source: uid of the source. (templated)
     :param parallelism: number of subtasks that must read the remaining splits, as a number or as text. (templated)
-    :param wait: False: send the request and do not wait.
+    :param wait: False to send the request without waiting.
     :param timeout: how long to wait, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
@@ -204,7 +204,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             self._number()
 
     def _number(self) -> int:
-        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is not whole or out of range."""
+        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is none, or out of range."""
         number = whole_number(str(self.parallelism))
         if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
             problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"
@@ -233,7 +233,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
     :param assign_execution_logic: operator -> the reference of a job, for
         :meth:`Reconfiguration.assign_execution_logic`. The driver reads the file, so its path must be valid where the
         driver runs. (templated)
-    :param wait: False: send the request and do not wait.
+    :param wait: False to send the request without waiting.
     :param timeout: how long to wait, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
@@ -277,13 +277,13 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         return change
 
     def _by_operator(self, argument: str) -> Mapping[str, Any]:
-        """Return an argument as a mapping. Refuses a text, which a template of a non-native Dag gives."""
+        """Return an argument that must be a mapping. Refuse the text that a non-native Dag renders."""
         return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
-        """Return whether the change is in effect, because an earlier try that timed out requested it.
+        """Return True if the change is in effect, because an earlier try that timed out requested it.
 
-        The driver must decide about a change that names a file, because the file's contents may have changed.
+        Return False for a change that names a file, because the file may have changed and the driver must decide.
         """
         change = self._change()
         names_file = any(settings.names_file for settings in change.changes.values())
@@ -294,21 +294,22 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
 
 
 class CheckpointedJobUpgradeOperator(JobChangeOperator):
-    """Have a running job resume as another version of itself, and wait until it does.
+    """Replace a running job by another version of it, and wait until that version runs.
 
     Operators may be added and removed, as between two runs. The whole job pauses for a moment, at a savepoint. Its
-    driver, and the task that runs it, continue.
+    driver, and the task that runs the driver, continue.
 
     The task fails and may be retried if the driver refuses the version, if the version does not fit (the job then
-    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job or no driver has it.
+    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job, or no driver has it.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 
     :param job_id: the job. (templated)
-    :param job: reference of the version, a file or module where the driver runs. None: read the job's current reference
-        again. Give the task that runs the job the same reference, for its later runs. (templated)
-    :param allow_non_restored_state: allow a version without some of the job's operators.
-    :param wait: False: send the request and do not wait.
+    :param job: reference of the version, a file or module where the driver runs. None means the job's current
+        reference, which is read again. Give the task that runs the job the same reference, for its later runs.
+        (templated)
+    :param allow_non_restored_state: True to allow a version without some of the job's operators.
+    :param wait: False to send the request without waiting.
     :param timeout: how long to wait, in seconds or as text ("10m").
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)

@@ -31,7 +31,7 @@ class JobLink(BaseOperatorLink):
 
 
 class SparkUILink(JobLink):
-    """Link to the application of the last driver. After the driver's end only a link to a history server works."""
+    """Link to Spark's page for the last driver. After the driver's end only a link to a history server works."""
 
     name = "Spark UI"
 
@@ -40,7 +40,7 @@ class SparkUILink(JobLink):
 
 
 class OutputLink(JobLink):
-    """Link to the folder of the job's first sink that has one."""
+    """Link to the folder of the job's first sink with a folder."""
 
     name = "Output"
 
@@ -68,7 +68,7 @@ def browsable(uri: str) -> str:
 
 
 class LinkPusher:
-    """Writer of the links as XComs while the task runs. One thread calls it for each line of the driver."""
+    """Writer of the links as XComs while the task runs. One thread calls :meth:`update` for each line of the driver."""
 
     def __init__(self, push: Callable[[str, str], object], warn: Callable[[str, Exception], object]) -> None:
         self._push, self._warn = push, warn

@@ -43,11 +43,11 @@ class WaitedMaster:
     """JobMaster that ``run`` runs in another thread. The main thread only waits, so it handles a signal at once."""
 
     def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
-        self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant: a signal handler may put
+        self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant, for signal handlers
         self.host = MasterHost(run, self._news.put)
 
     def wait(self, seconds: float) -> ExitCode | None:
-        """Return how the run ended. None if it did not end within ``seconds``, or if :meth:`wake` was called."""
+        """Return the exit code of the JobMaster's run, or None after ``seconds`` or a call of :meth:`wake`."""
         try:
             return self._news.get(timeout=seconds)
         except queue.Empty:
@@ -64,7 +64,7 @@ _ASK_TIMEOUT = 2.0
 
 
 class MasterTaskOperator(GroupTaskOperator):
-    """Task that runs the JobMaster and ends as the job does.
+    """Task that runs the JobMaster, and ends when the job ends, with the job's result.
 
     If the journal describes the job's sinks well enough, the JobMaster runs in the triggerer, without the job's file,
     and this task is deferred. Otherwise the task logs the reason and keeps its worker slot as long as the job runs.
@@ -72,8 +72,8 @@ class MasterTaskOperator(GroupTaskOperator):
     The task runs no Spark, except for a retry that must prepare the job again.
 
     :param subtasks: names of the subtasks or vertices that the group's other tasks run.
-    :param subtask_tasks: ids of these tasks in the same order, or the id of the task that is mapped over them.
-    :param deferrable: False: the JobMaster always runs in this task.
+    :param subtask_tasks: ids of these tasks in the same order, or the id of the task that is mapped over the names.
+    :param deferrable: False to always run the JobMaster in this task.
     """
 
     part = "coordinate"
@@ -109,7 +109,7 @@ class MasterTaskOperator(GroupTaskOperator):
     # ---- before the run
 
     def _is_over(self, run: TaskRun) -> bool:
-        """Return whether the job has already ended well. Raises AirflowFailException if the job must not be resumed."""
+        """Return True if the job has already ended well. Raises AirflowFailException if the job must not be resumed."""
         state = self._read_state(run)
         status = self._group_run.status_for(state)
         if status is GroupStatus.DONE:
@@ -137,9 +137,9 @@ class MasterTaskOperator(GroupTaskOperator):
         return run
 
     def _refuse_uncovered(self, state: JobState) -> None:
-        """Fail for good if no task of the group would run some subtask of the job."""
+        """Fail for good if the job has a subtask that no task of the group runs."""
         covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
-        # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` leaves it out.
+        # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` omits it.
         missing = {
             subtask for subtask in state.graph().subtasks if state.hosts.get(subtask, subtask) not in covered
         } - state.finished
@@ -157,7 +157,7 @@ class MasterTaskOperator(GroupTaskOperator):
     # ---- the run
 
     def _coordinate(self, run: TaskRun, state: JobState) -> None:
-        """Defer the task, or return when the JobMaster has ended well. Raises AirflowException for any other end."""
+        """Defer the task, or run the JobMaster in this task. Raises AirflowException unless the JobMaster ends well."""
         options = replace(run.options, job=resolve_job(run.options.job, self._job_folders()))
         support = (
             find_triggerer_support(options, run.hook.settings(), state)
@@ -186,7 +186,7 @@ class MasterTaskOperator(GroupTaskOperator):
         )
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """Judge the trigger's event. Airflow calls this method after the trigger has fired."""
+        """Return the job's result, or raise its failure, as the trigger's event reports it."""
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -229,7 +229,7 @@ class MasterTaskOperator(GroupTaskOperator):
         return report
 
     def _tasks(self) -> dict[str, str]:
-        """Return the subtask or vertex of each subtask's task, by the task's key in :meth:`Siblings.states`."""
+        """Return key of a task in :meth:`Siblings.states` -> subtask or vertex that the task runs."""
         mapped = self.subtask_tasks if isinstance(self.subtask_tasks, str) else None
         listed = () if mapped is not None else tuple(self.subtask_tasks)
         return tasks_of_subtasks(mapped, tuple(self.subtasks), listed)
@@ -255,10 +255,10 @@ class MasterTaskOperator(GroupTaskOperator):
     # ---- a kill
 
     def on_kill(self) -> None:
-        """Ask the job to stop if a user marked the task, and give it ``stop_grace`` for its savepoint.
+        """Ask the job to stop if a user has marked the task, and wait up to ``stop_grace`` for its savepoint.
 
-        The job continues if the worker is shut down or a user cleared the task, because the next try coordinates the
-        same workers.
+        The job continues if the worker is shut down or if a user has cleared the task, because the next try coordinates
+        the same workers.
         """
         waited, run = self._waited, self._ckpt_run
         if self._killed or waited is None or run is None:
@@ -272,9 +272,9 @@ class MasterTaskOperator(GroupTaskOperator):
         waited.wake()
 
     def _is_marked_by_user(self) -> bool:
-        """Return whether a user marked the task failed or successful.
+        """Return True if a user has marked the task failed or successful.
 
-        Another thread asks Airflow, because the signal may have interrupted a request of this one.
+        Another thread asks Airflow, because the signal may have interrupted a request of this thread.
         """
         states = answer_within(_ASK_TIMEOUT, self._siblings.states)
         return states is not None and states.get(self.task_id) in (*GIVEN_UP, "success")

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class PlanTaskOperator(GroupTaskOperator):
     """Task with a short Spark driver that prepares the job's deployment.
 
-    Returns (XCom) the names of the job's subtasks in a stable order, without those that a rescale added to another
-    subtask's worker. While its Dag run's deployment runs, the task does nothing, because a new preparation would take
-    the job over.
+    Returns (XCom) the names of the job's subtasks in a stable order, without subtasks that a rescale added to another
+    subtask's worker. If the Dag run's deployment is running, the task does nothing, because a new preparation would
+    take over the job.
     """
 
     part = "plan"
@@ -44,8 +44,10 @@ class PlanTaskOperator(GroupTaskOperator):
             return _names(state)
 
     def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
-        """Return whether the job needs no preparation. Raises AirflowFailException if a retry finds that the job
-        FAILED, or that another Dag run or driver has it."""
+        """Return True if the job needs no preparation.
+
+        Raises AirflowFailException if a retry finds that the job FAILED, or that another Dag run or driver has the job.
+        """
         status = self._group_run.status_for(state)
         if status is GroupStatus.FAILED and not self._is_cleared(state):
             cause = cause_first(state.cause or "unknown")
@@ -63,8 +65,7 @@ class PlanTaskOperator(GroupTaskOperator):
         return True
 
     def _is_cleared(self, state: JobState) -> bool:
-        """Return whether the task counts as cleared. A task without a pointer counts, too, if its Dag run was deleted
-        and created again after the job ran."""
+        """Return True if the task was cleared, or if its Dag run was deleted and created again after the job ran."""
         return self._was_cleared or (self._is_first and self._group_run.owns(state))
 
     def _adjusted(self, run: TaskRun, state: JobState) -> TaskRun:

@@ -1,6 +1,6 @@
 """The pointer to a job in Airflow's task state store, and the facts about the job for the *Storage* tab.
 
-The journal is the authority. A retry takes from the pointer only its job, and whether a user has cleared the task.
+The journal is the authority. A retry uses the pointer only to find its job, and to detect that a user cleared the task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEY = "ckpt"
 
 
 class SubmissionStatus(str, Enum):
-    """Status of a driver that has lost the job or never claimed it. It does not decide the job's status."""
+    """Status of a task whose driver has not claimed the job, or has been fenced."""
 
     SUBMITTED = "SUBMITTED"
     FENCED = "FENCED"
@@ -69,7 +69,7 @@ _SUMMARY = (
 
 @dataclass(frozen=True)
 class Pointer:
-    """Value in the task state store under :data:`KEY`: the task's job, and the facts about it for the user."""
+    """Value in the task state store under :data:`KEY`: the task's job, and facts about that job for the user."""
 
     job_id: str
     root: str
@@ -78,7 +78,7 @@ class Pointer:
     max_tries: int
     """``max_tries`` of the task instance. Airflow raises it when a user clears the task."""
     generation: int = 0
-    """How often ``on_clear="restart"`` has started over; part of the job id."""
+    """Number of clears with ``on_clear="restart"``. It is a part of the job id."""
     status: JobStatus | SubmissionStatus = SubmissionStatus.SUBMITTED
     """Status that this task's driver reported."""
     epoch: int | None = None
@@ -88,26 +88,26 @@ class Pointer:
     """Last released checkpoint."""
     finished_operators: tuple[str, ...] = ()
     late_rows: int = 0
-    """Rows dropped as late since the job began, up to the last completed checkpoint."""
+    """Number of rows dropped as late since the job began, up to the last completed checkpoint."""
     changed_files: int = 0
-    """Files of sources that changed after they were read, since the job began."""
+    """Number of source files that changed after they were read, since the job began."""
     unfit_rows: int = 0
-    """Rows with an event time that does not fit, since the job began, up to the last completed checkpoint."""
+    """Number of rows with an unfit event time since the job began, up to the last completed checkpoint."""
     malformed_rows: int = 0
-    """Rows that do not fit the schema of their source, since the job began, up to the last completed checkpoint."""
+    """Number of rows that do not fit their source's schema since the job began, up to the last completed checkpoint."""
     application_id: str | None = None
     spark_ui: str | None = None
     """URL of Spark's UI, as the last driver reported it."""
     outputs: Mapping[str, str] = field(default_factory=dict)
-    """Sink -> URI of its folder, without secrets. Sinks without a folder are left out."""
+    """Sink -> URI of its folder, without secrets. Sinks without a folder are omitted."""
     clear_number: int | None = None
-    """How often a user cleared something in the Dag run. None if Airflow does not count it."""
+    """Number of clears of any task in the Dag run. None if Airflow does not count them."""
     submission: Submission | None = None
     """Submission of the driver that a deferred task waits for."""
     is_deferred: bool = False
-    """True while the task waits in the triggerer, which cannot write here. Values that change are left out."""
+    """True while the task waits in the triggerer, which cannot write the pointer. Changing values are then omitted."""
     recovery: tuple[str, ...] = ()
-    """Lines about a resumed job in batch mode: the kept results, and the parts that run again with the reasons."""
+    """Lines about a resumed job in batch mode: which results are kept, and what runs again for which reason."""
 
     def to_json(self) -> dict[str, Any]:
         value = {**asdict(self), "status": str(self.status), "finished_operators": list(self.finished_operators)}
@@ -128,7 +128,7 @@ class Pointer:
 
     @classmethod
     def from_json(cls, value: Any) -> Pointer | None:
-        """Return the pointer with the fields that a retry needs. None for any other value, as users can edit it."""
+        """Return the pointer with the fields that a retry needs, or None for any other value, as users can edit it."""
         if not isinstance(value, Mapping):
             return None
         texts = [value.get("job_id"), value.get("root")]
@@ -148,7 +148,7 @@ class Pointer:
         )
 
     def after(self, line: StatusLine) -> Pointer:
-        """Return the pointer after a status line of the driver. A field that the line lacks does not change."""
+        """Return the pointer with the facts of a driver's status line. Fields that the line lacks do not change."""
         data = line.data
         status = _status(line)
         # The driver reports 0 if there is no such checkpoint.
@@ -175,7 +175,7 @@ class Pointer:
         )
 
     def after_end(self, result: Mapping[str, Any]) -> Pointer:
-        """Return the pointer after the end of the job. ``result`` has the keys of :meth:`summary`."""
+        """Return the pointer with the facts of the job's end. ``result`` has the keys of :meth:`summary`."""
         try:
             return self._after_end(result)
         except UNREADABLE:  # another release wrote it: keep the values for display
@@ -197,7 +197,7 @@ class Pointer:
         )
 
     def as_of(self, state: JobState) -> Pointer:
-        """Return the pointer with the progress that the journal shows. The status stays."""
+        """Return the pointer with the progress that the journal shows, and with the same status."""
         from airflow_provider_ckpt.status.reconciled import short_table  # here, so that Dags load without the journal
 
         return replace(
@@ -215,7 +215,7 @@ class Pointer:
 
 
 def _status(line: StatusLine) -> JobStatus | SubmissionStatus:
-    """Return the job's status if the driver reports it. A run that failed may be RESTARTING, which is not FAILED."""
+    """Return the job's status that the line reports, or else the status that the line's kind implies."""
     status = line.data.get("status")
     return JobStatus(status) if status in set(JobStatus) else _STATUS.get(line.kind, JobStatus.RUNNING)
 
@@ -227,8 +227,8 @@ def _new_or(new: Any, old: Any) -> Any:
 class PointerWriter:
     """Writer of the pointer in the task state store, for the thread that reads the driver's output.
 
-    It writes a change of each checkpoint at most every ``interval`` seconds, and any other change at once. It repeats a
-    failed write with the next one, because a display must not stop the job.
+    A frequent change, such as a checkpoint, is written at most every ``interval`` seconds, and any other change at
+    once. A failed write is repeated with the next write, because a display must not stop the job.
     """
 
     def __init__(

@@ -24,15 +24,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JobProgress:
-    """Counts that only rise, unless the job restarts from scratch or is restored to an earlier checkpoint."""
+    """Progress of a job. The counts only rise, unless the job restarts from scratch or is restored to a checkpoint."""
 
     batches: int
-    """Micro-batches of all subtasks that the last completed checkpoint covers. The number of checkpoints would not do,
-    because a job that fails at the same row again and again still completes some."""
+    """Number of micro-batches up to the last completed checkpoint. Checkpoints are not counted, because a job
+    that fails at the same row again and again still completes some."""
     finished: int
-    """Finished sources and subtasks: the only progress of a job in batch mode, which checkpoints at its end."""
+    """Number of finished sources and subtasks, the only progress of a job in batch mode before its end."""
     splits: int
-    """Splits that are done, of all sources with splits."""
+    """Number of completed splits of all sources."""
 
     @classmethod
     def of(cls, state: JobState) -> JobProgress:
@@ -61,13 +61,13 @@ KEY = "ckpt_retries"
 
 
 class ProgressRetryPolicy(RetryPolicy):
-    """Retry a :class:`CheckpointedSparkJobOperator` while its job makes progress, and fail soon if it does not.
+    """Retry a :class:`CheckpointedSparkJobOperator` while its job makes progress, and fail the task soon if not.
 
     Airflow counts all tries. A feed that runs for months uses up its ``retries`` with one lost executor a week. A row
-    that no function can read uses up all of them, too.
+    that no function can read uses up all ``retries``, too.
 
-    With this policy a failure counts only if there was no progress since the failure before. Progress is another
-    micro-batch that a checkpoint covers, a finished source or subtask, or a finished split. The policy cannot exceed
+    With this policy a failure counts only if there was no progress since the previous failure. Progress is a further
+    micro-batch in a completed checkpoint, a finished source or subtask, or a finished split. The policy cannot exceed
     ``retries``, so set a high number::
 
         CheckpointedSparkJobOperator(task_id="orders", job=…, retries=1000, retry_policy=ProgressRetryPolicy())
@@ -77,8 +77,7 @@ class ProgressRetryPolicy(RetryPolicy):
 
     :param patience: number of failures in a row without progress that are retried. One more fails the task.
 
-    Raises:
-        InvalidTaskArgumentError: ``patience`` is no number, or below 0.
+    Raises InvalidTaskArgumentError if ``patience`` is no number, or below 0.
     """
 
     def __init__(self, patience: int = 2) -> None:
@@ -116,9 +115,9 @@ class ProgressRetryPolicy(RetryPolicy):
 
 @dataclass(frozen=True)
 class Failures:
-    """Record of failures in the task state store.
+    """Record of a task's failures in the task state store.
 
-    ``without_progress`` counts failures in a row at which the job was no further than at the failure before.
+    ``without_progress`` is the number of failures in a row without progress since the previous failure.
     """
 
     job_id: str = ""
@@ -126,7 +125,7 @@ class Failures:
     without_progress: int = 0
 
     def after(self, job_id: str, progress: JobProgress) -> Failures:
-        """Return the record after one more failure. Another job (``on_clear="restart"``) begins with an empty one."""
+        """Return the record after one more failure. For another job (``on_clear="restart"``) it begins empty."""
         before = self if self.job_id == job_id else Failures(job_id)
         if progress.is_beyond(before.progress):
             return Failures(job_id, progress, 0)

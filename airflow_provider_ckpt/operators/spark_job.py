@@ -59,7 +59,7 @@ _DIFFERS = re.compile(r"\b(map_index|ti|task|task_instance)\b")
 
 
 class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
-    """Run a :class:`~airflow_provider_ckpt.Job` on Spark. A retry resumes it from its last checkpoint.
+    """Run a :class:`~airflow_provider_ckpt.Job` on Spark. A retry resumes the job from its last checkpoint.
 
     The operator submits this package's driver, with this package as a zip before ``py_files``. Every argument of
     ``SparkSubmitOperator`` works (``conn_id``, ``conf``, ``packages``, …), except ``application``, ``application_args``
@@ -68,9 +68,9 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     * **retry**: the same job resumes. Finished operators do not run again, and ``restore`` is not repeated. A job that
       FAILED for good or FINISHED is not submitted again.
     * **clear**: ``on_clear`` decides whether the job resumes or restarts.
-    * **deploy mode**: client mode is the usual one. In cluster mode the job must be a module in ``py_files``, and the
+    * **deploy mode**: client mode is usual. In cluster mode the job must be a module in ``py_files``, and the
       task reads the result from the journal, without status lines. The operator refuses connections and secret storage
-      options there, because the Spark configuration would show them. docs/airflow.md lists how a cluster gives them to
+      options there, because the Spark configuration would show them. docs/airflow.md lists how a cluster passes them to
       the driver.
     * **deferrable**: in cluster mode on YARN and Kubernetes the task needs no worker slot while its driver runs. A
       retry finds the running driver again. Other clusters and modes are refused.
@@ -89,10 +89,10 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     :param options: options of a run under Flink's keys and in Flink's notation
         (``{"execution.batch.job-recovery.enabled": "false"}``). docs/recovery.md lists them. (templated)
     :param stop_grace: how long a killed task waits for the driver's savepoint before it ends the driver. Airflow kills
-        a task that is marked failed, cleared or timed out after five seconds. Give less than the grace period of a
-        worker that is shut down.
+        a task that is marked failed, cleared or timed out after five seconds. The value must be below the grace period
+        of a worker at its shutdown.
     :param name: name of the Spark application, the job id by default. (templated)
-    :param deferrable: submit the driver and wait for its end in the triggerer. Airflow's ``[operators]
+    :param deferrable: True to submit the driver and wait for its end in the triggerer. Airflow's ``[operators]
         default_deferrable`` has no effect, because client mode refuses a deferrable task. After ``execution_timeout``
         the driver is asked to leave with a savepoint.
     :param poll_interval: time between two polls of the job's journal while the task is deferred. The cluster is polled
@@ -192,7 +192,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
             try:
                 super().execute(context)
             except (AirflowException, RuntimeError) as error:
-                # The driver's own reason is enough. Only without one the error of spark-submit, with its long command,
+                # The driver's own reason is enough. If there is none, the error of spark-submit, with its long command,
                 # is shown.
                 cause = None if run.has_cause else error
                 raise run.failure(self._hook, error, killed=self._killed) from cause
@@ -212,7 +212,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return result
 
     def on_kill(self) -> None:
-        """Ask the driver to stop, wherever it runs. Give it ``stop_grace`` for its savepoint, then end it.
+        """Ask the driver to stop, wait up to ``stop_grace`` for its savepoint, then end the driver.
 
         Airflow calls this method in the main thread, during :meth:`execute`, after a user's mark or clear, at the
         shutdown of the worker, and after ``execution_timeout``.
@@ -231,12 +231,12 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().on_kill()
 
     def _ask_to_stop(self, run: TaskRun) -> bool:
-        """Return whether the driver was asked to stop. A thread asks, because a slow storage could use up the time."""
+        """Ask the driver to stop, and return True on success. Another thread asks, because storage may be slow."""
         seconds = min(_REQUEST_SECONDS, self._stop_grace)
         return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
     def _has_left(self, deadline: float) -> bool:
-        """Return whether the driver has left. In cluster mode the end of spark-submit does not show that."""
+        """Return True if the driver leaves before ``deadline``. False in cluster mode, where that does not show."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
             return False
@@ -245,12 +245,12 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
     # ---- before the submission
 
     def _check_connection(self) -> None:
-        """Refuse lost values of the job's id and root, and a bad Spark connection."""
+        """Refuse arguments that were rendered without a value, and a bad Spark connection."""
         refuse_lost(self, self._given)
         super()._check_connection()
 
     def _refuse_shared_job_id(self, map_index: int | None) -> None:
-        """Refuse a job_id that all instances of a mapped task share. They would take the job from each other."""
+        """Refuse a job_id that all instances of a mapped task share, because each would take over the same job."""
         written = self._given.written.get("job_id")
         if map_index is None or map_index < 0 or written is None or _DIFFERS.search(written):
             return

@@ -39,15 +39,15 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     resumes the subtask.
 
     Without a JobMaster the worker leaves, too. The task is then deferred until there is a JobMaster, and the same try
-    starts another worker (W7). The task is also deferred after the run has failed as a whole. Only the JobMaster's task
-    spends a try for that, to prepare the job again. In batch mode the task of a finished subtask is deferred until the
-    job is over.
+    starts another worker (W7). The task is also deferred after the run has failed as a whole, because the next try of
+    the JobMaster's task prepares the job again. In batch mode the task of a finished subtask is deferred until the job
+    is over.
 
     :param subtask: ``history/0``, or ``history`` for all subtasks of that vertex in one Spark application.
     :param coordinate: id of the task that runs the JobMaster.
     :param has_standbys: True if standbys exist (:class:`StandbyTaskOperator`). If a standby has the subtask, a retry
-        stands by in its place.
-    :param deferrable: False: never defer the task, for an Airflow without a triggerer.
+        becomes a standby.
+    :param deferrable: False to never defer the task, for an Airflow without a triggerer.
     """
 
     part = "subtask"
@@ -93,7 +93,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         return subtasks_of(state, self.subtask)
 
     def _worker_arguments(self, context: Context, state: JobState) -> list[str]:
-        """Return the driver's arguments that select these subtasks."""
+        """Return the driver's arguments that select the subtasks of this task."""
         standby = ["--standby"] if self.has_standbys and context["ti"].try_number > 1 else []
         return ["--worker", self.subtask, *standby]
 
@@ -125,13 +125,12 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     ) -> NoReturn:
         """Decide about a worker that was fenced within its own Dag run.
 
-        If a later deployment fenced it, the same try waits for that deployment and joins it. If another worker of the
-        same deployment fenced it, the next try takes the subtask back. An earlier try takes nothing from a later one
-        (W14).
+        If a later deployment has fenced the worker, this try waits for that deployment and joins it. If another worker
+        of the same deployment has fenced it, the next try takes the subtask back. An earlier try never takes a subtask
+        from a later try (W14).
 
-        Raises:
-            AirflowFailException: ``error``, if the worker was not fenced or another Dag run has the job.
-            AirflowException: the next try must start the worker.
+        Raises ``error`` if the worker was not fenced or another Dag run has the job. Raises AirflowException if the
+        next try must start the worker.
         """
         state = self._read_state(run)
         last = run.writer.last
@@ -149,11 +148,10 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     # ---- before the submission
 
     def _prepared(self, context: Context, run: TaskRun) -> JobState:
-        """Wait until this Dag run has a running deployment, or until nothing is left to do. Return the job's state.
+        """Return the job's state when this Dag run has a running deployment, or when nothing is left to do.
 
         After a failed run, a retry of the JobMaster's task prepares the job again. This task waits for that in the
-        triggerer. If the triggerer cannot read the root, or if the journal cannot be read at the moment, the task waits
-        in its slot.
+        triggerer. It waits in its slot if the triggerer cannot read the root, or if the journal cannot be read now.
         """
         silence = self._timing(run).silence
         deadline = time.monotonic() + silence
@@ -175,11 +173,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             time.sleep(_POLL)
 
     def _is_over(self, run: TaskRun, state: JobState) -> bool:
-        """Return whether nothing is left to do.
+        """Return True if nothing is left to do.
 
-        Raises:
-            AirflowFailException: the job must not be resumed, or not by this task.
-            JobDeletedError: the job was deleted.
+        Raises AirflowFailException if this task must not resume the job, and JobDeletedError if the job was deleted.
         """
         status = self._group_status(state)
         if status in _OVER:
@@ -209,11 +205,10 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         return self._group_run.status_for(state, self._subtasks(state))
 
     def _refuse_without_master(self, final_states: Sequence[str]) -> None:
-        """Fail for good if the JobMaster's task is in one of ``final_states``, because no other task prepares the job
-        or commits.
+        """Fail for good if the JobMaster's task is in one of ``final_states``, because no other task runs a JobMaster.
 
-        ``final_states`` include success only if the journal can be read, because a successful task may have run the job
-        to its end.
+        ``final_states`` includes success only if the journal can be read, because a successful task may have run the
+        job to its end.
         """
         if self._killed:
             raise AirflowException(f"The task of {self.subtask} was killed while it waited")
@@ -226,8 +221,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _await_end_if_needed(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
         """Return the job's state if nothing is left to do, else defer the task.
 
-        The worker ended well in the state ``ran``. Its subtasks do not run again in that deployment, even if the
-        journal does not show their end yet.
+        The worker ended well in the state ``ran``. The worker's subtasks do not run again in that deployment, even if
+        the journal does not show their end yet.
         """
         state = self._try_read_state(run)
         if state is None or not self._is_over(run, state):
@@ -237,8 +232,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _retain(self, context: Context, run: TaskRun, state: JobState, deployment: int) -> None:
         """Defer the task until the job is over, or until a deployment after ``deployment`` needs the result again.
 
-        The method returns if the wait would block other tasks, or if the triggerer cannot read the job. A user must
-        then clear the group if the result is lost later.
+        The task is not deferred if the wait would block other tasks, or if the triggerer cannot read the job. A user
+        must then clear the group if the result is lost later.
         """
         if self._holds_slot:
             reason = "The triggerer cannot look at the job." if self.is_deferrable else "deferrable=False."
@@ -249,7 +244,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             self._await_the_end(run, self._subtasks(state), deployment)
 
     def _exceeds_task_limit(self, count: int, map_index: int | None) -> bool:
-        """Return whether Airflow's limit for this mapped task is below ``count``. Deferred instances count, too."""
+        """Return True if Airflow's limit for this mapped task is below ``count``. Deferred instances count, too."""
         limits = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
         is_mapped = map_index is not None and map_index >= 0
         return is_mapped and any(limit is not None and limit < count for limit in limits)
@@ -267,7 +262,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         )
 
     def on_kill(self) -> None:
-        """Ask the worker to leave after its micro-batch, within ``stop_grace``, then end it. The job continues."""
+        """Ask the worker to leave after its micro-batch, and end it after ``stop_grace``. The job continues."""
         hook = self._hook
         if not self._killed and isinstance(hook, CheckpointedSparkSubmitHook) and hook.ask_to_leave():
             self._killed = True
@@ -277,10 +272,10 @@ class SubtaskTaskOperator(WaitingTaskOperator):
 
 
 def _try_arguments(context: Context) -> tuple[str, ...]:
-    """Return arguments by which a worker of an earlier try that wakes up late is recognised (W14).
+    """Return the driver's arguments that name this task and its try, to refuse a late worker of an earlier try.
 
-    They hold the time when the Dag run began, because a Dag run that was created again counts its tries from 1. These
-    times are only compared for equality.
+    The task's name has the start of the Dag run, because a Dag run that was created again counts its tries from 1.
+    Names are only compared for equality (W14).
     """
     ti = context["ti"]
     started_at = context["dag_run"].start_date
@@ -293,8 +288,9 @@ def _try_arguments(context: Context) -> tuple[str, ...]:
 class StandbyTaskOperator(SubtaskTaskOperator):
     """Task with a running Spark that takes over the subtasks of a lost worker within seconds, without a new JVM.
 
-    The standby keeps the subtasks until they finish, and their retry stands by in its place. It takes no subtask that
-    no worker has begun, because that subtask's own task begins it. The standby ends with the last of all subtasks.
+    The standby runs the subtasks until they finish, and the retry of their task becomes a standby. A subtask that no
+    worker has begun is not taken over, because its own task begins it. The standby ends with the last subtask of the
+    job.
     """
 
     part = "standby"

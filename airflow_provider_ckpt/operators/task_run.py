@@ -1,4 +1,4 @@
-"""One execution of the operator, and the effect of its end on the task."""
+"""One execution of the Airflow operator: the driver's status lines, a kill, and the task's result or error."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _POLL = 0.2
 
 @dataclass(frozen=True)
 class TaskRun:
-    """State of one execution for the methods that get no context, such as ``_get_hook`` and ``on_kill``."""
+    """State of one execution of the Airflow operator, for methods without context, such as ``_get_hook``."""
 
     hook: CheckpointHook
     writer: PointerWriter
     options: RunOptions
     stopped_epoch: int | None = None
-    """Epoch of a job that was STOPPED before anything was submitted. That end is not the end of this try."""
+    """Epoch of the job if it was STOPPED before this try submitted a driver. That end is not the end of this try."""
     links: LinkPusher | None = None
 
     def record(self, line: StatusLine) -> None:
-        """Take up a status line of the driver, in the thread that reads the driver's output."""
+        """Record a status line of the driver. The thread that reads the driver's output calls this method."""
         self.writer.record(line)
         if self.links is not None:
             self.links.update(self.pointer)
@@ -70,10 +70,10 @@ class TaskRun:
         return self.writer.last is not None and self.writer.last.run_is_over
 
     def ask_to_stop(self, warn: Callable[..., None]) -> bool:
-        """Ask the driver to stop. Return False if there is no driver yet, or if the request failed."""
+        """Ask the driver to stop. Return False if no driver has claimed the job, or if the request failed."""
         pointer = self.pointer
         if pointer.epoch is None:
-            return False  # no driver has taken the job over yet
+            return False  # no driver of this try has claimed the job yet
         try:
             self.hook.client(pointer.job_id).stop(epoch=pointer.epoch, leaves=True)
         except CkptError as error:
@@ -82,7 +82,7 @@ class TaskRun:
         return True
 
     def record_end(self, timeout: float) -> None:
-        """Write the end that this try's driver journals into the pointer, if it comes within ``timeout`` seconds.
+        """Wait up to ``timeout`` seconds for the end that this try's driver journals, and write it into the pointer.
 
         A killed task may have no time to read the driver's last line.
         """
@@ -94,8 +94,11 @@ class TaskRun:
                 self.writer.flush()
 
     def killed_error(self) -> AirflowException:
-        """Return the error of a task that Airflow killed. It is an error even after a savepoint, because the shutdown
-        of a worker must not end the job. A retry resumes the job."""
+        """Return the error of a task that Airflow killed.
+
+        A kill is an error even after a savepoint, because the shutdown of a worker must not end the job. A retry
+        resumes the job.
+        """
         end = (
             "its driver took a savepoint and left"
             if self.pointer.status is JobStatus.STOPPED
@@ -110,8 +113,8 @@ class TaskRun:
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
 
-        ``submitted`` is the hook that ran spark-submit, None if the task failed before. ``killed``: True if Airflow
-        killed the task.
+        ``submitted`` is the hook that ran spark-submit, or None if the task failed before. ``killed`` is True if
+        Airflow killed the task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None
         last, job_id = self.writer.last, self.pointer.job_id
@@ -131,8 +134,7 @@ class TaskRun:
     def result(self) -> dict[str, Any]:
         """Return the task's result. A job that FINISHED or STOPPED is a success, whatever the exit code.
 
-        Raises:
-            AirflowException: the journal shows no such end.
+        Raises AirflowException if the journal shows no such end.
         """
         if not self.ended_well:
             state = self._journal()

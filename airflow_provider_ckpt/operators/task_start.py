@@ -1,4 +1,4 @@
-"""The decisions before a submission: which job a task runs, whether it is a retry, and how far the job has got."""
+"""The decisions before a submission: which job a task runs, whether this is a retry, and the job's progress."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ OTHER_JOB = (
 
 @dataclass(frozen=True)
 class TaskStart:
-    """The job of a task and how this try starts it, the result of :func:`find_task_start`.
+    """The job of a task, and how this try starts the job. The result of :func:`find_task_start`.
 
     Args:
-        own_id: Default job id of the task. The attempts of the task are named after it.
+        own_id: Default job id of the task. The names of the task's attempts begin with it.
         generation: Number in the job id's suffix ``~g1``, ``~g2``, … (``on_clear="restart"``); 0 without a suffix.
         is_cleared: True if a user cleared the task.
         resumes: True for ``on_clear="resume"``.
-        before: Pointer that an earlier try left.
+        before: Pointer that an earlier try wrote. None if there is none.
         state: The job in its journal. None if no driver ever claimed the job.
-        requested_job_id: The job that the task's arguments name now, if an earlier try began another one.
+        requested_job_id: Id that the task's arguments name now, if an earlier try began another job. Otherwise None.
     """
 
     job_id: str
@@ -76,7 +76,7 @@ class TaskStart:
 
     @property
     def is_taken(self) -> bool:
-        """True if another driver took the job after the driver of an earlier try, and may still run it."""
+        """True if another driver has taken over the job from an earlier try's driver, and may still run the job."""
         if self.state is None or self.before is None or is_own(self.state, self.own_id):
             return False
         return is_held_since(self.state, self.before)
@@ -139,18 +139,18 @@ def find_task_start(
     retries: int,
     clear_number: int | None,
 ) -> TaskStart:
-    """Find the job that a task runs and where it stands. Reads a few journals.
+    """Return the job that a task runs, and the job's state. A few journals are read.
 
     A retry resumes the job that an earlier try began, even if the arguments name another job now. A template of the
-    current time would otherwise begin another job with each try, and write its rows again.
+    current time would otherwise begin another job with each try, and write the same rows again.
 
     A task without a pointer counts as cleared if a task of its name has run the job, because Airflow deletes the
     pointer with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
 
     Args:
-        before: Pointer that an earlier try left.
+        before: Pointer that an earlier try wrote.
         job_id: Argument of the Airflow operator. None selects the default job id.
-        clear_number: How often a user cleared something in the Dag run.
+        clear_number: Number of clears of any task in the Dag run.
 
     Raises:
         JobDeletedError: the job was deleted.
@@ -190,9 +190,9 @@ def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: C
     """Return the job that a task of a group resumes in another try.
 
     Args:
-        before: Pointer that the earlier try left.
-        job_id: The job that the arguments name now. A job that the earlier try began wins.
-        owns: Returns whether the group has a job.
+        before: Pointer that the earlier try wrote.
+        job_id: Id that the arguments name now. If the earlier try began another job, that job is resumed instead.
+        owns: Returns True if the group has the job with the given state.
 
     Raises:
         InvalidInputError: the earlier try ran the job under another root.
@@ -206,12 +206,12 @@ def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: C
 
 
 def is_held_since(state: JobState, before: Pointer) -> bool:
-    """Return whether another driver took the job after the driver of an earlier try, and may still run it."""
+    """Return True if another driver has taken over the job from an earlier try's driver, and may still run it."""
     return state.is_held and state.epoch > (before.epoch or 0) and is_alive(state.worker) is not False
 
 
 def _is_begun(hook: CheckpointHook, before: Pointer, owns: Callable[[JobState], bool]) -> bool:
-    """Return whether an earlier try has run the job of the task's pointer. ``hook`` must have that try's root."""
+    """Return True if an earlier try has run the job of the task's pointer. ``hook`` must have that try's root."""
     state = _journaled(hook, before.job_id)
     return state is not None and (before.epoch is not None or owns(state))
 
@@ -237,7 +237,7 @@ def own_job_id(ti: Any) -> str:
 
 
 def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int:
-    """Return the first number, from ``generation`` upwards, whose suffix ``~g<number>`` no job's id ever had."""
+    """Return the first number, from ``generation`` upwards, for which no job ever had the suffix ``~g<number>``."""
     while _journaled(hook, with_generation(base_id, generation)) is not None:
         generation += 1
     return generation
@@ -250,5 +250,5 @@ def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
 
 
 def is_own(state: JobState, own_id: str) -> bool:
-    """Return whether a task of this name started the last driver of the job."""
+    """Return True if a task with this default job id started the last driver of the job."""
     return (state.attempt or "").startswith(f"{own_id}~t")

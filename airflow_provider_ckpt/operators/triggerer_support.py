@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def master_runner(
     options: RunOptions, location: Location, on_status: OnStatus, timing: Timing
 ) -> Callable[[OnMaster], ExitCode]:
-    """Return a function that loads the job of ``options.job`` here and runs its JobMaster."""
+    """Return a function that loads the job of ``options.job`` in this process and runs its JobMaster."""
 
     def run(on_master: OnMaster) -> ExitCode:
         from airflow_provider_ckpt.job.loading.loading import load_job
@@ -47,10 +47,10 @@ _NOT_DESCRIBED = (
 
 @dataclass(frozen=True)
 class TriggererSupport:
-    """Answer of :func:`find_triggerer_support`.
+    """Support of the triggerer for a group's JobMaster.
 
-    ``problem`` is why the triggerer cannot run the JobMaster, None if it can. ``outputs`` are the known folders of
-    sinks.
+    ``problem`` is why the triggerer cannot run the JobMaster, or None if it can. ``outputs`` is sink -> its folder, for
+    the sinks whose folder is known.
     """
 
     problem: str | None
@@ -58,7 +58,7 @@ class TriggererSupport:
 
 
 def find_triggerer_support(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
-    """Decide whether the triggerer can run the JobMaster of a prepared job. Loads the job here."""
+    """Decide whether the triggerer can run the JobMaster of a prepared job. The job is loaded in this process."""
     from airflow_provider_ckpt.job.loading.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.file.journaled_sinks import not_recorded, recorded_job

@@ -21,7 +21,7 @@ _FREE = "that costs no try and holds no worker slot"
 
 
 class WaitingTaskOperator(GroupTaskOperator):
-    """Task of a group that can wait for another one.
+    """Task of a group that can wait for a JobMaster or for the end of the job.
 
     Args:
         coordinate: Id of the task that runs the JobMaster.
@@ -36,16 +36,16 @@ class WaitingTaskOperator(GroupTaskOperator):
         """States of ``coordinate`` in which no JobMaster will start."""
         self._holds_slot = False
         self._timeout_start: datetime | None = None
-        """Begin of ``execution_timeout``. None: the begin of the try."""
+        """Start of ``execution_timeout``. None means the start of the try."""
 
     def _reset_wait(self) -> None:
         self._final_states, self._holds_slot, self._timeout_start = GIVEN_UP, not self.is_deferrable, None
 
     def _resume_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
-        """Take up the result of a wait, to continue the try in another process.
+        """Record the result of a wait, before the try continues in another process.
 
-        ``since`` is the begin of ``execution_timeout`` before the wait. ``ran_well``: True if the
-        worker had ended well before the wait.
+        ``since`` is the start of ``execution_timeout`` before the wait. ``ran_well`` is True if the worker had ended
+        well before the wait.
         """
         self.log.info("The wait is over: %s", result.reason)
         self._holds_slot = result.is_blind
@@ -57,7 +57,7 @@ class WaitingTaskOperator(GroupTaskOperator):
     # ---- the waits
 
     def _await_master(self, context: Context, run: TaskRun, deployment: int) -> NoReturn:
-        """Defer the task until a JobMaster has the job. Without one each try would fail, and soon the group (W7)."""
+        """Defer the task until a JobMaster has the job. Otherwise each try would fail, and soon the group (W7)."""
         pointer = run.pointer
         self.log.info(
             "No JobMaster has job %s: deferred until %r runs one again; %s", pointer.job_id, self.coordinate, _FREE
@@ -66,7 +66,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         self._defer(context, AwaitedMasterTrigger(**self._trigger_arguments(run), deployment=deployment, epoch=epoch))
 
     def _await_preparation(self, context: Context, run: TaskRun) -> NoReturn:
-        """Defer the task until the job is prepared again. A wait in this slot could block the preparing task."""
+        """Defer the task until the job is prepared again. A wait in the worker slot could block the preparing task."""
         self.log.info(
             "Job %s must be prepared again: deferred until %r has done it; %s",
             run.pointer.job_id,
@@ -81,7 +81,7 @@ class WaitingTaskOperator(GroupTaskOperator):
     def _await_the_end(self, run: TaskRun, subtasks: Sequence[str], deployment: int) -> NoReturn:
         """Defer the task, without a timeout, until the job is over or needs the results of ``subtasks`` again.
 
-        ``deployment`` is the epoch of the deployment in which they finished.
+        ``deployment`` is the epoch of the deployment in which the subtasks finished.
         """
         self.log.info(
             "%s has finished. Until job %s is over, its result may be lost and needed again: deferred; %s",
@@ -111,7 +111,7 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _time_left(self, context: Context) -> timedelta | None:
-        """Return the rest of ``execution_timeout``, because Airflow counts from zero in each process of a try."""
+        """Return the rest of ``execution_timeout``, which Airflow counts from zero in each process of a try."""
         if self.execution_timeout is None:
             return None
         elapsed = datetime.now(timezone.utc) - (self._timeout_start or context["ti"].start_date)

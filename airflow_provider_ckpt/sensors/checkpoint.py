@@ -53,22 +53,23 @@ class CheckpointSensor(BaseSensorOperator):
         then or later, by the clock of the driver's host, which must agree with yours. (templated)
     :param finished: uid of an operator of the job, such as a bounded source: the operator has finished. (templated)
     :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: the watermarks of the job's
-        queries have reached it. All windows that end then or earlier are closed. Fails at once for a job without any
-        watermark. (templated)
-    :param released: False: a completed checkpoint is enough.
-    :param wait_for_restart: keep waiting in the cases above, for a job that later Dag runs continue.
-    :param stalled_after: fail if the journal did not grow for that long, unless this host sees the driver alive or
-        Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's checkpoints are far
-        apart. For a job in batch mode, which may journal nothing for hours, the default is to fail only if this host
-        sees that the driver is gone. Give more than the ``retry_delay`` of the job's task, and more for a job whose
-        interval is longer than in its first run.
-    :param max_checkpoint_age: fail if no new checkpoint was released (completed, with ``released=False``) for that
-        long, even if a driver runs the job. With it a sensor that waits for the end of an endless job watches the job's
-        health. The time is counted in polls, from the first one. Give more than the interval, the checkpoint timeout
-        and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails the sensor.
+        queries have reached this event time. All windows that end then or earlier are closed. Fails at once for a job
+        without any watermark. (templated)
+    :param released: False if a completed checkpoint is enough.
+    :param wait_for_restart: True to keep waiting in the cases above, for a job that later Dag runs continue.
+    :param stalled_after: time without growth of the journal after which the sensor fails, unless this host sees the
+        driver alive or Airflow runs the task of ``job_task_id``. The default is 15 minutes, or more if the job's
+        checkpoints are far apart. For a job in batch mode, which may journal nothing for hours, the default is to fail
+        only if this host sees that the driver is gone. Give more than the ``retry_delay`` of the job's task, and more
+        for a job whose interval is longer than in its first run.
+    :param max_checkpoint_age: time without a new released checkpoint (completed, with ``released=False``) after which
+        the sensor fails, even if a driver runs the job. With it a sensor that waits for the end of an endless job
+        watches the job's health. The time is counted in polls, from the first poll. Give more than the interval, the
+        checkpoint timeout and the ``retry_delay`` of the job's task together. Not for a job in batch mode, which fails
+        the sensor.
     :param ckpt_conn_id: connection of type ``ckpt``. (templated)
     :param root: root URI, overrides the connection's. (templated)
-    :param deferrable: wait in the triggerer instead of in a worker slot.
+    :param deferrable: True to wait in the triggerer instead of in a worker slot.
     """
 
     template_fields: Sequence[str] = ("job_id", "checkpoint", "since", "finished", "watermark", "ckpt_conn_id", "root")
@@ -120,7 +121,7 @@ class CheckpointSensor(BaseSensorOperator):
         self._memory: SensorMemory | None = None
 
     def _refuse_early(self) -> None:
-        """Refuse values that no poll could use, while Airflow parses the Dag. Templates are checked when the task runs.
+        """Refuse values that no poll can use, while Airflow parses the Dag. Templates are checked when the task runs.
 
         Raises InvalidJobIdError if ``job_id`` cannot name a job, and InvalidTaskArgumentError for any other value.
         """
@@ -149,7 +150,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     @contextmanager
     def _allowed_to_fail(self) -> Iterator[None]:
-        """Honour ``soft_fail`` and ``never_fail`` at a deferrable sensor's first poll. Airflow does so only later."""
+        """Apply ``soft_fail`` and ``never_fail`` to a deferrable sensor's first poll. Airflow does so only later."""
         try:
             yield
         except AirflowFailException as error:

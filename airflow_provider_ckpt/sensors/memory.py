@@ -1,6 +1,6 @@
 """The memory of a sensor between its pokes and tries, in the task state store.
 
-In ``mode="reschedule"`` every poke is another process, perhaps on another host.
+In ``mode="reschedule"`` every poke runs in another process, perhaps on another host.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ KEY = "ckpt_sensor"
 
 @dataclass
 class SensorMemory:
-    """Memory of a sensor.
+    """State of a sensor for its next poke or try.
 
     Args:
-        store: The task state store. None if there is none.
         max_tries: ``max_tries`` of the task instance. Another number in the store shows that a user cleared the sensor,
             which then starts from scratch.
-        keeps_polls: True to keep the findings of the polls, too.
-        seen: Findings of the polls so far.
-        next_of: The job, and the number that ``checkpoint="next"`` means for it.
+        keeps_polls: True to store ``seen``, too.
+        seen: Last progress of the job in the previous polls.
+        next_of: (job id, number that ``checkpoint="next"`` means for the job).
     """
 
     store: Any

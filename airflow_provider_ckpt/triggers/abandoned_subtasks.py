@@ -17,14 +17,14 @@ Airflow and the journal are not read at the same moment."""
 
 
 class AbandonedSubtasks:
-    """Watch over the tasks of a group's subtasks.
+    """Check for tasks of a group that no longer run their subtasks, although the job needs them.
 
     A task that failed for good or succeeded no longer runs its subtask. A successful task has an unfinished subtask if
     the job restarted after a user cleared only other tasks of the group.
 
     Args:
-        tasks: Subtask or vertex of each task, by its key in ``states``.
-        states: Returns Airflow's states.
+        tasks: Key of a task in ``states`` -> the task's subtask or vertex.
+        states: Returns key of a task -> Airflow's state.
         journal: Returns the job's state.
     """
 
@@ -38,7 +38,7 @@ class AbandonedSubtasks:
         self._green: dict[str, int] = {}
 
     def check(self) -> str | None:
-        """Return why the run is hopeless, or None if no reason is known. Never raises."""
+        """Return why the run cannot finish, or None if no reason is known. Never raises."""
         states = {name: state for task, state in self._states().items() if (name := self._tasks.get(task))}
         lost = self._unfinished([name for name, state in states.items() if state in GIVEN_UP])
         if lost:

@@ -25,8 +25,8 @@ class AwaitedMasterTrigger(GroupWaitTrigger):
 
     Args:
         deployment: Deployment in which the worker ran.
-        epoch: Epoch of the last JobMaster that the worker knew, or of the deployment.
-        attempt: Name of the waiting task in the journal, if it waits for the next deployment.
+        epoch: Epoch of the last JobMaster that commanded the worker, or of the deployment.
+        attempt: Name of the waiting task in the journal. None if the task waits for a JobMaster of the deployment.
         common: See :class:`GroupWaitTrigger`.
     """
 
@@ -54,24 +54,24 @@ class AwaitedMasterTrigger(GroupWaitTrigger):
 
 
 class MasterAvailable:
-    """Wait for a JobMaster of a deployment.
+    """End condition of a wait for a JobMaster of a deployment.
 
-    A JobMaster that was unreachable or paused continues under its epoch, and its beat grows. The first beat proves
-    nothing, because it may be from before the wait.
+    The beat counts a JobMaster's signs of life. A JobMaster that was unreachable or paused continues under its epoch,
+    and its beat grows. The first beat proves nothing, because it may be from before the wait.
     """
 
     def __init__(self, deployment: int, epoch: int) -> None:
-        """Begin a wait. ``epoch`` is that of the newest JobMaster that the worker of ``deployment`` knew."""
+        """Begin a wait. ``epoch`` is that of the last JobMaster that commanded the worker of ``deployment``."""
         self._deployment, self._epoch = deployment, epoch
         self._beat: int | None = None
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on.
+        """Return why the wait is over, or None to continue waiting.
 
         Args:
             outbox: Messages of the JobMaster of ``state``.
-            coordinate: Airflow's state of the JobMaster's task, None if it is not known. The caller must ask Airflow
-                before it reads the journal. Otherwise a job that ends in between counts as a job without a JobMaster.
+            coordinate: Airflow's state of the JobMaster's task, None if unknown. The caller must ask Airflow before it
+                reads the journal. Otherwise a job that ends in between counts as a job without a JobMaster.
         """
         if state.deployment != self._deployment:
             return WaitResult(f"the deployment of epoch {self._deployment} is over, the job is {state.status}")
@@ -89,13 +89,13 @@ class MasterAvailable:
 
 
 class Preparation:
-    """Wait for the next deployment of a group and Dag run. ``attempt`` names one of the group's tasks."""
+    """End condition of a wait for a group's next deployment. ``attempt`` names a task of the group and Dag run."""
 
     def __init__(self, attempt: str) -> None:
         self._attempt = attempt
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. If the JobMaster's task succeeded, no deployment follows."""
+        """Return why the wait is over, or None to continue. No deployment follows if the JobMaster's task succeeded."""
         if state.deployment:
             return WaitResult(f"the job is prepared, in the deployment of epoch {state.deployment}")
         if not is_held_by_group(self._attempt, state):
@@ -108,12 +108,11 @@ class Preparation:
 
 
 class MasterAvailableWatch:
-    """Repeated poll for a JobMaster.
+    """Poller that evaluates the end condition of a wait.
 
     Args:
-        condition: Decides whether the wait is over.
-        coordinate: Asks Airflow for the state of the JobMaster's task.
-        every: Number of polls for each request to Airflow, because the subtasks of all groups may wait at once.
+        coordinate: Returns Airflow's state of the JobMaster's task, or None if unknown.
+        every: Number of polls per request to Airflow, because the subtasks of all groups may wait at the same time.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class MasterAvailableWatch:
         self._polls = 0
 
     def poll(self) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. Blocks. Raises for a failed storage or a damaged journal."""
+        """Return why the wait is over, or None to continue. Blocks. Raises errors of the storage and journal."""
         from airflow_provider_ckpt.remote.leader_monitor import read_master
 
         coordinate = self._coordinate() if self._polls % self._every == 0 else None

@@ -27,8 +27,7 @@ class CheckpointTrigger(BaseTrigger):
 
     Args:
         condition: Fields of a :class:`CheckpointCondition`.
-        stalled_after: See :class:`JobPoll`. In seconds.
-        max_checkpoint_age: See :class:`JobPoll`. In seconds.
+        stalled_after, max_checkpoint_age: Seconds, see :class:`JobPoll`.
         job_task: ``{dag_id, run_id, task_id}`` of the task that runs the job, instead of the condition's ``job_id``.
         root: URI of the root, overrides the connection's.
         poll_interval: Seconds between two polls.

@@ -1,4 +1,4 @@
-"""The condition for which a sensor or its trigger waits. Pure."""
+"""The condition for which a sensor or its trigger waits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Outcome = Literal["wait", "reached", "failed"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of one poll. ``message`` has its finding in one line. ``result`` is the sensor's (XCom)."""
+    """Outcome of one poll. ``message`` is one line for users. ``result`` is the sensor's result (XCom), or None."""
 
     outcome: Outcome
     message: str
@@ -42,18 +42,17 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CheckpointCondition:
-    """Condition of a wait. All given parts must hold together. A checkpoint must be released, unless ``released`` is
-    False.
+    """Condition of a wait. All fields that are set must hold. Only released checkpoints count if ``released`` is True.
 
-    * ``checkpoint``: that checkpoint or a later one. "final": the job is FINISHED. ``JobPoll`` replaces "next" by a
-      number.
-    * ``since`` (epoch seconds): a checkpoint that was triggered then or later, by the clock of the driver's host.
-    * ``finished``: uid of an operator: a checkpoint in which it has finished, so that no part of it runs again.
-    * ``watermark`` (epoch seconds): a checkpoint that covers all windows that end then or earlier.
+    * ``checkpoint``: this or a later checkpoint is reached. "final": the job is FINISHED. ``JobPoll`` replaces
+      "next" by a number.
+    * ``since`` (epoch seconds): a checkpoint was triggered at this time or later, by the clock of the driver's host.
+    * ``finished``: the operator with this uid has finished in a checkpoint, so that no part of it runs again.
+    * ``watermark`` (epoch seconds): a checkpoint covers all windows that end at this event time or earlier.
 
     A job that FAILED for good, or FINISHED without reaching the condition, fails the wait. With ``wait_for_restart``
-    the wait continues, because a user will run the job again. A deleted job never runs again, but keeps its progress in
-    the journal. A STOPPED job counts as a job whose driver is gone, because Airflow may retry its task in a moment.
+    the wait continues, because a user will run the job again. A deleted job never runs again, but its progress in the
+    journal counts. A STOPPED job does not fail the wait, because Airflow may retry its task in a moment.
     """
 
     job_id: str
@@ -65,7 +64,7 @@ class CheckpointCondition:
     watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
-        """Return whether the condition holds. ``state`` is None if the job has no journal, as before its start."""
+        """Return whether the condition holds, or can no longer hold. ``state`` is None if the job has no journal."""
         if state is not None and state.damage:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
@@ -127,11 +126,11 @@ class CheckpointCondition:
         return state.last_released if self.released else state.last_completed
 
     def _counted(self, state: JobState) -> Iterator[CheckpointCompleted]:
-        """Return the remembered checkpoints that count."""
+        """Return the checkpoints in the journal that are released (or completed, if ``released`` is False)."""
         return (completed for number, completed in state.checkpoints.items() if number <= self._newest(state))
 
     def _has_finished(self, state: JobState, uid: str) -> bool:
-        """Return whether an operator has finished, by the job's end or by a checkpoint after the last restore."""
+        """Return True if an operator has finished, by the job's end or by a checkpoint after the last restore."""
         if uid not in state.finished_operators():
             return False
         if not self.released or (state.status is JobStatus.FINISHED and not state.has_unreleased):
@@ -140,33 +139,33 @@ class CheckpointCondition:
         return any(completed.operators.get(uid) == "finished" for completed in later)
 
     def _has_passed(self, state: JobState, instant: float) -> bool:
-        """Return whether event time has reached ``instant``. All windows of a FINISHED job are closed."""
+        """Return True if event time has reached ``instant`` (epoch seconds), or if the job has FINISHED."""
         if state.has_finished and not (self.released and state.has_unreleased):
             return True
         watermark = self._watermark(state)
         return watermark is not None and watermark >= instant * 1000
 
     def _watermark(self, state: JobState) -> int | None:
-        """Return the watermark of the newest checkpoint that counts. A restore takes earlier ones back."""
+        """Return the watermark (milliseconds) of the newest counted checkpoint since the last restore, or None."""
         later = [completed.checkpoint for completed in self._counted(state) if completed.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 
     def _is_timeless(self, state: JobState) -> bool:
-        """Return whether the job will show no watermark unless it restarts."""
+        """Return True if the job will show no watermark unless it restarts."""
         return self.watermark is not None and not (self.wait_for_restart or state.plan is None or state.has_event_time)
 
     def _unknown_operator(self, state: JobState) -> list[str] | None:
-        """Return the job's operators if the awaited one is none of them, else None. A restart may add it."""
+        """Return the job's operators if the awaited operator is none of them, and no restart may add it. Else None."""
         if self.finished is None or self.wait_for_restart:
             return None
         operators = sorted(set(state.graph().operators))
         return operators if operators and self.finished not in operators else None
 
     def _is_out_of_reach(self, state: JobState) -> bool:
-        """Return whether the job will not reach the condition by itself.
+        """Return True if the job will not reach the condition by itself.
 
-        A FINISHED job counts its completed checkpoints, because they are or will be released. A FAILED job has no
-        driver that would release them.
+        Completed checkpoints of a FINISHED job count, because they are or will be released. A FAILED job has no driver
+        that would release them.
         """
         if state.deletion is not None:  # a deleted job never runs again
             return True

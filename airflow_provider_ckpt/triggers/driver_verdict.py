@@ -1,4 +1,4 @@
-"""The judgement about a driver in a cluster, for the task that waits for it. Pure."""
+"""The verdict on a driver in a cluster, for the task that waits for the driver."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Outcome = Literal["wait", "succeeded", "failed", "retry", "left"]
 
 @dataclass(frozen=True)
 class DriverVerdict:
-    """Judgement about a driver.
+    """Verdict on a driver.
 
     Args:
-        outcome: ``failed`` is a failure for good. After ``retry`` another try may help. ``left`` is a driver that made
-            room as requested, so its job is submitted again.
-        result: Where the job stands. None if that is not known.
+        outcome: ``wait`` if the driver runs or may run. ``failed`` is permanent. After ``retry`` a next try may
+            succeed. ``left`` means that the driver has left the job as requested, so that the job is submitted again.
+        result: Status and progress of the job. None if they are not known.
     """
 
     outcome: Outcome
@@ -42,12 +42,12 @@ def judge(
     *,
     was_asked_to_leave: bool = False,
 ) -> DriverVerdict:
-    """Judge a driver by the journal, the only authority for a job's end. Without an end there, the cluster counts.
+    """Judge a driver by the job's end in the journal. Without an end in the journal, the cluster's report decides.
 
     Args:
-        report: The cluster's answer, None if it was not asked. It must be older than ``state``. Otherwise an end that
-            was journaled in between would be missed.
-        was_asked_to_leave: True if a kill of its task, or the need of another driver, asked the driver to leave.
+        report: The cluster's report, or None if the cluster was not polled. It must be older than ``state``. Otherwise
+            an end that was journaled in between would be missed.
+        was_asked_to_leave: True if the driver was asked to leave, by a kill of its task or for another driver.
     """
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
@@ -66,12 +66,12 @@ def judge(
 
 
 def is_own(state: JobState, submission: Submission) -> bool:
-    """Return whether the driver has the job, or was the last to have it."""
+    """Return True if the driver has the job, or was the last driver to have it."""
     return state.epoch > submission.after_epoch and state.attempt == submission.attempt
 
 
 def is_over(state: JobState, submission: Submission) -> bool:
-    """Return whether the driver has journaled how it ended."""
+    """Return True if the driver has journaled how it ended."""
     return is_own(state, submission) and state.status is not None and not state.status.is_alive
 
 
@@ -80,7 +80,7 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 
 def must_poll_cluster(state: JobState, submission: Submission) -> bool:
-    """Return whether to poll the cluster at once, because it may restart a driver that is about to leave."""
+    """Return True if the cluster must be polled at once, because it may restart a driver that is about to leave."""
     return is_overtaken(state, submission) or (is_over(state, submission) and state.status is JobStatus.RESTARTING)
 
 
@@ -109,8 +109,11 @@ def _ended(
 
 
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
-    """Judge a driver that lost its job to another one. A retry would take the job back from a driver that runs it. A
-    driver that only released (`ckpt release`) does not run it."""
+    """Judge a driver that lost its job to another driver.
+
+    A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
+    run the job.
+    """
     result, owner = _job_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
         return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)

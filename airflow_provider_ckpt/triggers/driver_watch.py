@@ -1,4 +1,4 @@
-"""The repeated check of a driver in a cluster, in the journal and, now and then, with the cluster."""
+"""Polls of a driver in a cluster: of the job's journal, and of the cluster if the journal does not grow."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class DriverWatch:
-    """Watch over a driver in a cluster, for one thread at a time. It blocks, and writes only in :meth:`ask_to_leave`.
+    """Poller of a driver in a cluster, for one thread at a time. It blocks, and writes only in :meth:`ask_to_leave`.
 
     Args:
-        every: Polls in a row without a new journal entry after which the cluster is asked.
-        leaving: True if the driver must make room. The watch asks it as soon as it has the job. Any end is ``left``.
+        every: Number of polls in a row without a new journal entry after which the cluster is polled.
+        leaving: True if the driver must leave the job. The driver is asked as soon as it has the job. Any end of the
+            driver then has the verdict ``left``.
     """
 
     def __init__(
@@ -67,14 +68,14 @@ class DriverWatch:
         return self._client.look()
 
     def ask_to_leave(self, state: JobState) -> bool:
-        """Ask the driver to leave if it has the job, and return whether it has. Raises the storage's errors."""
+        """Ask the driver to leave if it has the job. Otherwise return False. Raises the storage's errors."""
         if not is_own(state, self.submission) or not state.is_held:
             return False
         self._hook.client(self._job_id).stop(epoch=state.epoch, leaves=True)
         return True
 
     def _is_due(self, state: JobState) -> bool:
-        """Return whether the cluster must be polled. A driver whose journal grows is alive and needs no poll."""
+        """Return True if the cluster must be polled. A driver whose journal grows is alive and needs no poll."""
         mark = (state.epoch, state.position)
         self._unchanged_polls = self._unchanged_polls + 1 if mark == self._mark else 0
         self._mark = mark
@@ -91,7 +92,7 @@ class DriverWatch:
         return report
 
     def _was_asked_to_leave(self, state: JobState) -> bool:
-        """Return whether the driver was asked to leave. The request stays until the job's next driver starts."""
+        """Return True if the driver was asked to leave. The request stays until the job's next driver starts."""
         if self._leaving:
             return True
         if not is_own(state, self.submission) or state.status not in (JobStatus.STOPPED, JobStatus.RESTARTING):

@@ -29,7 +29,7 @@ _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDict
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """Trigger that waits until finished subtasks' results are obsolete or lost. See :class:`ResultRetention`."""
+    """Trigger that waits until the results of finished subtasks are obsolete or lost. See :class:`ResultRetention`."""
 
     names = (*GroupWaitTrigger.names, "attempt", "subtasks", "deployment")
     _clock = staticmethod(time.monotonic)
@@ -64,9 +64,9 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
 
 
 def shared_age(poll_interval: float) -> float:
-    """Return how old another trigger's poll may be to be used, in seconds.
+    """Return the largest age, in seconds, at which a trigger may use another trigger's poll.
 
-    With this age each poll gives a trigger something new, and none is from before the wait, which began SETTLING
+    At this age each poll has a new result for the trigger. No result is from before the wait, which began SETTLING
     seconds before its first poll.
     """
     return min(poll_interval, SETTLING) / 2
@@ -78,9 +78,9 @@ class Reading:
 
     Args:
         state: The job in its journal. It must not be changed.
-        coordinate: Airflow's last answer about the JobMaster's task, None before the first. It is older than ``state``,
-            so that a job that ends in between counts as ended and not as a job without a JobMaster.
-        answer: Number of that answer.
+        coordinate: Airflow's last answer about the JobMaster's task, None before the first. The answer is older than
+            ``state``, so that a job that ends in between counts as ended and not as a job without a JobMaster.
+        answer: Number of answers of Airflow so far.
     """
 
     state: JobState
@@ -92,9 +92,8 @@ class GroupPolls:
     """Shared polls of one job, for one event loop.
 
     Args:
-        read_job: Reads the journal. Blocks. Called in one thread at a time, of the threads of ``root``.
-        coordinate: Asks Airflow for the state of the JobMaster's task. Called like ``read_job``.
-        clock: Seconds of a clock that never goes back.
+        read_job: Returns the job's state from the journal. Blocks. Called by one thread of ``root`` at a time.
+        coordinate: Returns Airflow's state of the JobMaster's task, or None. Called like ``read_job``.
     """
 
     def __init__(
@@ -113,7 +112,7 @@ class GroupPolls:
         self._answers = 0
 
     async def reading(self, age: float) -> Reading:
-        """Return a reading that began at most ``age`` seconds ago or is under way. Raises the error of its poll."""
+        """Return a reading that began at most ``age`` seconds ago or is in progress. Raises the error of its poll."""
         if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
             self._reading = asyncio.ensure_future(in_thread(self._read, root=self._root))
@@ -136,15 +135,15 @@ def _retrieve_error(poll: asyncio.Future[Reading]) -> None:
 
 
 class ResultRetention:
-    """Wait of a task whose subtasks have finished and may have to run again."""
+    """End condition of a wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
-        """Begin a wait. ``attempt`` names the waiting task in the journal. ``deployment`` is 0 if it is over."""
+        """Begin a wait of task ``attempt``. ``deployment`` is that of the finished subtasks, or 0 if that is over."""
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
         self._gone_at_answer: int | None = None
 
     def judge(self, reading: Reading) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. A job in preparation or a damaged journal shows nothing."""
+        """Return why the wait is over, or None to continue. A job in preparation or a damaged journal ends no wait."""
         state = reading.state
         if is_whole(state):
             if state.has_finished:
@@ -162,10 +161,10 @@ class ResultRetention:
         return None
 
     def _has_master_gone(self, reading: Reading) -> bool:
-        """Return whether two answers of Airflow in a row show that the JobMaster's task has ended.
+        """Return True if two answers of Airflow in a row show that the JobMaster's task has ended.
 
-        One answer does not suffice. A task that a user marked may still stop the job, and the tasks of a STOPPED job
-        succeed.
+        One answer does not suffice, because a task that a user marked may still stop the job, and the tasks of a
+        STOPPED job succeed.
         """
         if reading.coordinate not in (*GIVEN_UP, "success"):
             self._gone_at_answer = None

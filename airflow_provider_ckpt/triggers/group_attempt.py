@@ -13,7 +13,7 @@ _NAME = re.compile(r"(?P<group>.*)~t(?P<number>\d+)\.(?P<part>[^~]*)", re.DOTALL
 
 
 def is_of_group(own_attempt: str, attempt: str) -> bool:
-    """Return whether ``attempt`` names a task of the same group and Dag run as ``own_attempt``."""
+    """Return True if ``attempt`` names a task of the same group and Dag run as ``own_attempt``."""
     own_match, other_match = _NAME.fullmatch(own_attempt), _NAME.fullmatch(attempt)
     return attempt == own_attempt or (
         other_match is not None and own_match is not None and other_match["group"] == own_match["group"]
@@ -21,17 +21,19 @@ def is_of_group(own_attempt: str, attempt: str) -> bool:
 
 
 def is_held_by_group(own_attempt: str, state: JobState) -> bool:
-    """Return whether the group and Dag run of ``own_attempt`` have the job's current or last deployment.
+    """Return True if the group and Dag run of ``own_attempt`` have the job's current or last deployment.
 
-    See ``GroupRun.owns``. A manual release takes no job over: it claims under the last claim's name with a suffix.
+    See ``GroupRun.owns``. A manual release does not take over: it claims under the last driver's name with a suffix.
     """
     own_match = _NAME.fullmatch(own_attempt)
     return own_match is not None and (state.prepared_by or state.attempt or "").startswith(f"{own_match['group']}~t")
 
 
 def is_twin_of(own_attempt: str, attempt: str) -> bool:
-    """Return whether ``attempt`` is of the same task as ``own_attempt``, in the same or an earlier try. An earlier try
-    is over, even if it claimed the job later."""
+    """Return True if ``attempt`` is of the same task as ``own_attempt``, in the same or an earlier try.
+
+    An earlier try is over, even if it claimed the job later.
+    """
     own_match, other_match = _NAME.fullmatch(own_attempt), _NAME.fullmatch(attempt)
     if other_match is None or own_match is None:
         return attempt == own_attempt

@@ -67,17 +67,19 @@ class GroupWaitTrigger(BaseTrigger):
 
     @abstractmethod
     async def _poll(self) -> WaitResult | None:
-        """Return why the wait is over, or None to wait on. Raises the errors of the storage and of a bad connection."""
+        """Return why the wait is over, or None to continue. Raises errors of the storage and of a bad connection."""
 
     async def _hook(self) -> CheckpointHook:
-        """Return a hook that may be used in a thread."""
+        """Return a hook that has read its connection, so that a thread can use the hook."""
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         await hook.asettings()
         return hook
 
     def _state_reader(self) -> Callable[[], str | None]:
-        """Return a function that asks Airflow for the state of the JobMaster's task. Under ``dag.test()`` it returns
-        None, because the trigger does not get its task instance there."""
+        """Return a function that returns Airflow's state of the JobMaster's task.
+
+        Under ``dag.test()`` that state is None, because the trigger does not get its task instance there.
+        """
         ti, coordinate = self.task_instance, self.coordinate
         if ti is None:
             return lambda: None
@@ -85,7 +87,7 @@ class GroupWaitTrigger(BaseTrigger):
         return lambda: siblings.state(coordinate)
 
     def _log_once(self, message: str) -> None:
-        """Log a message once, until another one comes."""
+        """Log a message if it differs from the last message."""
         if message != self._shown:
             self._shown = message
             self.log.info("%s", message)
@@ -93,7 +95,7 @@ class GroupWaitTrigger(BaseTrigger):
 
 @dataclass(frozen=True)
 class WaitResult:
-    """End of a wait.
+    """The reason for the end of a wait.
 
     Args:
         is_alone: True if no JobMaster will start, because Airflow no longer runs its task.

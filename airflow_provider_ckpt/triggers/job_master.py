@@ -40,33 +40,31 @@ _NAMES = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks", "tim
 WATCH = 15.0
 """Seconds between two polls of Airflow for the states of the subtasks' tasks, while a subtask has no worker."""
 STAND_BY = 5.0
-"""Seconds between two polls of the JobMaster that has fenced this one."""
+"""Seconds between two polls of the JobMaster that has fenced this trigger's JobMaster."""
 RETRY = 10.0
 REST = 1.0
-"""``rest`` of :class:`Timing`."""
+"""Value of :attr:`Timing.rest`, in seconds."""
 _KILL_PAUSE = 1.0
 _LOCAL, _REMOTE = FairSemaphore(4), FairSemaphore(32)
-"""Limits for the JobMasters that work at once. Each may block the event loop for up to 5 ms at a time (Python's switch
-interval), unless it waits for an object store."""
+"""Limits for the JobMasters that work at the same time. Each may block the event loop for up to 5 ms at a time
+(Python's switch interval), unless it waits for an object store."""
 _GRACE = 25.0
-"""Seconds for a savepoint. Airflow gives ``on_kill`` 30 seconds (``[triggerer] on_kill_timeout``)."""
+"""Seconds to wait for a savepoint. Airflow gives ``on_kill`` 30 seconds (``[triggerer] on_kill_timeout``)."""
 
 
 class JobMasterTrigger(BaseTrigger):
     """Trigger that runs the JobMaster and fires once at its end, with a :class:`MasterVerdict` as JSON.
 
-    The job's own code does not run here, because the trigger makes the sinks from the journal. The trigger is
-    serialized without secrets.
+    The job's own code does not run in the triggerer, because the trigger makes the sinks from the journal. The trigger
+    is serialized without secrets.
 
     Airflow may run two instances at once, when another triggerer takes over. The later JobMaster then has the job. The
-    earlier trigger waits, because Airflow would not start it again in a triggerer that still has it. If the later
-    JobMaster gives no sign of life, the earlier trigger takes the job over again.
+    earlier trigger waits, because Airflow would not start a trigger again in a triggerer that still runs it. If the
+    later JobMaster gives no sign of life, the earlier trigger takes over the job again.
 
     Args:
-        options: :class:`RunOptions` as JSON.
-        group_id: Airflow's id of the group.
+        options, timing: A :class:`RunOptions` and a :class:`Timing` as JSON.
         tasks: Key of an Airflow task in :meth:`Siblings.states` → the task's subtask or vertex.
-        timing: A :class:`Timing` as JSON.
     """
 
     _sleep = staticmethod(asyncio.sleep)
@@ -116,7 +114,7 @@ class JobMasterTrigger(BaseTrigger):
                     verdict = job_end or verdict
             except (TerminalError, AirflowNotFoundException) as error:
                 return MasterVerdict.of_error(error)
-            except Exception as error:  # from Airflow's API or a file system; it would cost the task a try
+            except Exception as error:  # from Airflow's API or a file system; raising would cost a try
                 self.log.warning("Job %s: %s: %s", self.job_id, type(error).__name__, error)
                 await self._sleep(RETRY)
                 continue
@@ -136,7 +134,7 @@ class JobMasterTrigger(BaseTrigger):
             return None
 
     def _journaled_end(self, hook: CheckpointHook) -> MasterVerdict | None:
-        """Return the end of the job if the journal has it and no JobMaster of this task could report it."""
+        """Return the verdict on a job that has FINISHED or that this group has ended. Otherwise return None."""
         state = hook.client(self.job_id).look()
         is_over = state.status is not None and not state.deployment
         if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):
@@ -152,7 +150,7 @@ class JobMasterTrigger(BaseTrigger):
         return _LOCAL if Timing.of(self.root).poll == LOCAL_POLL else _REMOTE
 
     async def _with_slot(self, function: Callable[[], _Result]) -> _Result:
-        """Run a function in a thread when it is this trigger's turn, because hundreds of triggers may start at once."""
+        """Run a function in a thread when a slot is free, because hundreds of triggers may start at once."""
 
         def work() -> _Result:
             with self._slots:
@@ -167,11 +165,11 @@ class JobMasterTrigger(BaseTrigger):
     # ---- the JobMaster
 
     async def _coordinate(self, hook: CheckpointHook) -> MasterVerdict:
-        """Run the JobMaster to its end. Before it begins, errors of Airflow's API and of the storage are raised."""
+        """Run the JobMaster to its end. Errors of Airflow's API and of the storage before its start are raised."""
         loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         codes: list[ExitCode] = []
 
-        def on_end(code: ExitCode) -> None:  # in the JobMaster's thread, maybe after the end of this trigger
+        def on_end(code: ExitCode) -> None:  # in the JobMaster's thread, possibly after the end of this trigger
             codes.append(code)
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ended.set)
@@ -211,7 +209,7 @@ class JobMasterTrigger(BaseTrigger):
     # ---- a fenced JobMaster
 
     async def _stand_by(self, hook: CheckpointHook, fenced: MasterVerdict) -> MasterVerdict | None:
-        """Wait while another JobMaster of this task's try lives and has the job. Return None to take over from it."""
+        """Wait while another JobMaster of this task is alive and has the job. Return None to take over the job."""
         from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor, Owner
 
         is_twin = partial(is_twin_of, self._attempt)
@@ -276,7 +274,6 @@ class JobMasterTrigger(BaseTrigger):
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Return whether the event was set within ``seconds``."""
     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class JobPoll:
-    """Repeated poll of a job. The calls must be at least ``interval`` seconds apart. A storage that does not answer
-    ends no wait.
+    """Repeated poll of a job for a sensor.
+
+    Calls must be at least ``interval`` seconds apart. The wait continues while the storage does not answer.
 
     Args:
-        interval: Seconds between two polls.
         task: The task that runs the job, instead of ``condition.job_id``.
         stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
-            fails. None: :func:`stall_limit` decides.
+            fails. None means the limit of :func:`stall_limit`.
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
-            None: no limit.
-        seen: Findings of an earlier process.
-        next_of: A job and its number for ``checkpoint="next"``, from an earlier process: the first checkpoint triggered
-            after the first poll. A number is used, so that no clocks are compared.
+            None means no limit.
+        seen: Last progress of the job in the polls of an earlier process.
+        next_of: (job id, number) for ``checkpoint="next"``, from an earlier process. The number is that of the first
+            checkpoint triggered after the first poll. Checkpoints are numbered, so that no clocks are compared.
     """
 
     def __init__(
@@ -80,7 +80,6 @@ class JobPoll:
         return self._stalled_verdict(state) if self._is_stalled(state, job) else verdict
 
     def _state(self) -> JobState:
-        """Return the job's state from the journal. Raises the storage's errors."""
         if self._client is None:
             self._client = self._hook.client(self.condition.job_id)
         state = self._client.look()
@@ -96,15 +95,15 @@ class JobPoll:
         return "" if self._task is None else self._task.task_id
 
     def _follow(self, job_id: str) -> None:
-        """Follow the task to its job, which may be another one after a clear."""
+        """Poll the job that the task runs now. After a clear it may be another job."""
         if job_id != self.condition.job_id:
             self.condition = replace(self._given_condition, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else LastProgress()
 
     def _with_task_state(self, verdict: Verdict, job: FoundJob, *, has_stopped: bool = False) -> Verdict:
-        """Return the verdict with regard to the task that runs the job.
+        """Return ``verdict``, or a failure if the task's state shows that the wait is in vain.
 
-        A retry resumes a STOPPED job. A successful task does not, and the next Dag run may wait for this sensor.
+        A retry resumes a STOPPED job. A successful task resumes nothing, and the next Dag run may wait for this sensor.
         """
         if self.condition.wait_for_restart:
             return verdict
@@ -127,7 +126,7 @@ class JobPoll:
         return detector.polls * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
-        """Return the failure if no checkpoint completed for ``max_age`` seconds, counted in polls, else None."""
+        """Return a failure if no new checkpoint has come for ``max_age`` seconds, counted in polls. Else None."""
         if state.created is not None and state.created.mode == "batch":
             problem = "its only checkpoint comes at its end: leave max_checkpoint_age out"
             return Verdict("failed", f"Job {self.condition.job_id} runs in batch mode, and {problem}")

@@ -1,4 +1,4 @@
-"""The end of a JobMaster in a triggerer, for the task that waits for it."""
+"""The end of a JobMaster in a triggerer, for the task that waits for the JobMaster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MasterVerdict:
-    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is the reason if it abandoned the run."""
+    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is why it abandoned the run, or None."""
 
     code: str
     kind: str
@@ -38,7 +38,7 @@ class MasterVerdict:
 
     @classmethod
     def of_state(cls, state: JobState) -> MasterVerdict:
-        """Return the verdict about a deployment that is over."""
+        """Return the verdict on a job whose deployment is over."""
         status = state.status or JobStatus.RESTARTING
         code = ExitCode.of_run(status)
         kind = LineKind.FINISHED if code is ExitCode.FINISHED else LineKind.FAILED
@@ -71,7 +71,7 @@ class MasterVerdict:
 class MasterRestartPolicy:
     """Limit for restarts of a failing JobMaster: ``limit`` seconds without another completed checkpoint.
 
-    Workers continue for as long without a JobMaster.
+    Workers continue for the same time without a JobMaster.
     """
 
     def __init__(self, limit: float = SILENCE, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,8 +80,10 @@ class MasterRestartPolicy:
         self._completed = -1
 
     def may_restart(self, verdict: MasterVerdict, state: JobState | None) -> bool:
-        """Return whether to restart the JobMaster. A run that ended or was abandoned is not restarted. ``state`` is
-        None if the journal cannot be read."""
+        """Return True if the JobMaster may restart. A run that ended or was abandoned must not be restarted.
+
+        ``state`` is None if the journal cannot be read.
+        """
         if verdict.exit_code is not ExitCode.FAILED or verdict.abandoned is not None:
             return False
         if state is not None and not state.deployment:

@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """Payload of an event: ``checkpoint`` released rows.
+    """Event about the rows that ``checkpoint`` has released.
 
     A consumer that reads the rows released after ``after`` and up to ``checkpoint`` reads each row once, even if events
     are lost or sent twice.
 
     Args:
-        after: Checkpoint of the event before, 0 for the first one.
-        kind: checkpoint, savepoint or final. None if the journal no longer has it.
+        after: Checkpoint of the previous event, 0 for the first event.
+        kind: checkpoint, savepoint or final. None if the journal no longer has the checkpoint.
         released_at: Epoch seconds of the release, by the driver's clock.
         watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
             or is at its end.
-        late_rows: Rows dropped as late since the job began.
-        unfit_rows: Rows with an unusable event time since the job began.
-        malformed_rows: Rows that do not fit their source's schema since the job began.
+        late_rows: Number of rows dropped as late since the job began.
+        unfit_rows: Number of rows with an unusable event time since the job began.
+        malformed_rows: Number of rows that do not fit their source's schema since the job began.
     """
 
     job_id: str
@@ -63,10 +63,10 @@ class ReleaseEvent:
 
 
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
-    """Yield the remembered releases (the last 100) after checkpoint ``after`` with rows, in order.
+    """Yield an event for each release with rows after checkpoint ``after``, in order. The journal has the last 100.
 
-    With ``sink`` a release counts as soon as that sink (a uid) has released. Otherwise all sinks must have released it,
-    because the next ``after`` would skip the rows of a slower sink.
+    If ``sink`` is given, a release counts as soon as the sink with this uid has released. Otherwise all sinks must have
+    released, because the next ``after`` would skip the rows of a slower sink.
     """
     for number in sorted(state.releases):
         if sink is None and number > state.last_released:
@@ -103,7 +103,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     triggerer that dies may send an event again (at least once; ``after`` and ``checkpoint`` show which rows are new).
 
     For a job that has released before, the trigger begins with the next release. The trigger never ends by itself,
-    because an ended job may run again and an unreadable root may come back. It logs all problems.
+    because an ended job may run again and an unreadable root may become readable. It logs all problems.
 
     :param job_id: the job.
     :param sink: uid of a sink. Only releases in which this sink shows rows are reported.
@@ -121,12 +121,10 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         root: str | None = None,
         poll_interval: Duration = 10.0,
     ) -> None:
-        """Check the arguments here, because a triggerer could only log a bad one.
+        """Check the arguments while the Dag is parsed, because a triggerer could only log a bad argument.
 
-        Raises:
-            InvalidJobIdError: ``job_id`` cannot name a job.
-            BadOptionError: ``poll_interval`` is no duration.
-            InvalidTaskArgumentError: ``poll_interval`` is 0.
+        Raises InvalidJobIdError if ``job_id`` cannot name a job, BadOptionError if ``poll_interval`` is no duration,
+        and InvalidTaskArgumentError if it is 0.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         check_job_id(job_id)
@@ -214,7 +212,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
             self._warn_once(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(sinks)}")
 
     def _warn_once(self, problem: str) -> None:
-        """Log a problem once, until another one comes."""
+        """Log a problem if it differs from the last problem."""
         if problem != self._shown:
             self._shown = problem
             self.log.warning("Releases of job %s: %s", self.job_id, problem)
@@ -222,12 +220,12 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
 
 @dataclass(frozen=True)
 class ReportedReleases:
-    """Progress of the trigger.
+    """Releases that the trigger has reported.
 
     Args:
-        created: Creation time of the job, from its journal. A job with another time (after its root was deleted) counts
-            from 1 again. None: there was no journal so far.
-        checkpoint: All releases up to this checkpoint are reported.
+        created: Creation time of the job, from its journal. None without a journal. If the time changes (after the root
+            was deleted), checkpoints count from 1 again.
+        checkpoint: The last checkpoint whose release is reported.
     """
 
     created: float | None
@@ -243,7 +241,7 @@ class ReportedReleases:
         return progress if progress is not None and isinstance(progress.checkpoint, int) else None
 
     def for_job(self, state: JobState) -> ReportedReleases:
-        """Return the progress for the job in ``state``. It starts over for a new journal, but not for a missing one."""
+        """Return the progress for the job in ``state``. A new journal resets the progress, a missing one does not."""
         created = _created(state)
         return self if created in (None, self.created) else ReportedReleases(created, 0)
 

@@ -1,7 +1,7 @@
 """Airflow's states of a trigger's own task and of the other tasks of its group.
 
-Airflow calls ``on_kill`` after a user's kill, after a clear, and when another triggerer takes the trigger over
-(apache/airflow#73454). The state of the own task distinguishes the three.
+Airflow calls ``on_kill`` after a user's kill, after a clear, and when another triggerer takes over the trigger
+(apache/airflow#73454). The state of the own task distinguishes the three cases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ASK_EVERY = 60.0
 class Siblings:
     """The tasks of a group in one Dag run.
 
-    Each question is a request to Airflow's API server. If the server does not answer, the result is empty and the
+    Each method sends a request to Airflow's API server. If the server does not answer, the result is empty and the
     caller asks again later.
     """
 
@@ -36,11 +36,11 @@ class Siblings:
         return cls(ti.dag_id, ti.run_id, group_id)
 
     def states(self) -> Mapping[str, str | None]:
-        """Return Airflow's state of each task, by the task's id. The key of a mapped task ends in ``_<index>``."""
+        """Return task id -> Airflow's state of the task. The key of a mapped task's instance ends in ``_<index>``."""
         return self._request_states(task_group_id=self.group_id)
 
     def state(self, task_id: str) -> str | None:
-        """Return the state of a task that is not mapped. None if it has none so far, or if Airflow does not answer."""
+        """Return the state of a task that is not mapped. None if it has no state yet, or if Airflow does not answer."""
         return self._request_states(task_ids=[task_id]).get(task_id)
 
     def _request_states(self, **selection: Any) -> Mapping[str, str | None]:
@@ -52,10 +52,10 @@ class Siblings:
 
 
 def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequence[str]) -> dict[str, str]:
-    """Return the subtask or vertex of each task, by the task's key in :meth:`Siblings.states`.
+    """Return key of a task in :meth:`Siblings.states` -> the task's subtask or vertex.
 
     Args:
-        mapped: Id of the task that is mapped over ``subtasks``. None: ``tasks`` has an id for each.
+        mapped: Id of the task that is mapped over ``subtasks``. None if each subtask has its own task in ``tasks``.
         tasks: Ids of the tasks of ``subtasks`` in the same order.
     """
     if mapped is None:
@@ -68,7 +68,7 @@ OVER = ("failed", "success", "skipped", "removed")
 
 
 def state_of_task(ti: Any) -> str:
-    """Return Airflow's state of the task, "removed" if its Dag run is gone. Blocks. Raises the request's errors."""
+    """Return Airflow's state of the task, or "removed" if its Dag run is gone. Blocks. Raises the request's errors."""
     if ti is None:
         return "not known"
     is_mapped = ti.map_index is not None and ti.map_index >= 0

@@ -30,8 +30,8 @@ _NAMES = (
     "status_interval",
 )
 SETTLING = 12.0
-"""Seconds before the first event of each run. Airflow's scheduler may learn up to five seconds late that a task is
-deferred. If it learns after the task has resumed, the task loses a try (apache/airflow#71580)."""
+"""Seconds before the first event of each run. Airflow's scheduler may notice up to five seconds late that a task is
+deferred. If that is after the task has resumed, the task loses a try (apache/airflow#71580)."""
 _KILL_TRIES, _KILL_PAUSE = 3, 2.0
 
 
@@ -43,7 +43,7 @@ class SparkApplicationTrigger(BaseTrigger):
 
     Args:
         submission: A :class:`Submission` as JSON.
-        leaving: True if the driver must make room for another one.
+        leaving: True if the driver must leave the job to another driver.
         poll_interval: Seconds between two polls of the journal.
         status_interval: Seconds between two polls of the cluster while the journal does not grow.
     """
@@ -92,7 +92,7 @@ class SparkApplicationTrigger(BaseTrigger):
                 self._log_once(verdict.message)
             except (TerminalError, AirflowNotFoundException) as error:
                 return DriverVerdict("retry", str(error))  # the worker decides, because it may have better access
-            except Exception as error:  # from Airflow's API or from a file system: the driver may well live
+            except Exception as error:  # from Airflow's API or from a file system: the driver may be alive
                 self._log_once(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
             await self._sleep(self.poll_interval)
 
@@ -154,7 +154,7 @@ class SparkApplicationTrigger(BaseTrigger):
             return NotAsked(f"{error}, in the triggerer")
 
     def _log_once(self, message: str) -> None:
-        """Log a message once, until another one comes."""
+        """Log a message if it differs from the last message."""
         if message != self._shown:
             self._shown = message
             self.log.info("%s", message)

@@ -1,4 +1,4 @@
-"""The decision to abandon a wait because the journal does not grow or no checkpoint completes. Pure.
+"""The decision to abandon a wait because the journal does not grow or no checkpoint completes.
 
 Time is counted in polls, which are at least an interval apart. The clocks of two hosts are never compared.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 SHORTEST = 900.0
-"""Seconds. Longer than Airflow's default retry_delay, during which no driver runs the job."""
+"""Shortest limit in seconds. It exceeds Airflow's default retry_delay, during which no driver runs the job."""
 _INTERVALS = 3
 
 
@@ -33,28 +33,27 @@ class StallDetector:
 
 @dataclass(frozen=True)
 class LastProgress:
-    """Findings of the earlier polls about the whole journal and about the newest checkpoint."""
+    """Polls since the journal last grew, and polls since the newest checkpoint last changed."""
 
     journal: StallDetector = StallDetector()
     checkpoint: StallDetector = StallDetector()
 
     def after(self, state: JobState, *, released: bool) -> LastProgress:
-        """Return the findings after another poll. With ``released`` a checkpoint counts only when it is released."""
+        """Return the counts after another poll. If ``released`` is True, only released checkpoints count."""
         newest = state.last_released if released else state.last_completed
         # Each decision of a driver is an entry. An idle job has entries for its checkpoints, too.
         return LastProgress(self.journal.after((state.epoch, state.position)), self.checkpoint.after((newest,)))
 
 
 def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
-    """Return the seconds without a journal entry after which the driver counts as gone. None if this host cannot judge
-    that.
+    """Return the seconds without a journal entry after which the driver counts as gone.
 
-    A driver in streaming mode journals each of its checkpoints, so a few missing ones are conclusive. The recorded
-    options are those of the job's first run, so the intervals of the last checkpoints count, too. A driver in batch
-    mode may journal nothing for hours.
+    None means that the driver is alive, or that this host cannot judge. A driver in streaming mode journals each of
+    its checkpoints, so a few missing checkpoints are conclusive. A driver in batch mode may journal nothing for hours.
+    The recorded options are those of the job's first run, so the intervals of the last checkpoints count, too.
 
     Args:
-        driver_alive: Whether this host sees the driver alive. None if the driver ran on another host.
+        driver_alive: True if the driver's process runs on this host, False if it is gone. None for another host.
     """
     if driver_alive:
         return None
@@ -70,10 +69,7 @@ def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
 
 
 def _last_interval(state: JobState) -> float:
-    """Return the shortest of the last three checkpoint intervals, in seconds of the driver's clock.
-
-    The longer ones may contain a pause between two runs.
-    """
+    """Return the shortest of the last three checkpoint intervals in seconds. Others may contain a pause of the job."""
     times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     return min((gap for gap in gaps if gap > 0), default=0.0)

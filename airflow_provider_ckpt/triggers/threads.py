@@ -1,7 +1,7 @@
 """Threads for blocking calls in a triggerer.
 
 ``asyncio.to_thread`` has some eight threads for all triggers of the process. A root or cluster that does not answer
-would hold all of them. So each root has a few threads of its own.
+would block all of these threads. So each root has a few threads of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _THREADS_OF_CLUSTERS = 32
 async def in_thread(function: Callable[[], Result], *, root: str | None = None) -> Result:
     """Run ``function``, which may block, in a thread of this package, as ``asyncio.to_thread`` does.
 
-    ``root`` is the root that the function reads. None: it asks a cluster or Airflow.
+    ``root`` is the root that the function reads. It is None for a function that polls a cluster or Airflow.
     """
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_pool(root), lambda: context.run(function))

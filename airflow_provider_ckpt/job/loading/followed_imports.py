@@ -17,7 +17,7 @@ UNREADABLE = (ImportError, OSError, SyntaxError, ValueError)
 class FollowedImports:
     """Modules that a job imports from the folder of its file, or from its package.
 
-    The source is read and not run, so imports inside a function count, and names that are computed do not.
+    The source is parsed, not run. So imports inside functions count, and computed module names do not.
     """
 
     def __init__(self, reference: str) -> None:
@@ -48,7 +48,7 @@ class FollowedImports:
         return {name: spec for name, spec in self._specs.items() if spec is not None}
 
     def _spec(self, name: str, parent: ModuleSpec | None) -> ModuleSpec | None:
-        """Return the spec of a module, or None if the name is no module, such as a function in one."""
+        """Return the spec of a module. None if ``name`` is no module, but a function in a module, for example."""
         if "." in name and (parent is None or parent.submodule_search_locations is None):
             return None
         try:
@@ -70,7 +70,7 @@ def tree_of(spec: ModuleSpec) -> ast.Module | None:
 
 
 def imported(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield the names that ``tree`` imports. ``from a import b`` gives ``a`` and ``a.b``, which may be a module."""
+    """Yield the names that ``tree`` imports. ``from a import b`` yields ``a`` and ``a.b``, which may be a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -85,7 +85,7 @@ def imported(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def package_around(folder: str) -> tuple[str, str]:
-    """Return the folder of the package that has ``folder``, and the package's name, which is empty if there is none."""
+    """Return (parent folder, name) of the top-level package around ``folder``. Without a package the name is empty."""
     name = ""
     while folder != os.sep and os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)

@@ -42,16 +42,13 @@ class LoadedJob:
 
 
 def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
-    """Run the code of ``reference`` and return the job that it names.
+    """Run the code of ``reference`` and return the job that it names. ``params`` has the values for ``job.param``.
 
-    The code of a file runs again with every call. So does the code of a module that reads parameters, or gets any. A
-    file's folder is added to ``sys.path``, as when the file is run as a script, and stays there. Modules in that folder
-    win over modules of the same name that were imported from elsewhere.
+    Each call runs the code of a file again, and the code of a module that reads or gets parameters. A file's folder is
+    added to ``sys.path`` for good, as when the file is run as a script. Modules in that folder win over modules of the
+    same name that were imported from elsewhere.
 
     An error restores ``sys.path`` and removes the new modules of the file's folder, or of the module's package.
-
-    Args:
-        params: Values for ``job.param``.
 
     Raises:
         JobReferenceError: the reference is malformed, or names an object that is no Job.
@@ -65,7 +62,7 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
 
 
 def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
-    """Return the job and its module, like :func:`load_job`."""
+    """Return the job of :func:`load_job` with its module."""
     target, name, from_file = parts_of(reference)
     run_code = _load_file if from_file else _load_module
     given = Params(params)
@@ -75,9 +72,9 @@ def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
 
 
 def parts_of(reference: str) -> tuple[str, str, bool]:
-    """Return the parts of a reference: its file or module, the job's name in it, and whether it names a file.
+    """Return (file or module, name of the job in it, whether the reference names a file).
 
-    Raises JobReferenceError if it is malformed.
+    Raises JobReferenceError if the reference is malformed.
     """
     target, _, name = reference.rpartition(":")
     if not target or not name.isidentifier():
@@ -143,7 +140,7 @@ def _load_module(reference: str, target: str, attribute: str, params: Params) ->
 
 
 def _import(target: str, params: Params) -> ModuleType:
-    """Import the module. Import it again if its parameters may have other values now."""
+    """Import the module. Run its code again if its parameters may have other values now."""
     module = sys.modules.get(target)
     if module is None or not (params.given or any(job.params for job in _jobs(module).values())):
         return importlib.import_module(target)
@@ -197,9 +194,9 @@ def import_error(reference: str, error: BaseException, folder: str) -> JobImport
 
 
 def _last_user_line(error: BaseException, folder: str) -> str:
-    """Return the innermost line of user code under ``folder``, where the failure was called from.
+    """Return "file:line" of the innermost user code under ``folder`` in the error's traceback.
 
-    Installed packages do not count. Without a folder, any line outside Python's own code counts.
+    Python's own code and installed packages do not count. An empty ``folder`` means any folder.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
@@ -213,7 +210,7 @@ def _last_user_line(error: BaseException, folder: str) -> str:
 
 @contextmanager
 def _undo_on_error(is_users: Callable[[ModuleType], bool]) -> Iterator[None]:
-    """Restore ``sys.path`` and remove the user's modules after an error, so that a second try reads a repaired file.
+    """Restore ``sys.path`` and remove the user's modules after an error, so that the next load reads a repaired file.
 
     Installed packages stay, because some, such as numpy, cannot be imported twice.
     """

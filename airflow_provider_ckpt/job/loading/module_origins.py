@@ -1,4 +1,4 @@
-"""The files of imported modules, and the modules that a job's file would confuse with its own."""
+"""Files of imported modules, and imported modules that have the name of a job's own module."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def origin_of(module: ModuleType) -> str:
 
 @contextmanager
 def without_namesakes(folder: str) -> Iterator[None]:
-    """Import the modules of ``folder`` in the block, instead of modules of the same name from elsewhere.
+    """Let imports in the block find the modules of ``folder``, even if modules of the same name are imported already.
 
-    Another file, such as a Dag file, may have imported such a module. After the block the modules that it did not
-    import are restored; after an error all of them are. Installed packages stay, because some cannot be imported twice.
-    ``folder`` must be on ``sys.path`` and end with a separator.
+    A Dag file, for example, may have imported such a module. After the block that module is restored, unless the block
+    has imported another module of its name. After an error all such modules are restored. Installed packages stay,
+    because some cannot be imported twice. ``folder`` must be on ``sys.path`` and end with a separator.
     """
     namesakes = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}
     removed = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in namesakes}

@@ -29,12 +29,13 @@ _NUMBERS = itertools.count(1)
 
 
 class ModuleSpace(MetaPathFinder):
-    """The artificial package of one version.
+    """The artificial package of one version of a job, and the finder that imports its modules.
 
     Args:
         folders: Folders of the version's modules, as entries of ``sys.path``.
-        owns: Returns whether a top-level module or package belongs to the version. All others are imported as usual.
-        check: Called with the real path of each file of the version before it is read. It raises to refuse the file.
+        owns: Returns True if a top-level module or package belongs to the version. All others are imported as usual.
+        check: Called with the real path of each file of the version before the file is read. Raises to refuse the file.
+            None accepts every file.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class ModuleSpace(MetaPathFinder):
 
     @contextmanager
     def importable(self) -> Iterator[None]:
-        """Make the version's modules importable until :meth:`close`. An error removes all of them."""
+        """Make the version's modules importable until :meth:`close`. An error in the block removes them."""
         importlib.invalidate_caches()
         sys.modules[self.name] = self.package
         sys.meta_path.insert(0, self)
@@ -61,7 +62,7 @@ class ModuleSpace(MetaPathFinder):
             raise
 
     def close(self) -> None:
-        """Remove the version's modules, if none of their functions is used any longer."""
+        """Remove the version's modules from memory. None of their functions may be in use."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name in [module for module in list(sys.modules) if f"{module}.".startswith(f"{self.name}.")]:
@@ -75,7 +76,7 @@ class ModuleSpace(MetaPathFinder):
         return hasher.hexdigest()[:16]
 
     def run_file(self, path: str, stem: str) -> ModuleType:
-        """Run a file and return its module, under the name with which its helpers would import it."""
+        """Run a file and return its module, under the name by which its helpers would import the file."""
         name = f"{self.name}.{re.sub(r'[^0-9A-Za-z_]', '_', stem)}"
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None  # its name ends in .py

@@ -75,7 +75,7 @@ def _path(name: str, spec: ModuleSpec) -> str:
 
 
 def _root(name: str, spec: ModuleSpec) -> str:
-    """Return the folder or zip file in which the module's name starts."""
+    """Return the entry of ``sys.path`` that has the module: a folder or a zip file."""
     if spec.submodule_search_locations is None:
         place = os.path.dirname(str(spec.origin))
     else:

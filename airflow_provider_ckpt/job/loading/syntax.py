@@ -1,6 +1,7 @@
 """Digests of Python code without comments, docstrings and layout, which do not matter at run time.
 
-Empty fields of the tree are left out, because later versions of Python add some. So all versions give the same digests.
+Empty fields of the syntax tree are omitted, because later versions of Python add fields. So the digests are the same in
+all versions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The user's part of the traceback of an error in a user's file."""
+"""The user's frames in the traceback of a job that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OURS = str(Path(__file__).parent.parent)
 
 
 def users_traceback(error: JobReferenceError) -> str | None:
-    """Return the user's traceback of the error's cause, or None if no user code has run."""
+    """Return the traceback of the error's cause from the user's first frame on, or None if no user code has run."""
     cause = error.__cause__
     users = None if cause is None else _users_part(cause.__traceback__)
     if cause is None or (users is None and isinstance(error, JobNotFoundError)):

@@ -1,4 +1,4 @@
-"""Another version of a job, from which the running job takes functions. Each call loads it again."""
+"""The loading of another version of a job, whose functions a running job can adopt."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from airflow_provider_ckpt.job.options.params import Params, giving
 
 @dataclass(frozen=True)
 class Version:
-    """A loaded version.
+    """Another version of a job, loaded next to the running job.
 
     Args:
         package: Package of the version's modules. Their functions are pickled by value, because no executor can
             import them.
-        digest: Digest of the code that was read, including the modules that came with it.
-        forget: Removes the version's modules from memory, if none of them is used.
+        digest: Digest of the version's code and of the own modules that it has imported.
+        forget: Removes the version's modules from memory. None of their functions may be in use.
     """
 
     job: Job
@@ -41,7 +41,7 @@ class Version:
     forget: Callable[[], None]
 
     def matches(self, digest: str | None) -> bool:
-        """Return whether the version has that digest. None matches any version."""
+        """Return True if the version has this digest, or if ``digest`` is None."""
         return digest in (None, self.digest)
 
 
@@ -50,7 +50,8 @@ def load_version(
 ) -> Version:
     """Load another version of the job next to the modules that are already imported.
 
-    A file imports from its own folder, and a module from its package. See :class:`ModuleSpace` for ``check``.
+    The code of a file imports own modules from its folder, and the code of a module from its package. ``check`` is
+    that of :class:`ModuleSpace`.
 
     Raises the errors of :func:`~.loading.load_job`.
     """
@@ -85,9 +86,9 @@ def _space_of_folder(folder: str, check: Callable[[str], None] | None) -> Module
 
 
 def owned_by(folder: str) -> Callable[[str], bool]:
-    """Return a function that decides whether a top-level module belongs to a job's file in ``folder``.
+    """Return a function that returns True for a top-level module that belongs to a job's file in ``folder``.
 
-    As when a file is run as a script, the folder wins over all but Python's own modules.
+    The folder wins over all modules but Python's own, as when a file is run as a script.
     """
 
     def owns(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The times at which a run must end (``stop_at``, ``drain_after``, …), and times that have already passed."""
+"""The deadlines of a run: ``stop_at``, ``stop_after``, ``drain_at`` and ``drain_after``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.job.options.run_options import OPTIONS, RunOptions
 
 @dataclass(frozen=True)
 class DeadlinePassed:
-    """A time that had passed before the run began, and how it would have ended the run."""
+    """A time that has passed, with its option (``stop_at`` or ``drain_at``) and the way in which it ends the run."""
 
     option: str
     ends: Ending
@@ -23,13 +23,13 @@ class DeadlinePassed:
 
 
 def passed(options: RunOptions, now: float) -> DeadlinePassed | None:
-    """Return the time that has passed at ``now`` (epoch seconds of the wall clock), or None."""
+    """Return the first time in ``options`` that has passed at ``now`` (epoch seconds of the wall clock), or None."""
     times = [DeadlinePassed(name, ends, at) for name, ends, at in _given(options, kinds.TIME)]
     return next((time for time in times if time.at.timestamp() <= now), None)
 
 
 def _given(options: RunOptions, kind: kinds.Kind) -> Iterator[tuple[str, Ending, Any]]:
-    """Yield name, kind of ending and value of each given option."""
+    """Yield (option, way to end, value) of each deadline of ``kind`` (a time or a duration) that is set."""
     for option in OPTIONS:
         value = getattr(options, option.name)
         if option.ends is not None and option.kind is kind and value is not None:
@@ -37,18 +37,14 @@ def _given(options: RunOptions, kind: kinds.Kind) -> Iterator[tuple[str, Ending,
 
 
 def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool, now: float) -> None:
-    """Refuse the first run of a job if its end has passed. Called before anything is written.
+    """Refuse the first run of a job if its ``stop_at`` or ``drain_at`` has passed.
 
-    ``stop_at`` would let the job read nothing. ``drain_at`` would end the ``live`` sources for good before they have
-    read anything. Both would look like a success. A drain reads bounded sources to their ends whenever it comes, so
-    without live sources it is allowed.
+    A stop would let the job read nothing. A drain would end the ``live`` sources before they have read anything. Both
+    would look like a success. A drain without live sources is allowed, because bounded sources are read to their ends.
 
-    A later run of the job (a retry of a task, for example) is not refused, because that would fail a job that does what
-    its user wants. It ends at once with a savepoint, or drains.
+    A later run (a retry of a task, for example) is not refused. It ends at once with a savepoint, or drains.
 
-    Args:
-        live: Uids of the unbounded sources.
-        now: Epoch seconds of the wall clock.
+    ``live`` has the uids of the unbounded sources. ``now`` is in epoch seconds of the wall clock.
     """
     deadline = passed(options, now)
     if not is_new or deadline is None or (deadline.ends == "drain" and not live):
@@ -66,11 +62,9 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
 
 
 def due(options: RunOptions, *, elapsed: float, now: float) -> Ending | None:
-    """Return how a run must end now, or None.
+    """Return how a run must end now ("stop" or "drain"), or None.
 
-    Args:
-        elapsed: Seconds for which the run is RUNNING.
-        now: Epoch seconds of the wall clock.
+    ``elapsed`` is in seconds since the run became RUNNING, ``now`` in epoch seconds of the wall clock.
     """
     deadline = passed(options, now)
     if deadline is not None:

@@ -40,14 +40,14 @@ _AMOUNT = re.compile(r"0*([0-9]{1,19})\s*([^\W\d_]*)")
 
 
 def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options under Flink's keys as fields of RunOptions.
+    """Return field of RunOptions -> value, for options under Flink's keys.
 
     Args:
-        given: The options by Flink's keys.
-        typed: Options that were given by the fields' own names.
+        given: Flink's key -> value.
+        typed: Field -> value, for options that the user has given under their own names.
 
-    Raises:
-        BadOptionError: a key is unknown, a value cannot be read, or two names of one option have different values.
+    Raises BadOptionError if a key is unknown, if a value cannot be read, or if two names of one option have different
+    values.
     """
     if not isinstance(given, Mapping):
         raise BadOptionError(option="options", value=type(given).__name__, expected="texts by Flink's keys")
@@ -72,7 +72,7 @@ def _option(key: object) -> Option:
 
 
 def _text(value: object, key: str) -> str:
-    """Return a value as text, as Flink's options are. A YAML file makes a number or a flag of some texts."""
+    """Return a value as text, like Flink's options. A YAML file turns some texts into numbers or flags."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int):
@@ -81,9 +81,9 @@ def _text(value: object, key: str) -> str:
 
 
 def _refuse_other(name: str, typed: Any, key: str, given: Any, kept: Any) -> None:
-    """Refuse a different value under the option's own name.
+    """Refuse an option that is also given under its own name, with another value.
 
-    A default value is allowed, because an option that the user left out has it, too.
+    The default is allowed, because an option that the user has not given has that value, too.
     """
     option = BY_NAME[name]
     if typed is not None and option.read(typed) not in (kept, option.default):

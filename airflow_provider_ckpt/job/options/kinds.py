@@ -1,4 +1,4 @@
-"""The kinds of values that options take, with their reading, writing and display."""
+"""Kinds of option values: how values are read, written as JSON and shown."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ Mode = Literal["auto", "streaming", "batch"]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of values."""
+    """A kind of option values, such as durations."""
 
     allowed: str
     """Allowed values, for the documentation."""
     read: Callable[[Any, str], Any]
-    """Converts (given value, name of the option) to the kept value, or raises an InvalidInputError with that name."""
+    """Called with (given value, option's name). Returns the kept value. Raises an InvalidInputError with that name."""
     placeholder: str = "TEXT"
-    """Placeholder for the value in a command line."""
     is_text: bool = True
     """True if the value can be given as text, on a command line or in a template of Airflow."""
     choices: tuple[str, ...] = ()
     shown: Callable[[Any], str] = str
-    """Converts the value to text in the user's notation."""
+    """Returns the value as text in the user's notation."""
     to_json: Callable[[Any], Any] = lambda value: value
     public: Callable[[Any], Any] | None = None
-    """Removes secrets. None: the value holds none."""
+    """Returns the value without secrets. None if such values contain no secrets."""
 
 
 def _text(value: object, name: str) -> str:
@@ -89,7 +88,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def _time(value: object, name: str) -> datetime:
-    """Return an aware time in UTC. A naive one is refused, because its zone could only be guessed."""
+    """Return a time in UTC. A time without a zone is refused, because its zone could only be guessed."""
     time = _iso_time(value) if isinstance(value, str) else value
     if not isinstance(time, datetime) or time.utcoffset() is None:
         expected = 'a time with its zone, such as "2025-01-31T18:00:00+00:00"'
@@ -108,7 +107,7 @@ def _iso_time(text: str) -> datetime | None:
 
 
 def _conf(value: object, name: str) -> dict[str, str]:
-    """Return texts as Spark writes them: true/false in lower case, numbers as they are. Errors do not show values."""
+    """Return name -> text as in Spark's settings (true and false in lower case). Errors do not show values."""
     if not isinstance(value, Mapping):
         raise BadOptionError(option=name, value=type(value).__name__, expected="an object of texts")
     conf: dict[str, str] = {}
@@ -144,7 +143,7 @@ def _folders(value: object, name: str) -> tuple[str, ...]:
 
 
 def _params(value: object, name: str) -> dict[str, str]:
-    """Return texts. Numbers and true/false, which a native template renders, become texts as in Spark's settings."""
+    """Return name -> text. Numbers and booleans, which a native template renders, become texts as in :func:`_conf`."""
     params = _conf(value, name)
     for key in params:
         if not NAME.fullmatch(key):

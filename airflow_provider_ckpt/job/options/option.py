@@ -1,7 +1,7 @@
-"""The declaration of one option of a run, from which everything else about it follows.
+"""The declaration of one option of a run.
 
-It gives the flags of ``ckpt run``, the templated fields and early checks of the Airflow operator, the driver's JSON,
-the tables in ``docs/``, and the options that may change between two runs.
+The declaration determines the flags of ``ckpt run``, the templated fields and early checks of the Airflow operator,
+the driver's JSON, the tables in ``docs/``, and the options that may change between two runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Ending = Literal["stop", "drain"]
 
 @dataclass(frozen=True)
 class Option:
-    """Declaration of an option."""
+    """Declaration of one option of a run."""
 
     name: str
     """Name of the field of :class:`~.run_options.RunOptions`."""
@@ -24,29 +24,28 @@ class Option:
     help: str
     """Description in one sentence, for all outputs."""
     default: Any = None
-    """The kept value of the default. None: there is none, see :attr:`unset`."""
+    """The default, as the option keeps it. None if there is no default, see :attr:`unset`."""
     required: bool = False
     flag: str | None = None
-    """Flag of ``ckpt run``. None: there is none, or the option is a positional argument like the job."""
+    """Flag of ``ckpt run``. None if the option has no flag, or is a positional argument like the job."""
     argument: str | None = None
-    """Argument of the Airflow operator. None: there is none."""
+    """Argument of the Airflow operator. None if there is none."""
     ends: Ending | None = None
-    """How the option ends the run, at a time or after a duration. At most one such option may be given."""
+    """"stop" or "drain" if the option ends the run at a time or after a duration. A run can have one such option."""
     unset: str = ""
-    """Effect of leaving the option out of ``ckpt run``, if there is no default."""
+    """Description of the value that ``ckpt run`` uses if the option is not given and has no default."""
     unset_argument: str = ""
-    """Effect of leaving the argument out in Airflow, if there is no default. None then counts as not given."""
+    """Description of the value that Airflow uses if the argument is not given (or None) and has no default."""
     is_identity: bool = False
     """True if another value means another job."""
     fixed: str | None = None
-    """Why the option cannot change between two runs of one job. None: it can."""
+    """Why the option cannot change between two runs of one job. None if it can change."""
     flink: tuple[str, ...] = ()
     """Flink's keys of the option, the current one first. See :mod:`.flink_options`."""
 
     @property
     def templated(self) -> bool:
-        """True if the Airflow argument is templated. A template renders text, so the value must be readable from
-        text."""
+        """True if the argument of the Airflow operator is a template. Its value must then be readable from text."""
         return self.argument is not None and self.kind.is_text
 
     @property
@@ -55,13 +54,10 @@ class Option:
         return "" if self.default is None else self.kind.shown(self.default)
 
     def read(self, value: object, name: str | None = None) -> Any:
-        """Convert a value as the user gave it to the value that the option keeps.
+        """Return the value that the option keeps for a value from the user.
 
-        Args:
-            name: Name under which the user gave the value.
-
-        Raises:
-            InvalidInputError: a subclass of it, for a bad value.
+        ``name`` is the name under which the user gave the value, by default the field's. Raises a subclass of
+        InvalidInputError for a bad value.
         """
         if value is None and self.default is None and not self.required:
             return None

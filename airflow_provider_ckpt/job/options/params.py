@@ -24,14 +24,14 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 def function_location(function: Callable[..., Any]) -> str | None:
     """Return ``file:line`` where the function, or its first decorator, begins.
 
-    None if it is not written in Python, or is a partial.
+    None if the function is not written in Python, or is a partial.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def caller_location() -> str:
-    """Return the place of the innermost call outside of this package."""
+    """Return "file:line" of the innermost call outside of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -52,10 +52,10 @@ NOT_GIVEN = NotGiven()
 
 
 class Params:
-    """Given parameters, and the names that the job's code has read while its file was loaded.
+    """The parameters that a run gives, and the names that the job's code has read.
 
-    After that (:meth:`seal`) no other name can be read. A name that only a function reads, when its query starts, could
-    not be distinguished from a misspelt one.
+    When the job's file has been loaded (:meth:`seal`), no other name can be read. A name that only a function reads,
+    when its query starts, could not be distinguished from a misspelt name.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
@@ -69,15 +69,14 @@ class Params:
 
     @property
     def known(self) -> Mapping[str, str | None]:
-        """Names that were read -> their values in this run. A read-only view."""
+        """Parameter that the code has read -> its value in this run. A read-only view."""
         return MappingProxyType(self._known)
 
     def read(self, job: str | None, name: str, default: str | NotGiven | None) -> str | None:
-        """Return the value of a parameter. Each error has the line that reads it.
+        """Return the value of a parameter. Each error names the line that reads the parameter.
 
-        Raises:
-            InvalidJobError: the name or the default is bad, there is neither a value nor a default, or the name is new
-                and the file has been loaded.
+        Raises InvalidJobError if the name or the default is bad, if there is neither a value nor a default, or if the
+        name is read for the first time after the file was loaded.
         """
         location = caller_location()
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -111,11 +110,7 @@ class Params:
         return value
 
     def seal(self, reference: str) -> None:
-        """Note that the file has been loaded.
-
-        Raises:
-            BadOptionError: a given parameter was not read.
-        """
+        """Refuse later reads of other names. Raises BadOptionError if the file has not read a given parameter."""
         self._sealed = True
         for name in self._given:
             if name not in self._known:
@@ -142,13 +137,13 @@ _current: ContextVar[Params | None] = ContextVar("ckpt_params", default=None)
 
 
 def current_params() -> Params:
-    """Return the parameters of the run that loads the job's file; no parameters outside of a run."""
+    """Return the parameters of the run that loads the job's file. Outside of a run there are none."""
     return _current.get() or Params()
 
 
 @contextmanager
 def giving(params: Params) -> Iterator[None]:
-    """Give these parameters to Jobs that are created in the block."""
+    """Make ``params`` the parameters of all Jobs that are created in the block."""
     token = _current.set(params)
     try:
         yield

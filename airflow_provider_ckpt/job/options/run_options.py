@@ -1,4 +1,4 @@
-"""All options of one run of a job, except for secrets."""
+"""All options of one run of a job, except for storage options."""
 
 from __future__ import annotations
 
@@ -47,12 +47,11 @@ def check_mode(value: object) -> None:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of one run, and their only declaration (:data:`OPTIONS`). Durations are seconds, sizes bytes, times
-    UTC.
+    """The options of one run. Durations are in seconds, sizes in bytes, times in UTC.
 
     The constructor and :meth:`from_json` also read the user's notation ("30s", "64m", an ISO time). They raise
-    :class:`~..errors.InvalidInputError` for a value that cannot be read. Storage options may be secret, so they are not
-    here but in the environment (:func:`storage_options_environ`).
+    :class:`~..errors.InvalidInputError` for a value that cannot be read. Storage options may be secret, so the
+    environment passes them instead (:func:`storage_options_environ`).
     """
 
     job: str = field(metadata=about(kinds.JOB, "the Job, in a file or in a module", flag=None))
@@ -164,7 +163,7 @@ class RunOptions:
         repr=False,
         metadata=about(kinds.CONF, "a Spark setting; may be repeated", argument=None),
     )
-    """Settings that may hold secrets, which ``repr`` and :meth:`public_json` hide."""
+    """Spark settings. They may contain secrets, so ``repr`` and :meth:`public_json` hide them."""
     journal_buffer_bytes: int = field(
         default=1 << 20,
         metadata=about(
@@ -257,8 +256,8 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),
     )
-    """The `ckpt` command sets this, except with --take-over. A task of Airflow does not, because a retry takes over
-    from its earlier try."""
+    """True for the `ckpt` command without --take-over. False for a task of Airflow, because a retry takes over from its
+    earlier try."""
     attempt: str | None = field(
         default=None,
         metadata=about(
@@ -290,7 +289,7 @@ class RunOptions:
         check_ending([option.name for option in OPTIONS if option.ends and getattr(self, option.name) is not None])
 
     def to_json(self) -> dict[str, Any]:
-        """Return all options in readable form, for the command line and the driver. ``conf`` is in it unchanged."""
+        """Return all options as JSON, for the command line and the driver. ``conf`` may contain secrets."""
         values = {option.name: option.to_json(getattr(self, option.name)) for option in OPTIONS}
         return {"format": FORMAT, "version": VERSION, **values}
 
@@ -305,12 +304,10 @@ class RunOptions:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunOptions:
-        """Return options from the result of :meth:`to_json`, or from a dict written by hand (without format and
-        version).
+        """Return options from the result of :meth:`to_json`, or from a dict of options without format and version.
 
-        Raises:
-            BadOptionError: a key is no option, a required option is missing, a value cannot be read, the format is
-                another one, or the version is newer.
+        Raises BadOptionError if a key is no option, a required option is missing, a value cannot be read, the format is
+        unknown, or the version is newer.
         """
         values = dict(data)
         _check_format(values.pop("format", FORMAT), values.pop("version", VERSION))
@@ -324,12 +321,11 @@ class RunOptions:
 
 
 OPTIONS: tuple[Option, ...] = tuple(declared(field) for field in fields(RunOptions))
-"""All options in the order of the fields."""
 BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def check_ending(given: list[str]) -> None:
-    """Refuse two options that both end a run. ``given`` has the names of the options that the user gave."""
+    """Refuse two options that both end a run. ``given`` has the names of such options that the user gave."""
     if len(given) > 1:
         raise BadOptionError(
             "the options {options} exclude each other: a run ends in one way. Give one of them.",

@@ -1,4 +1,4 @@
-"""The environment variable of storage options. They may be secret, so they are never in a file or an error."""
+"""The environment variable that passes storage options. They may be secret, so they are in no file and no error."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ _MOST_BYTES = 1 << 20
 
 
 def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the storage options in ``environ``. Empty if the variable is not set or empty.
+    """Return the storage options in ``environ``. There are none if the variable is not set or is empty.
 
-    Raises:
-        BadOptionError: with the place of the error in the JSON, but without its content.
+    Raises BadOptionError if the variable has no JSON object. The error has the place in the JSON, but not its content.
     """
     text = environ.get(STORAGE_OPTIONS_VARIABLE, "").strip()
     options, problem = _parse(text) if text else ({}, None)
     if problem is not None:
-        # Raised outside of `_parse`, because a JSONDecodeError as its context would hold the whole text.
+        # Raised outside of `_parse`, because a JSONDecodeError as its context would have the whole text.
         raise _bad_options(problem)
     return options
 
@@ -41,7 +40,7 @@ def _parse(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def storage_options_environ(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment variable that passes ``options`` to another process. Empty for no options."""
+    """Return the environment variable that passes ``options`` to another process. Empty if there are no options."""
     if not options:
         return {}
     try:

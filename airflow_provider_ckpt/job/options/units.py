@@ -30,8 +30,7 @@ _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 def parse_duration(value: Duration, option: str = "duration") -> float:
     """Return the seconds of a number (of seconds), a timedelta (pendulum's too) or a text ("500ms", "1m30s").
 
-    Raises:
-        BadOptionError: the value is no duration. The error names ``option``.
+    Raises BadOptionError if the value is no duration. The error names ``option``.
     """
     seconds = _seconds(value)
     if seconds is None or not math.isfinite(seconds) or not 0 <= seconds <= LONGEST:
@@ -68,10 +67,9 @@ def _seconds_of_text(text: str) -> float | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number of a text of digits, else None.
+    """Return the number in a text of digits, or None for any other text.
 
-    A text that is longer than any sensible number gives None, too. Python raises an error of its own for some thousand
-    digits.
+    More than 18 digits give None, too, because Python raises an error of its own for some thousand digits.
     """
     digits = text.strip()
     return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
@@ -98,10 +96,8 @@ def format_bytes(size: int) -> str:
 def parse_bytes(value: Size, option: str = "size") -> int:
     """Return the bytes of a whole number or a text: ``67108864``, ``"64m"``, ``"64 MiB"``, ``"1.5g"``.
 
-    k, m, g, t, p are powers of 1024, as in Spark.
-
-    Raises:
-        BadOptionError: the value is no size. The error names ``option``.
+    k, m, g, t, p are powers of 1024, as in Spark. Raises BadOptionError if the value is no size. The error names
+    ``option``.
     """
     size = _bytes(value)
     if size is None or size > LARGEST_SIZE:
