@@ -506,7 +506,7 @@ def test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace(subtask: 
         report_crash(subtask.context, V0, ATTEMPT, error)
     (failed,) = subtask.posted
     assert failed.stack_trace.startswith("ValueError: no price\n")
-    assert "test_what_a_task_fails_with" in failed.stack_trace
+    assert "test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace" in failed.stack_trace
     assert failed.cause in failed.stack_trace
 
 
