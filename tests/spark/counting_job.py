@@ -124,10 +124,10 @@ class UserScript:
 
 
 def final_counts(world: World) -> dict[int, tuple[int, int]]:
-    found: dict[int, tuple[int, int]] = {}
+    counts: dict[int, tuple[int, int]] = {}
     for row in world.released("counted"):
-        found[row["k"]] = max(found.get(row["k"], (0, 0)), (row["n"], row["last"]))
-    return found
+        counts[row["k"]] = max(counts.get(row["k"], (0, 0)), (row["n"], row["last"]))
+    return counts
 
 
 def expected_counts(rows: int) -> dict[int, tuple[int, int]]:

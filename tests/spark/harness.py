@@ -118,8 +118,8 @@ class World:
         job.validate()
         run = Run("", None)
 
-        def hear(told: StatusLine) -> None:
-            line = told.to_json()
+        def hear(status_line: StatusLine) -> None:
+            line = status_line.to_json()
             run.lines.append(line)
             on_line(line)
 
@@ -174,7 +174,7 @@ class World:
 
     def drain_at(self, rows: int, *outputs: str) -> Callable[[Line], None]:
         """Drain when each of the outputs has ``rows`` released rows."""
-        return self.ask("drain", lambda: all(self.released_count(one) >= rows for one in outputs or ("out",)))
+        return self.ask("drain", lambda: all(self.released_count(output) >= rows for output in outputs or ("out",)))
 
     # ---- evidence
 

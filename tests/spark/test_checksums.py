@@ -20,7 +20,9 @@ from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash,
 
 BATCHES = 11
 FIRST, SECOND, THIRD = (AttemptId(epoch, 0, "a") for epoch in (1, 2, 3))
-OPENS: list[Numbered] = [(n, Open(one, one.epoch, str(one))) for n, one in enumerate((FIRST, SECOND, THIRD))]
+OPENS: list[Numbered] = [
+    (n, Open(attempt, attempt.epoch, str(attempt))) for n, attempt in enumerate((FIRST, SECOND, THIRD))
+]
 SCHEMA = "state/0/_metadata/v2/7"
 
 
@@ -63,7 +65,7 @@ def made(storage: Storage) -> Storage:
 def unfit(base: Path, attempt: AttemptId) -> list[str]:
     """Return the files without a matching checksum and the checksums without a file."""
     storage, top = open_storage(base), base / f"v/{attempt}"
-    found = []
+    names = []
     for path in filter(Path.is_file, top.rglob("*")):
         if path.name.endswith(".crc"):
             there = path.with_name(path.name[1:-4]).is_file()
@@ -71,8 +73,8 @@ def unfit(base: Path, attempt: AttemptId) -> list[str]:
             there = path.with_name(f".{path.name}.crc").is_file()
             there &= checksum.is_as_written(storage, str(path.relative_to(base)), path.read_bytes())
         if not there:
-            found.append(path.name)
-    return found
+            names.append(path.name)
+    return names
 
 
 @pytest.mark.slow
@@ -125,13 +127,13 @@ def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
     Without it, Spark logs a warning for each part.
     """
     storage = made(open_storage(f"memory://{tmp_path}"))
-    told = '{"algorithm":"CRC32C","value":-714439632,"mainFileSize":1300}'
-    storage.create(f"v/{FIRST}/state/0/0/1.zip.crc", told.encode())
-    storage.create(f"v/{FIRST}/{SCHEMA}.crc", told.encode())  # the copy names other paths in this file
+    checksum = '{"algorithm":"CRC32C","value":-714439632,"mainFileSize":1300}'
+    storage.create(f"v/{FIRST}/state/0/0/1.zip.crc", checksum.encode())
+    storage.create(f"v/{FIRST}/{SCHEMA}.crc", checksum.encode())  # the copy names other paths in this file
     storage.create(f"v/{FIRST}/state/0/0/2.zip.tmp", b"half")
     storage.create(f"v/{FIRST}/state/0/0/.2.zip.crc.tmp", b"half")
     folder = life(storage, SECOND)
-    assert storage.read(f"{folder.path}/state/0/0/1.zip.crc") == told.encode()
+    assert storage.read(f"{folder.path}/state/0/0/1.zip.crc") == checksum.encode()
     assert not storage.exists(f"{folder.path}/{SCHEMA}.crc")
     assert not storage.exists(f"{folder.path}/state/0/0/2.zip.tmp")
 

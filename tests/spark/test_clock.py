@@ -66,10 +66,13 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
     assert (run.status, too_late) == ("FINISHED", [])
     assert world.released_ids() == sorted(expected)
     done = world.state().checkpoints
-    told = [(one.triggered_at, one.at, world.state().releases[number].at) for number, one in sorted(done.items())]
-    assert all(triggered <= at <= released for triggered, at, released in told)
+    times = [
+        (checkpoint.triggered_at, checkpoint.at, world.state().releases[number].at)
+        for number, checkpoint in sorted(done.items())
+    ]
+    assert all(triggered <= at <= released for triggered, at, released in times)
     # The recorded times follow the set-back clock. A sensor that waits for a checkpoint since 15 minutes ago sees none.
-    assert max(at for of_one in told[-2:] for at in of_one) < real() - HOUR / 4
+    assert max(at for of_one in times[-2:] for at in of_one) < real() - HOUR / 4
 
 
 def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +134,7 @@ def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_b
         world.request("drain")
 
     with UserScript(world, work, end="nothing"):
-        told = world.run(job, trigger_interval=0.5)
-    assert told.status == "FINISHED", told.cause
+        ended = world.run(job, trigger_interval=0.5)
+    assert ended.status == "FINISHED", ended.cause
     assert world.released_ids() == sorted(expected)
     assert len(runs) == 2

@@ -121,7 +121,7 @@ def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_ha
     assert house.collect() == [PUBLISHED, "0002-01-again-1-n"]
     [(_, attempts)] = house.asked
     fenced, sibling, current = "0002-mine1", "0002-mine2", "0002-01-again"
-    assert [one in attempts for one in (fenced, sibling, current, "0002-02-next")] == [False, True, True, True]
+    assert [attempt in attempts for attempt in (fenced, sibling, current, "0002-02-next")] == [False, True, True, True]
     assert "not the name of an attempt" in attempts
     for look in (list, len):
         with pytest.raises(TypeError):

@@ -266,15 +266,17 @@ def test_r13_windows_of_one_that_comes_hold_what_is_published_from_then_on(world
         for file in range(2):
             at = [3 * next(seconds) for _ in range(7)]
             world.put(
-                "live", f"{turn}-{file}", [{"id": one, "ts": datetime.fromtimestamp(one, timezone.utc)} for one in at]
+                "live",
+                f"{turn}-{file}",
+                [{"id": second, "ts": datetime.fromtimestamp(second, timezone.utc)} for second in at],
             )
-            for one in published.values():
-                one += at
+            for seconds_read in published.values():
+                seconds_read += at
         stop = world.ask("drain" if turn == 3 else "stop", functools.partial(are_out, world, 14 * (turn + 1)))
         run = world.run(windowed(world, *readers), stop, allow_non_restored_state=True)
         assert run.status == ("FINISHED" if turn == 3 else "STOPPED"), run.cause
     shown = {uid: [(row["at"], row["n"]) for row in world.released(f"{uid}_out")] for uid in ("w1", "w2")}
-    wanted = {uid: sorted(Counter(one // 10 * 10 for one in at).items()) for uid, at in published.items()}
+    wanted = {uid: sorted(Counter(second // 10 * 10 for second in at).items()) for uid, at in published.items()}
     assert sorted(shown["w2"]) == wanted["w2"]
     again = min(at for at, _ in wanted["w1"])
-    assert sorted(one for one in shown["w1"] if one[0] >= again) == wanted["w1"]
+    assert sorted(window for window in shown["w1"] if window[0] >= again) == wanted["w1"]

@@ -53,9 +53,9 @@ class RefusesBarriers(WrappedStorage):
 
 
 def _barriers(world: World, vertex: str) -> list[int]:
-    found = [(number, record) for number, record in world.records(vertex) if isinstance(record, Barrier)]
-    assert all(record.snapshot.position == number for number, record in found)
-    return [record.checkpoint for _, record in found]
+    barriers = [(number, record) for number, record in world.records(vertex) if isinstance(record, Barrier)]
+    assert all(record.snapshot.position == number for number, record in barriers)
+    return [record.checkpoint for _, record in barriers]
 
 
 @pytest.mark.parametrize("lands", [False, True], ids=["not landed", "landed"])

@@ -35,8 +35,8 @@ def test_a_start_warns_of_a_table_that_was_emptied(world: World) -> None:
     world.put_ids("live", 1, 2, 2000)
     run = world.run(mixed(world), world.ask("drain", lambda: True))
     assert (run.status, run.cause) == ("FINISHED", None)
-    [told] = warned(run)
-    assert told.startswith("sink out: no file of its last release, checkpoint ")
+    [warning] = warned(run)
+    assert warning.startswith("sink out: no file of its last release, checkpoint ")
     assert len([*Path(world.path("out")).glob("part-*")]) > 0
 
 
@@ -46,7 +46,9 @@ def test_r9_a_dropped_table_is_refused_and_an_emptied_one_is_warned_of(world: Wo
     table = SqlSink("clicks", url=f"sqlite:///{file}", create=True)
 
     def count() -> int:
-        return sum(state.get("rows", 0) for one in world.state().releases.values() for state in one.sinks.values())
+        return sum(
+            state.get("rows", 0) for release in world.state().releases.values() for state in release.sinks.values()
+        )
 
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
@@ -66,6 +68,6 @@ def test_r9_a_dropped_table_is_refused_and_an_emptied_one_is_warned_of(world: Wo
     asked(file, "CREATE TABLE clicks (id BIGINT, k BIGINT, twice BIGINT)")
     run = world.run(mixed(world, sink=lambda path: table), world.ask("drain", lambda: True))
     assert (run.status, run.cause) == ("FINISHED", None)
-    [told] = warned(run)
-    assert told.startswith("sink out: table main.clicks is empty, and checkpoint ")
+    [warning] = warned(run)
+    assert warning.startswith("sink out: table main.clicks is empty, and checkpoint ")
     assert asked(file, "SELECT id FROM clicks ORDER BY id") == [(2000,), (2001,)]

@@ -52,7 +52,7 @@ def windows_of(world: World, *folders: str, declared: bool = True, chain: bool =
 
 def put_times(world: World, folder: str, *times: int | None) -> None:
     """Write a file with a row for each event time."""
-    world.put(folder, f"{world.puts:06d}", [{"id": one, "k": 0} for one in times])
+    world.put(folder, f"{world.puts:06d}", [{"id": second, "k": 0} for second in times])
 
 
 def times_of(world: World, source: str = "live") -> SourceTimes:
@@ -121,8 +121,8 @@ def test_columns_in_another_order_keep_what_follows_the_inputs_of_a_union(spark:
     guard = EventTimeGuard(observes=False)
     rows = timed(spark.readStream.name("live").format("rate").load().withColumnRenamed("value", "id"))
     live = guard.of_input(rows.select("ts", "id"), None, uid="live", max_ahead=60.0)
-    known = Union(rows.select("id", "ts").schema, {"live": live.schema})
-    (left,) = without_ended({"live": live}, known)
+    union = Union(rows.select("id", "ts").schema, {"live": live.schema})
+    (left,) = without_ended({"live": live}, union)
     assert left.columns == ["id", "ts"]
     followed = left.withWatermark("ts", "1 minute")
     assert f"{FOLLOWED}ts" in followed._jdf.queryExecution().analyzed().toString()
@@ -198,9 +198,9 @@ def test_rows_with_an_unfit_event_time_are_counted_once_and_named_by_their_reaso
     assert counted(world) == {1_000: 10, 1_100: 10, 1_200: 10}
     times = times_of(world)
     assert (times.without, times.before_1970, times.ahead) == (3, 3, 0)
-    told = run.lines[-1]["message"]
-    assert "rows without an event time: 3 of live in counts" in told
-    assert "rows before 1970: 3 of live in counts" in told
+    message = run.lines[-1]["message"]
+    assert "rows without an event time: 3 of live in counts" in message
+    assert "rows before 1970: 3 of live in counts" in message
     shown = job_view(world.state(), None)["event_time"]["counts"]["sources"]["live"]
     assert (shown["rows_without_event_time"], shown["rows_before_1970"], shown["rows_ahead"]) == (3, 3, 0)
     assert shown["watermark"] == 1_208_000

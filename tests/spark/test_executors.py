@@ -46,7 +46,7 @@ class Cluster:
     def killExecutors(self, ids: list[str]) -> None:
         """End executors as Spark does, which then wants fewer of them."""
         self.wanted -= len(set(self.running) & set(ids))
-        self.running = [one for one in self.running if one not in ids]
+        self.running = [executor for executor in self.running if executor not in ids]
 
     def requestTotalExecutors(self, number: int, local: int, hosts: dict[str, int]) -> None:
         assert (local, hosts) == (0, {})
@@ -75,9 +75,9 @@ def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_are_asked_for_once_and_nobody_ends() -> None:
     cluster = Cluster()
-    found = of(cluster)
+    executors = of(cluster)
     for _ in range(3):
-        found.request_number("a", 4)
+        executors.request_number("a", 4)
     assert (cluster.asked, cluster.running) == ([4], ["0", "1"])
 
 
@@ -89,12 +89,12 @@ def test_of_fewer_the_oldest_stay() -> None:
 
 def test_the_largest_number_of_one_drivers_queries_holds() -> None:
     cluster = Cluster(running=4)
-    found = of(cluster)
-    found.request_number("a", 4)
-    found.request_number("b", 2)
-    found.request_number("c", None)
+    executors = of(cluster)
+    executors.request_number("a", 4)
+    executors.request_number("b", 2)
+    executors.request_number("c", None)
     assert (cluster.asked, len(cluster.running)) == ([4], 4)
-    found.request_number("a", 1)
+    executors.request_number("a", 1)
     assert (cluster.asked, len(cluster.running)) == ([4, 2], 2)
 
 
@@ -141,10 +141,10 @@ def test_a_query_begins_though_the_master_does_not_answer(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "_PATIENCE", 0.05)
     cluster = Cluster()
     cluster.calls.clear()
-    found = of(cluster)
+    executors = of(cluster)
     began = time.monotonic()
-    found.request_number("a", 4)
-    found.request_number("b", 5)
+    executors.request_number("a", 4)
+    executors.request_number("b", 5)
     assert time.monotonic() - began < 5
     cluster.calls.set()
     wait_until(lambda: cluster.wanted == 5, lambda: str(cluster.asked))
@@ -170,21 +170,21 @@ def test_a_call_that_fails_fails_no_query_and_is_made_again(
 def test_what_was_never_heard_is_asked_again_for_the_next_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMING", 0.02)
     cluster = Cluster()
-    found = of(cluster)
+    executors = of(cluster)
     with monkeypatch.context() as gone:
-        gone.setattr(found, "_request", lambda number: 1 / 0)
-        found.request_number("a", 4)
-        wait_until(lambda: found._requested is None, lambda: str(found._requested))
-    found.request_number("a", 4)
+        gone.setattr(executors, "_request", lambda number: 1 / 0)
+        executors.request_number("a", 4)
+        wait_until(lambda: executors._requested is None, lambda: str(executors._requested))
+    executors.request_number("a", 4)
     assert cluster.asked == [4]
 
 
 def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
-    found = of(Cluster(running=1))
-    monkeypatch.setattr(found, "_end_surplus", looks.append)
-    found.request_number("a", 1)
-    found.request_number("a", 3)
+    executors = of(Cluster(running=1))
+    monkeypatch.setattr(executors, "_end_surplus", looks.append)
+    executors.request_number("a", 1)
+    executors.request_number("a", 3)
     seen = len(looks)
     wait_until(lambda: len(looks) > seen + 3, lambda: str(looks))
     assert set(looks[seen:]) == {3}
@@ -201,11 +201,11 @@ def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.
 def test_where_they_cannot_be_changed_a_run_goes_on_with_what_it_has(
     cluster: Cluster, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = of(cluster)
+    executors = of(cluster)
     with caplog.at_level(logging.WARNING):
-        found.request_number("a", 1)
+        executors.request_number("a", 1)
     assert (cluster.asked, len(cluster.running)) == ([], 2)
-    problem = found.problem()
+    problem = executors.problem()
     assert problem is not None
     assert problem in caplog.text
     assert re.search(why, problem)

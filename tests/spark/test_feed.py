@@ -223,7 +223,7 @@ def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partit
         successor = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
         successor.edge.delete_earlier_feeds()
         before.edge.delete_earlier_feeds()  # late, without harm to the successor
-        there = [f"0003-{one:02d}" if one else "0003" for one in (number - 1, number)]
+        there = [f"0003-{attempt:02d}" if attempt else "0003" for attempt in (number - 1, number)]
         assert sorted(partition.storage.list(f"{path}/feeds")) == there
         before = successor
     assert before.fed == 14

@@ -151,8 +151,8 @@ def test_a_sink_behind_a_step_without_state_is_told_that_rows_change(spark: Spar
     once = job.transform(inputs=[feed], uid="once", output_mode="update")(lambda rows: rows.dropDuplicates(["id"]))
     for uid, given in (("counts_out", counts), ("shown_out", shown), ("once_out", once)):
         job.sink(uid, given, FileSink(world.path(uid)))
-    found = plan_job(spark, job, world.options())
-    modes = {uid: given.output_mode for uid, given in found.sink_inputs.items()}
+    plan = plan_job(spark, job, world.options())
+    modes = {uid: given.output_mode for uid, given in plan.sink_inputs.items()}
     assert modes == {"counts_out": "update", "shown_out": "update", "once_out": "append"}
 
 
@@ -180,8 +180,8 @@ def test_a_bounded_aggregate_that_nobody_reads_keeps_its_mode(spark: SparkSessio
     past = job.source(bounded=True, uid="history")(reads(world, "history"))
     counts = job.transform(inputs=[past], uid="counts", output_mode="update")(counted)
     job.sink("out", counts, FileSink(world.path("out")))
-    found = plan_job(spark, job, world.options(mode="streaming"))
-    assert found.sink_inputs["out"].output_mode == "update"
+    plan = plan_job(spark, job, world.options(mode="streaming"))
+    assert plan.sink_inputs["out"].output_mode == "update"
 
 
 @pytest.mark.slow

@@ -57,8 +57,8 @@ class EndingJob(RetainedJob):
         """Complete a checkpoint in which the subtasks ``finished`` are finished without a barrier."""
         before = self.journal.state.checkpoints[4].subtasks
         subtasks = {
-            name: replace(one, finished=True, finished_on_restore=True) if name in finished else one
-            for name, one in before.items()
+            name: replace(snapshot, finished=True, finished_on_restore=True) if name in finished else snapshot
+            for name, snapshot in before.items()
         }
         self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
         self.journal.write(CheckpointReleased(number, 1.0, {}))
@@ -122,9 +122,9 @@ def test_r7_a_driver_that_was_overtaken_deletes_nothing_of_a_finished_subtask(st
 
     class Overtaken(WrappedStorage):
         def files(self, path: str) -> list[tuple[str, int]]:
-            found = super().files(path)
+            listed = super().files(path)
             Journal(storage, "job").claim("t2", Worker(), 0.0)
-            return found
+            return listed
 
     house = EndingJob(Overtaken(storage)).end()
     for number in (5, 6):
@@ -162,7 +162,9 @@ def test_r7_a_live_job_keeps_nothing_of_its_finished_history(world: World) -> No
     def covered() -> bool:
         state = world.state()
         last = [state.checkpoints[number] for number in sorted(state.checkpoints)[-5:]]
-        return len(last) == 5 and all(one.subtasks[name].finished_on_restore for one in last for name in finished)
+        return len(last) == 5 and all(
+            checkpoint.subtasks[name].finished_on_restore for checkpoint in last for name in finished
+        )
 
     run = world.run(with_aggregate(world), world.ask("stop", covered), retained_checkpoints=2)
     assert (run.status, run.cause) == ("STOPPED", None)

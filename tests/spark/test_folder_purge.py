@@ -49,9 +49,9 @@ def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, 
     """This also holds if the source's log is rewound to the checkpoint."""
     purge(storage, batch)
     everything = SeenFiles(storage, "v/sources/live").advance(NEWEST)
-    assert everything == {f"in/{one}" for one in range(NEWEST + 1)}
+    assert everything == {f"in/{file}" for file in range(NEWEST + 1)}
     SparkFolder(storage, "v").rewind(batch, ["live"])
-    assert SeenFiles(storage, "v/sources/live").advance(batch) == {f"in/{one}" for one in range(batch + 1)}
+    assert SeenFiles(storage, "v/sources/live").advance(batch) == {f"in/{file}" for file in range(batch + 1)}
 
 
 def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> None:

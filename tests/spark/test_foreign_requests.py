@@ -65,10 +65,10 @@ def put_hostile(world: World) -> set[str]:
 
 def named(run_lines: list[Line], names: set[str]) -> list[str]:
     """Return the names in the warnings, one for each warning."""
-    told = [line["message"] for line in run_lines if line["kind"] == "warning"]
+    warnings = [line["message"] for line in run_lines if line["kind"] == "warning"]
     return [
         name
-        for message in told
+        for message in warnings
         for name in names
         if message.startswith(f"'{name}' in requests/ is not taken as a request: ")
     ]
@@ -162,7 +162,7 @@ def test_what_is_out_of_its_range_is_refused_and_the_job_goes_on(world: World) -
         wait_until(lambda: asked <= script.client.look().outcomes.keys(), "the last answers")
         script.put(10)
         wait_until(
-            lambda: not [one for one in os.listdir(folder_of(world)) if one.startswith("asked")], "a clean folder"
+            lambda: not [name for name in os.listdir(folder_of(world)) if name.startswith("asked")], "a clean folder"
         )
 
     with UserScript(world, work):

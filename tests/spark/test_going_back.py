@@ -97,11 +97,11 @@ class House:
         )
 
     def logs(self) -> dict[SubtaskId, SubtaskLog]:
-        found = {}
+        logs = {}
         for uid in ("a", "b"):
-            found[SubtaskId.of(uid, 0)] = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
-            found[SubtaskId.of(uid, 0)].load()
-        return found
+            logs[SubtaskId.of(uid, 0)] = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
+            logs[SubtaskId.of(uid, 0)].load()
+        return logs
 
 
 @pytest.fixture
@@ -218,12 +218,12 @@ def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House
     house.journal.write(ev.RequestAnswered("r", "drain", RequestOutcome.parse("accepted"), 2.0))
     house.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
     house.journal.write(ev.CheckpointTriggered(7, 3.0, "checkpoint"))
-    found = restored(house.journal.state)
-    assert (found.last_triggered, found.last_completed, found.last_released) == (7, 3, 1)
-    assert found.unreleased == (2, 3)
-    assert found.draining
-    assert found.dropped == {"a": ("history",)}
-    assert {uid: snapshot.batch_id for uid, snapshot in found.snapshots.items()} == {"a/0": 4, "b/0": 4}
+    state = restored(house.journal.state)
+    assert (state.last_triggered, state.last_completed, state.last_released) == (7, 3, 1)
+    assert state.unreleased == (2, 3)
+    assert state.draining
+    assert state.dropped == {"a": ("history",)}
+    assert {uid: snapshot.batch_id for uid, snapshot in state.snapshots.items()} == {"a/0": 4, "b/0": 4}
 
 
 def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(house: House) -> None:

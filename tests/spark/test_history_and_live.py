@@ -87,7 +87,7 @@ def test_a_file_is_known_by_the_path_that_spark_gives_with_its_rows(world: World
     frame = spark.read.parquet(world.path("in"))
     files = list_files(spark, SourceReads("parquet", {}, [world.path("in")]))
     paths = {row[0] for row in frame.select("_metadata.file_path").distinct().collect()}
-    assert {metadata_path(one) for one in files} == paths
+    assert {metadata_path(file) for file in files} == paths
     assert metadata_path("s3a://bucket/a b/ü#") == "s3a://bucket/a%20b/ü%23"
 
 
@@ -188,8 +188,8 @@ def test_sources_whose_rows_do_not_meet_may_share_files(world: World) -> None:
 
 def test_a_check_says_how_files_are_divided(world: World) -> None:
     put(world, 0)
-    told = check(world, job_of(world)).notes
-    assert told == (
+    notes = check(world, job_of(world)).notes
+    assert notes == (
         "source live: it leaves out the files of history, that is, the files that exist when the job first starts",
     )
 
@@ -198,7 +198,7 @@ def test_a_check_says_how_files_are_divided(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"after": "nothing"}, "a bounded source of files; the job has history"),
         ({"after": "live"}, "a bounded source of files; the job has history"),
@@ -208,10 +208,10 @@ def test_a_check_says_how_files_are_divided(world: World) -> None:
         ({"reads_again": "yes"}, "True or False"),
     ],
 )
-def test_what_after_may_name(given: dict[str, Any], told: str) -> None:
+def test_what_after_may_name(given: dict[str, Any], message: str) -> None:
     job = Job("orders")
     history: Callable[..., Any] = job.source(uid="history", bounded=True)(lambda read: read)
-    with pytest.raises(BadOperatorOptionError, match=told):
+    with pytest.raises(BadOperatorOptionError, match=message):
         live = job.source(uid="live", **given)(lambda read: read)
         job.sink("a", history, FileSink("/a"))  # type: ignore[arg-type]
         job.sink("b", live, FileSink("/b"))

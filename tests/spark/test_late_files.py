@@ -40,17 +40,17 @@ class Runs:
 
     def ends(self, read: Iterable[str] = (), storage: Storage | None = None) -> list[LateFilesFound]:
         """End a run that has read ``read``; return its events about late files."""
-        told: list[LateFilesFound] = []
+        events: list[LateFilesFound] = []
 
         def tell(event: LateFilesFound) -> None:
             event.apply(self.state)
-            told.append(event)
+            events.append(event)
 
         reads: Any = {"history": None}
         given = self.storage if storage is None else storage
         spark: Any = None
         name_late_files(spark, given, self.state, reads, {"history": FROZEN}, set(read), tell)
-        return told
+        return events
 
     def come(self, *names: object) -> None:
         self.there += [f"file:/in/{name}" for name in names]
@@ -61,14 +61,14 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(open_storage(f"memory://{tmp_path}"), monkeypatch)
 
 
-def paths(told: list[LateFilesFound]) -> list[tuple[str, ...]]:
-    return [event.paths for event in told]
+def paths(events: list[LateFilesFound]) -> list[tuple[str, ...]]:
+    return [event.paths for event in events]
 
 
 def test_each_is_told_of_once_with_whether_it_was_read(runs: Runs) -> None:
     assert runs.ends() == []
     runs.come("a", "b")
-    assert [(one.paths, one.read, one.total) for one in runs.ends(["in/b"])] == [
+    assert [(event.paths, event.read, event.total) for event in runs.ends(["in/b"])] == [
         (("file:/in/b",), True, 1),
         (("file:/in/a",), False, 1),
     ]
@@ -82,8 +82,8 @@ def test_each_is_told_of_once_with_whether_it_was_read(runs: Runs) -> None:
 def test_the_state_of_a_job_does_not_grow_with_them(runs: Runs) -> None:
     for number in range(REMEMBERED + 10):
         runs.come(*(f"{number}-{at}" for at in range(NAMED + 5)))
-        (told,) = runs.ends()
-        assert (len(told.paths), told.total) == (NAMED, NAMED + 5)
+        (event,) = runs.ends()
+        assert (len(event.paths), event.total) == (NAMED, NAMED + 5)
     assert len(runs.state.late_files) == REMEMBERED
     assert runs.ends() == []
 
@@ -101,7 +101,7 @@ def test_of_a_folder_that_files_pass_through_what_is_there_is_kept(runs: Runs) -
     for number in range(30):
         runs.there = runs.there[:1]
         runs.come(*(f"{number}-{at}" for at in range(10)))
-        assert sum(one.total for one in runs.ends()) == 10
+        assert sum(event.total for event in runs.ends()) == 10
     kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
     assert len(kept.read().files) == 10
     runs.there = runs.there[:1]

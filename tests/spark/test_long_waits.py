@@ -47,17 +47,17 @@ def written(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
 
 
 def test_a_wait_that_is_longer_than_usual_names_the_file_that_changed_last(clock: Clock) -> None:
-    told: list[tuple[str, float]] = []
+    reports: list[tuple[str, float]] = []
     look = lambda: [written(clock, 50, "file:/in/a"), written(clock, 1, "file:/in/b")]  # noqa: E731
-    await_settled(look, report=lambda file, seconds: told.append((file.path, seconds)))
-    assert told == [("file:/in/a", 15), ("file:/in/a", 30)]
+    await_settled(look, report=lambda file, seconds: reports.append((file.path, seconds)))
+    assert reports == [("file:/in/a", 15), ("file:/in/a", 30)]
     assert clock.now == 60
 
 
 def test_a_usual_wait_is_not_told(clock: Clock) -> None:
-    told: list[Any] = []
-    await_settled(lambda: [written(clock, 0)], report=lambda *one: told.append(one))
-    assert (told, clock.now) == ([], 10)
+    reports: list[Any] = []
+    await_settled(lambda: [written(clock, 0)], report=lambda *report: reports.append(report))
+    assert (reports, clock.now) == ([], 10)
 
 
 def test_a_batch_that_begins_again_goes_on_waiting_where_it_was(clock: Clock) -> None:
@@ -72,6 +72,6 @@ def test_the_status_names_the_file() -> None:
     h = Harness(graph(vertex("v", sources="live", sinks="sink")))
     h.running()
     h.handle(FileAwaited(**h.world("v/0"), uid="live", file="/in/a", seconds=15.4))
-    told = [one.message for one in only(Notice, h.effects) if one.is_warning]
+    warnings = [notice.message for notice in only(Notice, h.effects) if notice.is_warning]
     expected = "source live: has waited 15 s for /in/a, which is still being written"
-    assert [message.partition(". ")[0] for message in told] == [expected]
+    assert [message.partition(". ")[0] for message in warnings] == [expected]

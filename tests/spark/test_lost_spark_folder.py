@@ -341,17 +341,17 @@ def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_af
 def test_what_a_failing_store_does_not_delete_stays_and_ends_nothing(
     made: Made, verb: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one, two, fault = AttemptId(1, 0, "x"), AttemptId(2, 0, "x"), Fault(once=True)
+    first, second, fault = AttemptId(1, 0, "x"), AttemptId(2, 0, "x"), Fault(once=True)
     folders = AttemptFolders(FaultyStorage(made.storage, fault), "w")
-    for attempt in (one, two):
+    for attempt in (first, second):
         folders.create(attempt, None)
         made.storage.replace(f"w/{attempt}/metadata", b"{}")
     fault.at = fault.verbs.count + verb
-    folders.delete_kept_before(two, lambda: None)
-    assert f"w/{one} cannot be deleted, and stays for now: the storage failed" in caplog.text
-    assert made.storage.list(f"w/{one}") == ["metadata"]
-    folders.delete_kept_before(two, lambda: None)
-    assert sorted(made.storage.list("w")) == sorted([str(two), f"{two}.json"])
+    folders.delete_kept_before(second, lambda: None)
+    assert f"w/{first} cannot be deleted, and stays for now: the storage failed" in caplog.text
+    assert made.storage.list(f"w/{first}") == ["metadata"]
+    folders.delete_kept_before(second, lambda: None)
+    assert sorted(made.storage.list("w")) == sorted([str(second), f"{second}.json"])
 
 
 def test_an_overtaken_attempt_deletes_no_folder(made: Made) -> None:

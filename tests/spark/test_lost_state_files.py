@@ -72,8 +72,8 @@ def _reads(path: str) -> Callable[[DataStreamReader], DataFrame]:
 def needed(folder: Path) -> tuple[set[str], set[str]]:
     """Return (files of the newest version of any store, all files below state/), as paths below state/."""
     commit = newest_file(folder / "commits")
-    told = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]
-    ids = {version for partitions in told.values() for stores in partitions for version in stores}
+    stores_by_id = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]
+    ids = {version for partitions in stores_by_id.values() for stores in partitions for version in stores}
     state = folder / "state"
     there = {str(path.relative_to(state)) for path in state.rglob("*") if path.is_file()}
     there = {name for name in there if not name.endswith(".crc")}
@@ -112,10 +112,10 @@ def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, 
     assert (run.status, run.cause) == ("STOPPED", None)
     folder = spark_folder(world, "both")
     newest, there = needed(folder)
-    found = {name for name in there if missed(world, folder, name)}
-    assert newest <= found
+    needed_files = {name for name in there if missed(world, folder, name)}
+    assert newest <= needed_files
     older = {name for name in there - newest if name.endswith((".zip", ".changelog"))}
-    assert not older & found, "what no commit needs any more is no loss"
+    assert not older & needed_files, "what no commit needs any more is no loss"
     # the job resumes unharmed
     world.put_ids("one", 1, 10, 300)
     world.put_ids("two", 1, 10, 305)

@@ -90,7 +90,7 @@ class Odd(BoundSink):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (lambda request: None, "what is of type NoneType"),
         (lambda request: {"rows": 1}, 'an object whose "id" is not that of the request'),
@@ -103,10 +103,10 @@ class Odd(BoundSink):
     ],
 )
 def test_a_handle_that_no_log_can_hold_is_told_by_the_name_of_its_sink(
-    spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], told: str
+    spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], message: str
 ) -> None:
     out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), {"own": Odd(answer)}, None, "scratch")
-    with pytest.raises(SinkContractError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{told}"):
+    with pytest.raises(SinkContractError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{message}"):
         out.stage(spark.range(1), 0)
 
 
@@ -233,9 +233,9 @@ def test_partition_files_are_named_relative_to_the_partition_with_their_sizes(
 def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage, tmp_path: Path) -> None:
     store = PreparedStore(storage, "prepared")
     first, second = AttemptId(1, 0, "x"), AttemptId(2, 0, "y")
-    one = Prepared(first, 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
+    earlier = Prepared(first, 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
     assert store.read(first) is None
-    store.write(one)
+    store.write(earlier)
     two = Prepared(first, 4, (PartitionFile("edge/data/y/part-0", 9),), {}, rows=7)
     other = Prepared(second, 4, (), {})
     store.write(two)

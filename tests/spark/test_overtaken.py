@@ -172,9 +172,9 @@ def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tm
         prepared.write(Prepared(attempt, 1, (), {}))
     folders.delete_before(mine)
     prepared.delete_before(mine)
-    assert [one for one in attempts if storage.exists(f"spark/{one}/metadata")] == attempts[2:]
-    assert [one for one in attempts if storage.exists(f"spark/{one}.json")] == attempts[2:]
-    assert [one for one in attempts if prepared.read(one) is not None] == attempts[2:]
+    assert [attempt for attempt in attempts if storage.exists(f"spark/{attempt}/metadata")] == attempts[2:]
+    assert [attempt for attempt in attempts if storage.exists(f"spark/{attempt}.json")] == attempts[2:]
+    assert [attempt for attempt in attempts if prepared.read(attempt) is not None] == attempts[2:]
     assert storage.exists("spark/kept/metadata")
     assert storage.exists("prepared/kept.json")
 

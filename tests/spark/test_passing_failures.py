@@ -89,7 +89,7 @@ def stopped_half_way(world: World, service: Service) -> set[str]:
     """Let a run die while some splits of a source are unread; return the splits that are done."""
     storage = RefusedEntries(world.storage, "parts", '"part-5"')
     assert world.run(job_of(world, service), storage=storage).status == "RESTARTING"
-    done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "splits", ())}
+    done = {name for at in (0, 1) for _, record in world.records("parts", at) for name in getattr(record, "splits", ())}
     assert 0 < len(done) < len(GIVEN)
     service.read.asked.clear()
     return done
@@ -103,7 +103,7 @@ def test_a_list_that_is_not_given_now_is_the_one_of_then(world: World, fails: Ca
     fails(service)
     run = world.run(job_of(world, service))
     assert (run.status, run.of("anew")) == ("FINISHED", [])
-    assert any("cannot check whether they have changed" in one["message"] for one in run.of("warning"))
+    assert any("cannot check whether they have changed" in line["message"] for line in run.of("warning"))
     assert not done & set(service.read.asked[1:])  # the first call is for the plan
     assert world.released_ids() == ids_of(GIVEN)
 

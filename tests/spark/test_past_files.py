@@ -39,7 +39,7 @@ def storage(tmp_path: Path) -> Storage:
 
 def past(*, below: int, offset: int = NEWEST) -> PastFiles:
     """Return the past files of an edge whose producer's log begins with the file of batch ``below``."""
-    return PastFiles(offset, ("in/",), frozenset(f"in/{one}" for one in range(below, NEWEST + 1)))
+    return PastFiles(offset, ("in/",), frozenset(f"in/{file}" for file in range(below, NEWEST + 1)))
 
 
 def named(storage: Storage, name: str, log: str = LOG) -> list[int]:
@@ -77,9 +77,9 @@ def test_r7_of_a_producer_that_is_not_known_every_file_stays(storage: Storage) -
 def test_r4_a_shortened_log_goes_back_to_a_checkpoint(storage: Storage) -> None:
     past(below=27).forget(storage, LOG)
     SparkFolder(storage, "v").rewind(34, ["live"])
-    assert SeenFiles(storage, LOG).advance(100) == {f"in/{one}" for one in range(27, 35)}
+    assert SeenFiles(storage, LOG).advance(100) == {f"in/{file}" for file in range(27, 35)}
     past(below=31, offset=34).forget(storage, LOG)
-    assert SeenFiles(storage, LOG).advance(100) == {f"in/{one}" for one in range(30, 35)}  # 30 on: later entries
+    assert SeenFiles(storage, LOG).advance(100) == {f"in/{file}" for file in range(30, 35)}  # 30 on: later entries
 
 
 def test_nothing_is_written_when_nothing_is_past(storage: Storage) -> None:
@@ -181,8 +181,8 @@ class Consumer:
 
     def past(self, edges: list[EdgeInput], number: int) -> list[int]:
         """Return the batches of a producer whose file is past at the beginning of the attempt."""
-        found = past_inputs(edges, Batch(0, {EDGE.uid: '{"logOffset":3}'}))
-        (files,) = found.values() if found else (PastFiles(-1, (), frozenset()),)
+        by_edge = past_inputs(edges, Batch(0, {EDGE.uid: '{"logOffset":3}'}))
+        (files,) = by_edge.values() if by_edge else (PastFiles(-1, (), frozenset()),)
         log = f"log-{number}"
         for batch in range(1, 11):
             line = json.dumps({"path": f"file:///{self.path(number, batch)}", "timestamp": 1, "batchId": 0})

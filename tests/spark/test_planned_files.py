@@ -66,8 +66,8 @@ def test_a_planned_file_that_is_gone_fails_by_name_and_nothing_is_lost_when_it_i
 
 def planned_file(world: World, source: str) -> Path:
     """Return a file of the batch that is planned and not committed."""
-    found = [path for path in world.root.rglob(f"*/sources/{source}/*") if path.name.isdigit()]
-    newest = max(found, key=lambda path: int(path.name))
+    entries = [path for path in world.root.rglob(f"*/sources/{source}/*") if path.name.isdigit()]
+    newest = max(entries, key=lambda path: int(path.name))
     line = json.loads(newest.read_text().splitlines()[1])
     return Path(line["path"].removeprefix("file://"))
 

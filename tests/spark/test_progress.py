@@ -64,4 +64,4 @@ def test_an_event_that_pyspark_has_made_an_object_of_is_understood(monkeypatch: 
     listener: StreamingQueryListener = ProgressListener(runners)
     event: Any = SimpleNamespace(progress=SimpleNamespace(id=query))
     listener.onQueryProgress(event)
-    assert [one.on_progress.call_count for one in (mine, other, none)] == [1, 0, 0]
+    assert [observer.on_progress.call_count for observer in (mine, other, none)] == [1, 0, 0]

@@ -54,13 +54,13 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
 ) -> None:
     monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 300.0)  # the test sees all that it does after the takeover
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     successors: list[str] = []
 
     def second(script: UserScript) -> None:
         wait_until(lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second")
         script.put(20)
-        told.append(script.change(cut(3)))
+        outcomes.append(script.change(cut(3)))
         script.put(30)
 
     def succeed() -> None:
@@ -74,7 +74,7 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
     storage = HookedStorage(world.storage, half_way(succeed))
     with pytest.raises(OvertakenError), UserScript(world, first, end="nothing"):
         world.run(counting(world), storage=storage)
-    assert (successors, [one.result.value for one in told]) == (["STOPPED"], ["completed"]), told
+    assert (successors, [outcome.result.value for outcome in outcomes]) == (["STOPPED"], ["completed"]), outcomes
     assert world.state().settings["counts"].state_partitions == 3
     with UserScript(world, lambda script: script.put(40)):
         again = world.run(counting(world))
@@ -86,7 +86,7 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
 def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.put_ids("live", 1, 10)
     begun, gate = threading.Event(), threading.Event()
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def hold() -> None:
         begun.set()
@@ -100,18 +100,21 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
             assert main(["show", world.job_id, "--root", str(world.root)]) == 0
             with suppress(JobRunsError):  # there may be nothing to release at that moment
                 script.client.release(counting(world))
-            found = collect_garbage(str(world.root), world.job_id, delete=True)
-            assert not [one for job in found.jobs for one in job.garbage if "/trial/" in one.path]
+            report = collect_garbage(str(world.root), world.job_id, delete=True)
+            assert not [item for job in report.jobs for item in job.garbage if "/trial/" in item.path]
         finally:
             gate.set()
         outcome = script.client.answer(asked, 60).outcome
         assert outcome is not None
-        told.append(outcome)
+        outcomes.append(outcome)
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(counting(world), storage=HookedStorage(world.storage, half_way(hold)))
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
     check_counting(world, 30)
     assert state_partitions(world) == 3
     assert "RUNNING" in capsys.readouterr().out

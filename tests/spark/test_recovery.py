@@ -72,21 +72,21 @@ def results(world: World, vertex: str) -> list[Path]:
 
 def of_split(world: World, name: str) -> Path:
     """Return a data file of the split."""
-    found, *_ = [
+    path, *_ = [
         world.root / world.job_id / "vertices" / "parts" / str(number) / "partition" / file.path
         for number in (0, 1)
         for _, record in world.records("parts", number)
         if name in getattr(record, "splits", ())
         for file in record.files  # type: ignore[union-attr]
     ]
-    return found
+    return path
 
 
 def restarted(world: World) -> dict[str, int | None]:
     """Return the subtasks that run again -> their number of splits, or None without splits."""
-    found = world.state().reconciled
-    assert found is not None
-    return {one.subtask: None if one.splits is None else size(one.splits) for one in found.reset}
+    reconciled = world.state().reconciled
+    assert reconciled is not None
+    return {reset.subtask: None if reset.splits is None else size(reset.splits) for reset in reconciled.reset}
 
 
 def ends(world: World, read: SplitReader, *, sinks: bool = True) -> Run:
@@ -107,17 +107,17 @@ def test_what_is_finished_is_kept(world: World) -> None:
     read.asked.clear()
     there = JobClient(world.storage, world.job_id).get_partition_with_metrics()
     files = {vertex: results(world, vertex) for vertex in ("parts", "clean")}
-    assert sum(one.rows or 0 for one in there if one.subtask.vertex == "parts") == len(ids_of(GIVEN))
-    assert [one.rows for one in there if one.subtask.vertex == "clean"] == [len(ids_of(GIVEN))]
-    assert {one.subtask.vertex for one in there if one.is_finished} == set(files)
+    assert sum(partition.rows or 0 for partition in there if partition.subtask.vertex == "parts") == len(ids_of(GIVEN))
+    assert [partition.rows for partition in there if partition.subtask.vertex == "clean"] == [len(ids_of(GIVEN))]
+    assert {partition.subtask.vertex for partition in there if partition.is_finished} == set(files)
     for vertex, paths in files.items():
-        sizes = [one.bytes for one in there if one.subtask.vertex == vertex]
+        sizes = [partition.bytes for partition in there if partition.subtask.vertex == vertex]
         assert sum(sizes) == sum(path.stat().st_size for path in paths)
     run = ends(world, read)
     assert read.asked == []
     assert restarted(world) == {}
-    (told,) = run.of("reconciled")
-    assert told["message"] == "kept from earlier runs: clean, parts (6 splits); run again: nothing"
+    (line,) = run.of("reconciled")
+    assert line["message"] == "kept from earlier runs: clean, parts (6 splits); run again: nothing"
 
 
 def test_without_recovery_the_job_begins_anew(world: World) -> None:

@@ -59,7 +59,7 @@ def run(world: World, reference: str, storage_options: dict[str, Any] | None = N
     lines: list[Line] = []
     options = world.options(job=reference, **given)
     location = Location(options.root, storage_options or {})
-    code = run_job(RunRequest(options, location, lambda told: lines.append(told.to_json())))
+    code = run_job(RunRequest(options, location, lambda line: lines.append(line.to_json())))
     return code, lines[-1]
 
 
@@ -317,7 +317,7 @@ FILES = 'schema("value long").parquet("{base}/history")'
 
 
 @pytest.mark.parametrize(
-    ("ends", "read", "told"),
+    ("ends", "read", "message"),
     [
         ("", RATE, "whose end cannot be known before it is read"),
         (', ends="available_now"', FILES, "whose end is frozen when the job first starts: leave it out"),
@@ -325,14 +325,14 @@ FILES = 'schema("value long").parquet("{base}/history")'
     ],
 )
 def test_r11_a_bounded_source_has_a_frozen_end_or_says_how_it_ends(
-    world: World, ends: str, read: str, told: str
+    world: World, ends: str, read: str, message: str
 ) -> None:
     world.put("history", "1", [{"value": 1}])
     world.put("live", "1", [{"value": 2}])
     path = world.base / "endless_job.py"
     path.write_text(ENDLESS.format(ends=ends, read=read.format(base=world.base), base=world.base))
     code, line = run(world, f"{path}:job")
-    assert (code, told in line["message"]) == (ExitCode.REFUSED, True), line
+    assert (code, message in line["message"]) == (ExitCode.REFUSED, True), line
     assert world.everything_under_root() == []
 
 

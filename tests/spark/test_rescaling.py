@@ -42,7 +42,7 @@ from tests.support.waiting import wait_until
 class Asked:
     """A function for splits that waits from the third split on, until a rescale was requested and ``when`` holds."""
 
-    def __init__(self, world: World, parallelism: int, when: Callable[[str], bool] = lambda told: True) -> None:
+    def __init__(self, world: World, parallelism: int, when: Callable[[str], bool] = lambda split: True) -> None:
         self._world, self._parallelism, self._when = world, parallelism, when
         self._free, self._lock = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
@@ -76,8 +76,8 @@ class Asked:
 
 def graph_changes(world: World) -> list[ev.GraphChange]:
     log = AppendLog(world.storage, journal_path(world.job_id), format="journal")
-    found = [decode(event) for entry in log.load() for event in entry.body["events"]]
-    decided = [event.graph for event in found if isinstance(event, ev.Reconfigured)]
+    events = [decode(event) for entry in log.load() for event in entry.body["events"]]
+    decided = [event.graph for event in events if isinstance(event, ev.Reconfigured)]
     return [graph for graph in decided if graph is not None]
 
 
@@ -94,7 +94,7 @@ def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: 
     assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 3")
     everything = world.released_ids() + (world.released_ids("raw") if raw else [])
     assert sorted(everything) == sorted([*rows, *live])
-    assert done_splits(world, given, 3) == {one["id"] for one in given}
+    assert done_splits(world, given, 3) == {split["id"] for split in given}
     assert set(completed_splits(world, 3).values()) == {0, 1, 2}
     state = world.state()
     assert (state.epoch, state.graph().vertex("parts").parallelism) == (1, 3)
@@ -108,7 +108,7 @@ def test_fewer_subtasks_read_what_is_left(world: World) -> None:
     assert (run.status, run.cause) == ("FINISHED", None)
     assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 1")
     assert world.released_ids() == ids_of(given)
-    assert done_splits(world, given, 3) == {one["id"] for one in given}
+    assert done_splits(world, given, 3) == {split["id"] for split in given}
 
 
 def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(world: World) -> None:

@@ -142,7 +142,7 @@ def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(wor
     run = world.run(mixed(world), world.drain_at(len(expected)), storage=storage, **AGAIN)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
     assert attempts(world, "doubled") == [(1, 0), (1, 1)]
-    ids = [one.batch_id for one in batches(world, "doubled")]
+    ids = [batch.batch_id for batch in batches(world, "doubled")]
     assert ids == [*range(ids[0], ids[0] + len(ids))], "on a slow machine the log has forgotten the first by now"
 
 
@@ -180,8 +180,10 @@ def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
 
     @job.transform(inputs=[live])
     def counts(rows: DataFrame) -> DataFrame:
-        found = rows.groupBy(F.window("at", "1 minute").alias("w")).agg(F.count("*").alias("n"), F.sum("id").alias("s"))
-        return found.select(F.date_format("w.start", "HH:mm").alias("minute"), "n", "s")
+        grouped = rows.groupBy(F.window("at", "1 minute").alias("w")).agg(
+            F.count("*").alias("n"), F.sum("id").alias("s")
+        )
+        return grouped.select(F.date_format("w.start", "HH:mm").alias("minute"), "n", "s")
 
     job.sink("out", counts, FileSink(world.path("out")))
     storage = HookedStorage(world.storage, at_prepared("counts", 4, fail_prepared))
@@ -321,7 +323,7 @@ def test_nothing_of_a_task_stays_in_a_driver_that_lives_on(world: World, monkeyp
 
     def left() -> list[MicroBatches]:
         gc.collect()
-        return [one for one in (each() for each in made) if one is not None]
+        return [alive for alive in (each() for each in made) if alive is not None]
 
     monkeypatch.setattr(MicroBatches, "__init__", created)
     storage = HookedStorage(world.storage, fail_once)

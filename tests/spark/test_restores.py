@@ -51,12 +51,12 @@ def behind(world: World) -> dict[str, list[int]]:
 
 def taken_by_spark(world: World) -> list[Path]:
     """Return the files that the edges' file sources have in their logs, in the newest attempt's folders."""
-    found: set[str] = set()
+    files: set[str] = set()
     for vertex, edge in (("cleaned", "history__cleaned"), ("merged", "cleaned__merged")):
         attempts = f"{subtask_path(world.job_id, vertex, 0)}/spark"
         newest = max(name for name in world.storage.list(attempts) if not name.endswith(".json"))
-        found |= SeenFiles(world.storage, f"{attempts}/{newest}/sources/{edge}").advance(1_000_000)
-    return [Path("/", path) for path in sorted(found)]
+        files |= SeenFiles(world.storage, f"{attempts}/{newest}/sources/{edge}").advance(1_000_000)
+    return [Path("/", path) for path in sorted(files)]
 
 
 def dead_behind_the_checkpoint(world: World) -> None:

@@ -52,7 +52,7 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
     house = RetainedJob(storage).live(LAST)
     assert house.data() == [LAST - 1, LAST]
     assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 1)
-    assert [one.batch_id for _, one in house.logs[A].records() if isinstance(one, Batch)] == [LAST - 1, LAST]
+    assert [record.batch_id for _, record in house.logs[A].records() if isinstance(record, Batch)] == [LAST - 1, LAST]
 
 
 @pytest.mark.parametrize("gap", [0, 5])
@@ -87,7 +87,7 @@ def loaded(storage: Storage, subtask: SubtaskId) -> SubtaskLog:
 
 
 def unreleased(log: SubtaskLog) -> list[object]:
-    return [dict(one.handles["out"])["id"] for _, one in log.records() if isinstance(one, Batch)]
+    return [dict(record.handles["out"])["id"] for _, record in log.records() if isinstance(record, Batch)]
 
 
 @pytest.mark.usefixtures("at_once")
@@ -278,7 +278,7 @@ def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_
             storage.create(f"{folder}/{log}/{number}", b"v1")
     master = house.next_master(retained=3)
     last = house.journal.state.checkpoints[3 * PURGE_AT]
-    now = {name: replace(one, batch_id=5) for name, one in last.subtasks.items()}
+    now = {name: replace(snapshot, batch_id=5) for name, snapshot in last.subtasks.items()}
     number = 3 * PURGE_AT + 1
     house.journal.write(replace(last, checkpoint=number, subtasks=now))
     master.completed(number)
@@ -359,9 +359,9 @@ def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(stor
 
 def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_since_stays(storage: Storage) -> None:
     """Retention reads the current graph each time. In the first graph the new subtask has no reader."""
-    one, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
+    narrow, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
     b, new = GRAPH.vertices[1], SubtaskId("a/1")
-    now = [JobGraph((one, b), GRAPH.edges)]
+    now = [JobGraph((narrow, b), GRAPH.edges)]
     house = RetainedJob(storage)
     log = house.logs[new] = SubtaskLog(storage, subtask_log_path("job", "a", 1))
     log.load()

@@ -55,7 +55,7 @@ def test_r7_a_consumer_that_has_come_back_loses_nothing_by_its_position_of_befor
     assert house.data() == [8, 9, 10]
     again = SubtaskLog(storage, subtask_log_path("job", "a", 0))
     again.load()
-    assert [one.batch_id for _, one in again.records() if isinstance(one, Batch)] == [8, 9, 10]
+    assert [record.batch_id for _, record in again.records() if isinstance(record, Batch)] == [8, 9, 10]
 
 
 class Counting(WrappedStorage):
@@ -73,13 +73,13 @@ def test_cost_of_a_log_that_is_held(storage: Storage) -> None:
     """
     counted = Counting(storage)
     house = RetainedJob(counted, final_only={"out"})
-    found = []
+    reads = []
     for number in range(1, 161):
         house.complete(number)
         house.journal.write(CheckpointReleased(number, 1.0, {}))
         house.retention.completed(number)
         house.retention._thread.submit(int).result()
         if number % 32 == 0:
-            found.append(Counting.reads)
+            reads.append(Counting.reads)
             Counting.reads = 0
-    assert max(found) < 100, found
+    assert max(reads) < 100, reads

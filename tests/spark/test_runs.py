@@ -194,9 +194,9 @@ def test_files_that_come_when_a_source_is_over_are_reported_by_the_next_run(worl
     assert world.run(mixed(world), stop).status == "STOPPED"
     world.put("history", "late", [{"id": 600, "k": 1}])
     assert world.run(mixed(world), world.ask("drain", lambda: True)).status == "FINISHED"
-    (found,) = world.state().late_files
-    assert (found.uid, found.read) == ("history", False)
-    assert [path.rpartition("/")[2] for path in found.paths] == ["late.parquet"]
+    (late_files,) = world.state().late_files
+    assert (late_files.uid, late_files.read) == ("history", False)
+    assert [path.rpartition("/")[2] for path in late_files.paths] == ["late.parquet"]
     assert world.released_ids() == sorted(expected)
 
 

@@ -89,7 +89,7 @@ def test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes(tmp_path:
             return data
 
     def taken(batch: int) -> list[str]:
-        return [f"file:///{'d' * 200}/{batch}-{one}" for one in range(files if batch == 4999 else 1)]
+        return [f"file:///{'d' * 200}/{batch}-{number}" for number in range(files if batch == 4999 else 1)]
 
     storage = Metered(open_storage(tmp_path))
     everything = [(batch, uri) for batch in range(5000) for uri in taken(batch)]
@@ -110,20 +110,20 @@ def test_a_log_has_grown_that_is_long_and_several_times_as_long_as_it_was(
     storage, line = open_storage(tmp_path), len(json.dumps({"path": "file:///d/10%20.parquet"}))
     monkeypatch.setattr(seen_files, "GROWN", 40 * line)
 
-    def told(storage: Storage, *begins_with: int) -> list[int]:
+    def grown_offsets(storage: Storage, *begins_with: int) -> list[int]:
         write(storage, "9.compact", *begins_with, 9)
-        seen, found = SeenFiles(storage, "s"), []
+        seen, grown_at = SeenFiles(storage, "s"), []
         for offset in range(9, 100):
             if offset > 9:
                 compact = offset % 10 == 9
                 write(storage, f"{offset}.compact" if compact else f"{offset}", *(range(offset + 1) if compact else ()))
             seen.advance(offset)
-            found += [offset] if seen.has_grown() else []
+            grown_at += [offset] if seen.has_grown() else []
             assert not seen.has_grown()
-        return found
+        return grown_at
 
-    assert told(storage.child("short")) == [29, 39, 49, 59, 69, 79, 89, 99]
-    assert told(storage.child("long"), *[7] * 20) == [89, 99]
+    assert grown_offsets(storage.child("short")) == [29, 39, 49, 59, 69, 79, 89, 99]
+    assert grown_offsets(storage.child("long"), *[7] * 20) == [89, 99]
 
 
 NAMED = [(17, "a"), (18, "b"), (18, "a"), (18, "b"), (19, "a"), (19, "c")]

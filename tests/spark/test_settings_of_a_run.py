@@ -117,6 +117,6 @@ def test_the_zone_of_the_workers_decides_for_python() -> None:
 
 def test_a_zone_that_the_jvm_was_given_is_told() -> None:
     spark: Any = Session(spark_driver_extraJavaOptions="-Duser.timezone=UTC")
-    (told,) = keep_settings(spark, {}, {PYTHON_ZONE: "UTC", JVM_ZONE: "CET"}).notices()
-    assert told.startswith("the JVM's time zone UTC has no effect: the job has CET since its first run")
-    assert "--new-settings" in told
+    (notice,) = keep_settings(spark, {}, {PYTHON_ZONE: "UTC", JVM_ZONE: "CET"}).notices()
+    assert notice.startswith("the JVM's time zone UTC has no effect: the job has CET since its first run")
+    assert "--new-settings" in notice

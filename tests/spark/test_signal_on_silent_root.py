@@ -48,6 +48,6 @@ def test_d19_sigterm_does_not_wait_behind_a_silent_root(tmp_path: Path) -> None:
             process.signal(signal.SIGTERM, [process.pid])
             assert process.wait(20) == 128 + signal.SIGTERM, process.tail()
             assert time.monotonic() - begun < 15
-            said = process.text()
-    assert "SIGTERM: leaving without a savepoint: the root s3://lake/ckpt has not answered for 1 s" in said
-    assert "s3cr3t" not in said
+            output = process.text()
+    assert "SIGTERM: leaving without a savepoint: the root s3://lake/ckpt has not answered for 1 s" in output
+    assert "s3cr3t" not in output

@@ -59,7 +59,7 @@ def test_a_query_without_state_goes_on_with_another_number(world: World) -> None
 def published_files(world: World) -> list[Path]:
     batches = [record for _, record in world.records("history") if isinstance(record, Batch)]
     return [
-        world.root / partition_path(world.job_id, "history", 0) / file.path for one in batches for file in one.files
+        world.root / partition_path(world.job_id, "history", 0) / file.path for batch in batches for file in batch.files
     ]
 
 
@@ -101,8 +101,8 @@ def test_a_damaged_file_of_a_partition_is_missed_and_made_again_in_batch_mode_or
     storage = HookedStorage(world.storage, harm_the_first)
     run = world.run(bounded(world, chain=False), storage=storage, mode=mode)
     assert run.status == ("RESTARTING" if mode == "batch" else "FAILED"), run
-    told = "are gone" if (mode, harm) == ("streaming", removed) else "was published with"
-    assert told in str(run.cause)
+    message = "are gone" if (mode, harm) == ("streaming", removed) else "was published with"
+    assert message in str(run.cause)
     assert world.released_ids() == []
     [(damaged, data)] = kept.items()
     if mode == "streaming":

@@ -43,8 +43,8 @@ class FailingSink(FileSink):
         def failing(handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
             if self.outage.error is not None and handles:
                 raise self.outage.error
-            found: dict[str, int] = release(handles, checkpoint)
-            return found
+            counts: dict[str, int] = release(handles, checkpoint)
+            return counts
 
         bound.release = failing
         return bound  # type: ignore[no-any-return]
@@ -88,7 +88,8 @@ def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_
     state = world.state()
     assert (state.last_released, state.sinks_released) == (state.last_completed, {})
     rows = {
-        uid: sum(one.sinks.get(uid, {}).get("rows", 0) for one in state.releases.values()) for uid in ("out", "down")
+        uid: sum(release.sinks.get(uid, {}).get("rows", 0) for release in state.releases.values())
+        for uid in ("out", "down")
     }
     assert rows == {"out": len(expected), "down": len(expected)}
 
@@ -120,7 +121,7 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
     stop_on_another_host(world, gated(world, is_open, asked), stop)
     assert world.released_count("down") == 0
-    assert {one.sink for one in asked} == {"down"}
+    assert {pending.sink for pending in asked} == {"down"}
     assert 0 < asked[-1].rows <= len(expected)
 
     job = gated(world, is_open)
@@ -227,7 +228,9 @@ def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(w
     def hear(line: Line) -> None:
         drain(line)
         state = world.state()
-        if "down" not in state.sinks_released and any(one.kind == "final" for one in state.checkpoints.values()):
+        if "down" not in state.sinks_released and any(
+            checkpoint.kind == "final" for checkpoint in state.checkpoints.values()
+        ):
             world.request("stop")
 
     stop_on_another_host(world, held(), hear)

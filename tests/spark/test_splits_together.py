@@ -62,7 +62,10 @@ def job_of(
 def entries(world: World, subtasks: int = 1) -> list[tuple[str, ...]]:
     """Return the splits that each entry completes, in order."""
     return [
-        one.splits for number in range(subtasks) for _, one in split_records(world, number) if isinstance(one, Batch)
+        record.splits
+        for number in range(subtasks)
+        for _, record in split_records(world, number)
+        if isinstance(record, Batch)
     ]
 
 
@@ -80,19 +83,19 @@ def ends(world: World, job: Job, given: Any, **more: Any) -> None:
 def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: World, mode: str) -> None:
     given, read = splits(30), SplitReader()
     ends(world, job_of(world, given, read), given, mode=mode)
-    assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])
+    assert Counter(read.asked) == Counter([split["id"] for split in given] + ["part-0"])
     if mode == "batch":  # in a stream the log may have forgotten some
-        assert [one for entry in entries(world) for one in entry] == [one["id"] for one in given]
+        assert [split for entry in entries(world) for split in entry] == [split["id"] for split in given]
         assert max(map(len, entries(world))) >= 4
         cores = SparkSession.active().sparkContext.defaultParallelism
-        assert all(len(one.files) <= cores for _, one in split_records(world, 0) if isinstance(one, Batch))
+        assert all(len(record.files) <= cores for _, record in split_records(world, 0) if isinstance(record, Batch))
 
 
 def test_several_subtasks_read_together_without_being_asked(world: World) -> None:
     given = splits(40)
     ends(world, job_of(world, given, SplitReader(), parallelism=2, most=None), given)
     assert max(map(len, entries(world, 2))) > 1
-    assert completed_splits(world, 2).keys() == {one["id"] for one in given}
+    assert completed_splits(world, 2).keys() == {split["id"] for split in given}
 
 
 @pytest.mark.parametrize(("parallelism", "most"), [(1, None), (2, 1)], ids=["one subtask", "bound of one"])
@@ -104,7 +107,7 @@ def test_one_by_one_where_nobody_asked_for_more(world: World, parallelism: int, 
 
 
 def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> None:
-    given = [{**one, "rows": EACH if number % 3 else 0} for number, one in enumerate(splits(16))]
+    given = [{**split, "rows": EACH if number % 3 else 0} for number, split in enumerate(splits(16))]
     plain = SplitReader()
 
     def read(reader: Any, split: Any) -> DataFrame:
@@ -136,7 +139,7 @@ def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(wor
     run = world.run(job_of(world, given, down))
     assert run.status == "RESTARTING"
     assert "split 'part-12' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
-    assert [one for entry in entries(world) for one in entry] == list(names(0, 12))
+    assert [split for entry in entries(world) for split in entry] == list(names(0, 12))
     assert max(map(len, entries(world))) > 1
     read = SplitReader()
     ends(world, job_of(world, given, read), given)
@@ -181,9 +184,9 @@ def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
             raise ConnectionError("two at a time")
 
     ends(world, job_of(world, given, SplitReader(then=then)), given)
-    found = list(map(len, entries(world)))
-    assert found[:17] == [1] * 17
-    assert max(found[17:]) > 1
+    sizes = list(map(len, entries(world)))
+    assert sizes[:17] == [1] * 17
+    assert max(sizes[17:]) > 1
 
 
 def sleeping(seconds: float, plain: SplitReader) -> Callable[[Any, Any], DataFrame]:
@@ -279,7 +282,7 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
     there = completed_splits(world, 2).keys()
     assert max(map(len, entries(world, 2))) > 1
     ends(world, job_of(world, given, second, 2), given)
-    assert sorted(second.asked[1:]) == sorted({one["id"] for one in given} - there)
+    assert sorted(second.asked[1:]) == sorted({split["id"] for split in given} - there)
 
 
 @pytest.mark.slow
@@ -288,15 +291,15 @@ def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_no
     given, read = splits(30), SplitReader()
     died = world.run(job_of(world, given, SplitReader()), storage=RefusedEntries(world.storage, "doubled", BATCH))
     assert died.status == "RESTARTING"
-    lost = next(one for _, one in split_records(world, 0) if isinstance(one, Batch) and len(one.splits) > 2)
+    lost = next(record for _, record in split_records(world, 0) if isinstance(record, Batch) and len(record.splits) > 2)
     partition = world.root / world.job_id / "vertices" / "parts" / "0" / "partition"
     (partition / lost.files[0].path).unlink()
     ends(world, job_of(world, given, read), given)
     assert sorted(read.asked[1:]) == sorted(lost.splits)
-    found = world.state().reconciled
-    assert found is not None
-    assert [size(one.splits or ()) for one in found.reset] == [len(lost.splits)]
-    assert found.splits_kept == {"parts": 30 - len(lost.splits)}
+    reconciled = world.state().reconciled
+    assert reconciled is not None
+    assert [size(reset.splits or ()) for reset in reconciled.reset] == [len(lost.splits)]
+    assert reconciled.splits_kept == {"parts": 30 - len(lost.splits)}
 
 
 # ---- a function for several splits
@@ -310,8 +313,8 @@ class ReadMany(SplitReader):
         self.calls: list[tuple[str, ...]] = []
 
     def many(self, reader: Any, several: list[Any]) -> DataFrame:
-        self.calls.append(tuple(one["id"] for one in several))
-        frames = [self(reader, one) for one in several]
+        self.calls.append(tuple(split["id"] for split in several))
+        frames = [self(reader, split) for split in several]
         return functools.reduce(DataFrame.union, frames)
 
 
@@ -326,7 +329,7 @@ def test_a_batched_function_is_called_once_for_what_is_read_together(world: Worl
     ends(world, batched_job(world, given, read.many), given, mode=mode)
     planned, *calls = read.calls
     assert planned == ("part-0",)
-    assert Counter(one for call in calls for one in call) == Counter(one["id"] for one in given)
+    assert Counter(split for call in calls for split in call) == Counter(split["id"] for split in given)
     assert max(map(len, calls)) >= 8
     if mode == "batch":
         assert entries(world) == calls
@@ -343,7 +346,7 @@ def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at
     given, plain = splits(16), ReadMany()
 
     def read(reader: Any, several: list[Any]) -> DataFrame:
-        if any(one["id"] == "part-9" for one in several):
+        if any(split["id"] == "part-9" for split in several):
             raise ValueError("no such partition")
         return plain.many(reader, several)
 
@@ -351,9 +354,9 @@ def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at
     assert run.status != "FINISHED"
     assert "part-9" in (run.cause or "")
     assert "no such partition" in (run.cause or "")
-    assert set(names(0, 9)) <= {one for entry in entries(world) for one in entry}
+    assert set(names(0, 9)) <= {split for entry in entries(world) for split in entry}
     ends(world, batched_job(world, given, plain.many), given)
-    assert Counter(one for entry in entries(world) for one in entry) == Counter(one["id"] for one in given)
+    assert Counter(split for entry in entries(world) for split in entry) == Counter(split["id"] for split in given)
 
 
 def test_columns_that_a_batched_function_gives_in_another_order_are_brought_into_that_of_the_plan(world: World) -> None:

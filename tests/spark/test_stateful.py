@@ -146,7 +146,7 @@ def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
 def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world: World) -> None:
     expected = put(world)
     for number, dies in enumerate(("/prepared/", "behind/0/log/", "/prepared/")):
-        expected += Counter(one % 3 for one in world.put_ids("live", 3, 1, 2000 + 10 * number))
+        expected += Counter(row_id % 3 for row_id in world.put_ids("live", 3, 1, 2000 + 10 * number))
         seen: list[str] = []
 
         def hook(verb: str, path: str, dies: str = dies, seen: list[str] = seen) -> None:

@@ -75,8 +75,8 @@ def run_into(world: World, job: Job, storage: DiesAt, **options: Any) -> None:
 
 def windows_of(ids: set[int]) -> dict[int, int]:
     counts: dict[int, int] = {}
-    for one in ids:
-        counts[one - one % 10] = counts.get(one - one % 10, 0) + 1
+    for number in ids:
+        counts[number - number % 10] = counts.get(number - number % 10, 0) + 1
     return counts
 
 
@@ -357,7 +357,7 @@ def test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on(world: World
     run = world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() >= 6))
     assert run.status == "STOPPED", run.cause
     vertex = world.root / "job" / "vertices" / "history" / "0"
-    attempt = min(str(one.attempt) for _, one in world.records("history") if isinstance(one, Open))
+    attempt = min(str(record.attempt) for _, record in world.records("history") if isinstance(record, Open))
     (data,) = vertex.glob("partition/*/data")
     left = [data / f"{attempt}-77-0123456789abcdef", vertex / "scratch" / f"{attempt}-78-0123456789abcdef"]
     for folder in left:
@@ -552,6 +552,6 @@ def test_a_root_in_the_folder_of_a_sink_is_refused_and_nothing_is_written(world:
     )
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.base / "out" / "ckpt"))
-    assert run_job(RunRequest(options, Location(options.root), lambda told: lines.append(told.to_json()))) == 2
+    assert run_job(RunRequest(options, Location(options.root), lambda line: lines.append(line.to_json()))) == 2
     assert "lies in the folder of sink 'out'" in lines[-1]["message"]
     assert not (world.base / "out" / "ckpt").exists()

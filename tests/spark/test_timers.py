@@ -46,22 +46,22 @@ def waiting(world: World, timeout: str = "ProcessingTimeTimeout") -> Job:
 def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.put_ids("live", 1, 3)
     client = JobClient(str(world.root), world.job_id)
-    told: list[str] = []
+    messages: list[str] = []
 
     def hear(line: Line) -> None:
-        if line["kind"] == "released" and world.released_count() == 3 and not told:
+        if line["kind"] == "released" and world.released_count() == 3 and not messages:
             with pytest.raises(RequestRefusedError, match="discards state that waits for timers") as refused:
                 client.drain()
-            told.append(str(refused.value))
+            messages.append(str(refused.value))
             assert main(["drain", world.job_id, "--root", str(world.root)]) != 0
-            told.append(capsys.readouterr().err)
+            messages.append(capsys.readouterr().err)
             assert not world.state().draining
             assert main(["drain", world.job_id, "--root", str(world.root), "--discard-timers"]) == 0
 
     run = world.run(waiting(world), hear)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert all("late" in text and "--discard-timers" in text for text in told)
-    assert len(told) == 2
+    assert all("late" in text and "--discard-timers" in text for text in messages)
+    assert len(messages) == 2
     (warning,) = [line["message"] for line in run.of("warning")]
     assert warning == "the end of late/0 discards 3 rows of state that waited for processing time"
 

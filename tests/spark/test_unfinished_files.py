@@ -234,14 +234,14 @@ def test_odd_names_are_listed_with_their_sizes_and_times(spark: SparkSession, wo
     for number, name in enumerate(names):
         put(place(world, name), range(number + 1), 1_000_000.0 + number)
     reads = SourceReads("json", paths=[world.path("feed")])
-    found = list_statuses(spark, reads)
+    statuses = list_statuses(spark, reads)
     expected = {
         str(place(world, name)).lstrip("/"): (10 * (at + 1), 1_000_000_000 + 1000 * at) for at, name in enumerate(names)
     }
-    assert {key_of(one.path): (one.size, one.modified) for one in found} == expected
+    assert {key_of(listed.path): (listed.size, listed.modified) for listed in statuses} == expected
     assert len(list_files(spark, reads)) == len(names)
     jvm: Any = spark._jvm
     status = jvm.org.apache.hadoop.fs.Path(f"file://{place(world, 'a b.json')}")
     local = status.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    assert read_status(local.getFileStatus(status).toString()) in found
+    assert read_status(local.getFileStatus(status).toString()) in statuses
     assert normal_path("file:///x/a%20b") == key_of("file:/x/a b")

@@ -29,7 +29,7 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
     more: list[int] = []
 
     def past_live() -> bool:
-        come = max((one for one in seen.values() if one is not None), default=0)
+        come = max((watermark for watermark in seen.values() if watermark is not None), default=0)
         return come >= 1_010_000 and world.read_up_to("counts", "live") == 3  # a drain ends the feed at its position
 
     drain = world.ask("drain", past_live)
@@ -51,4 +51,4 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
     state = world.state()
     assert state.has_event_time
     assert state.watermark(state.last_released) == MAX_WATERMARK
-    assert any(one is not None and 1_000_000 < one < MAX_WATERMARK for one in seen.values()), seen
+    assert any(watermark is not None and 1_000_000 < watermark < MAX_WATERMARK for watermark in seen.values()), seen

@@ -228,9 +228,9 @@ def test_this_process_itself_counts_as_gone() -> None:
     assert end_worker(identify(), ROOT, JOB, grace=0.0) == "gone"
 
 
-@pytest.mark.parametrize(("error", "told"), [(ProcessLookupError, "left"), (PermissionError, "unreachable")])
+@pytest.mark.parametrize(("error", "result"), [(ProcessLookupError, "left"), (PermissionError, "unreachable")])
 def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
-    child: Process, error: type[OSError], told: str, monkeypatch: pytest.MonkeyPatch
+    child: Process, error: type[OSError], result: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process has just left, or belongs to another user. The successor continues in either case."""
 
@@ -242,7 +242,7 @@ def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
         worker = identity(child.pid)
         with monkeypatch.context() as patched:
             patched.setattr(os, "kill", kill)
-            assert end_worker(worker, ROOT, JOB, grace=0.0) == told
+            assert end_worker(worker, ROOT, JOB, grace=0.0) == result
 
 
 def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeyp
         worker = identity(child.pid)
         with monkeypatch.context() as patched:
             patched.setattr(os, "kill", lambda pid, number: None)
-            told = end_worker(
+            result = end_worker(
                 worker, ROOT, JOB, grace=0.0, clock=lambda: float(next(times)), sleep=lambda seconds: None
             )
-        assert told == "unreachable"
+        assert result == "unreachable"

@@ -24,8 +24,8 @@ def count_windows(job: Job, world: World, sources: Sequence[Any], *, declared: b
     @job.transform(inputs=[*sources])
     def counts(rows: DataFrame) -> DataFrame:
         rows = rows if declared else rows.withWatermark(*WATERMARK)
-        found = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
-        return found.select(F.unix_seconds("window.start").alias("id"), "n")
+        grouped = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+        return grouped.select(F.unix_seconds("window.start").alias("id"), "n")
 
     job.sink("out", counts, FileSink(world.path("out")))
     return job
