@@ -52,7 +52,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
 
     drain = world.ask("drain", lambda: "running" in seen and resumes())
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         seen.append(line["kind"])
         if line["kind"] == "running":
             back.append(HOUR)
@@ -60,7 +60,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
         drain(line)
 
     try:
-        run = world.run(mixed(world), hear)
+        run = world.run(mixed(world), on_line)
     finally:
         watch.cancel()
     assert (run.status, too_late) == ("FINISHED", [])
@@ -82,11 +82,11 @@ def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monk
     monkeypatch.setattr(time, "time", lambda: real() + sum(ahead))
     at = datetime.fromtimestamp(real() + HOUR, timezone.utc).isoformat()
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released":
             ahead.append(2 * HOUR)
 
-    run = world.run(mixed(world), hear, stop_at=at)
+    run = world.run(mixed(world), on_line, stop_at=at)
     assert run.status == "STOPPED"
 
 

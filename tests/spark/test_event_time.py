@@ -226,7 +226,7 @@ def test_an_idle_source_lets_windows_close_and_its_late_rows_are_counted(world: 
         lambda: world.late_rows() > 0,
     ]
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] in ("checkpoint", "released") and steps and steps[0]():
             del steps[0]
             if steps:
@@ -234,7 +234,7 @@ def test_an_idle_source_lets_windows_close_and_its_late_rows_are_counted(world: 
             else:
                 world.request("drain")
 
-    run = world.run(windows_of(world, "busy", "idle", idle_timeout="2s"), hear)
+    run = world.run(windows_of(world, "busy", "idle", idle_timeout="2s"), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert counted(world) == {1_000: 20, 1_010: 10, 1_020: 10}
     assert world.late_rows() == 1

@@ -221,7 +221,7 @@ def no_query() -> None:
     raise AssertionError("a query is to be started")
 
 
-def stand_still(runner: StreamingRunner) -> None:
+def pause_runner(runner: StreamingRunner) -> None:
     runner._machine.phase = TaskPhase.RUNNING
     runner.pause(DropSource("live"))
 
@@ -230,7 +230,7 @@ def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: RunnerP
     end_log(subtask.log)
     runner = subtask.runner(no_query)
     runner.deploy(VertexPlan(0, ()))
-    report = subtask.first_told()
+    report = subtask.first_report()
     runner.close()
     assert isinstance(report, SubtaskAtEndOfData), report
 
@@ -241,8 +241,8 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     subtask.commit(0)
     subtask.plan(1)
     runner = subtask.runner(no_query)
-    stand_still(runner)
-    report = subtask.first_told()
+    pause_runner(runner)
+    report = subtask.first_report()
     runner.close()
     assert isinstance(report, SubtaskFailed), report
     assert "a query is to be started" in report.cause
@@ -284,7 +284,7 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     )
     runner._query = runner._boundary._query = query
     runner.deploy(VertexPlan(0, ()))
-    report = subtask.first_told()
+    report = subtask.first_report()
     runner.close()
     assert ran == ["the final batch"]
     assert subtask.held[-1] is False  # Spark refuses two watermarks of a row at the maximal one
@@ -295,8 +295,8 @@ def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: RunnerParts) -> None
     subtask.plan(0)
     subtask.commit(0)
     runner = subtask.runner(no_query)
-    stand_still(runner)
-    report = subtask.first_told()
+    pause_runner(runner)
+    report = subtask.first_report()
     runner.close()
     assert isinstance(report, SubtaskPaused), report
     assert report.batch_id == 0
@@ -309,8 +309,8 @@ def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_th
     runner._query.foreach_batch(NOTHING, 0)
     query: Any = SimpleNamespace(isActive=False, stop=lambda: subtask.commit(0))
     runner._query._query = query
-    stand_still(runner)
-    report = subtask.first_told()
+    pause_runner(runner)
+    report = subtask.first_report()
     runner.close()
     assert isinstance(report, SubtaskPaused), report
     assert subtask.batches() == [0]

@@ -116,7 +116,7 @@ def test_each_live_row_meets_the_total_of_history_once(world: World, mode: str) 
 # ---- live rows that change
 
 
-def behind(world: World, mode: Any, then: Any, *, source: Any = None) -> Job:
+def with_consumer(world: World, mode: Any, then: Any, *, source: Any = None) -> Job:
     job = Job("behind")
     feed = job.source(uid="live", **source or {})(reads(world, "live"))
     counts = job.transform(inputs=[feed], uid="counts", output_mode=mode)(counted)
@@ -128,7 +128,7 @@ def behind(world: World, mode: Any, then: Any, *, source: Any = None) -> Job:
 
 @pytest.mark.parametrize("mode", ["update", "complete"])
 def test_state_over_rows_that_change_is_refused(spark: SparkSession, world: World, mode: str) -> None:
-    summed = behind(world, mode, lambda rows: rows.groupBy().agg(F.sum("n")))
+    summed = with_consumer(world, mode, lambda rows: rows.groupBy().agg(F.sum("n")))
     with pytest.raises(
         UnsupportedQueryError, match=rf"'total' .*rows of 'counts', which change \(output_mode '{mode}'\)"
     ):
@@ -136,7 +136,7 @@ def test_state_over_rows_that_change_is_refused(spark: SparkSession, world: Worl
 
 
 def test_state_behind_a_step_without_state_is_refused_too(spark: SparkSession, world: World) -> None:
-    job = behind(world, "update", lambda rows: rows.where("n > 0"))
+    job = with_consumer(world, "update", lambda rows: rows.where("n > 0"))
     further = job.transform(inputs=["total"], uid="further", output_mode="update")(lambda rows: rows.distinct())
     job.sink("further_out", further, FileSink(world.path("further_out")))
     with pytest.raises(UnsupportedQueryError, match=r"'further'.*rows of 'total', which change"):
@@ -167,7 +167,7 @@ def test_state_over_rows_that_come_once_is_allowed(spark: SparkSession, world: W
 
 
 def test_no_advice_leads_to_rows_that_change(spark: SparkSession, world: World) -> None:
-    job = behind(world, "append", lambda rows: rows.where("n > 0"))
+    job = with_consumer(world, "append", lambda rows: rows.where("n > 0"))
     with pytest.raises(UnsupportedQueryError, match="give the sources a watermark") as refused:
         plan_job(spark, job, world.options())
     assert "or choose another output_mode" not in str(refused.value)

@@ -30,15 +30,15 @@ def purge(storage: Storage, batch: int) -> None:
     FolderPurge(SparkFolder(storage, "v")).run(batch, offsets_of(batch))
 
 
-def left(storage: Storage, log: str) -> list[int]:
+def remaining(storage: Storage, log: str) -> list[int]:
     return sorted(int(name.partition(".")[0]) for name in storage.list(f"v/{log}") if name[0].isdigit())
 
 
 def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it(storage: Storage) -> None:
     purge(storage, 34)
-    assert left(storage, "offsets") == left(storage, "commits") == list(range(32, NEWEST + 1))
-    assert left(storage, "sources/live") == [19, *range(29, NEWEST + 1)]
-    assert left(storage, "sources/topic") == [0]
+    assert remaining(storage, "offsets") == remaining(storage, "commits") == list(range(32, NEWEST + 1))
+    assert remaining(storage, "sources/live") == [19, *range(29, NEWEST + 1)]
+    assert remaining(storage, "sources/topic") == [0]
     assert SparkFolder(storage, "v").has_batch(34)
     check_spark_folder(storage, NEWEST, restores=False)
     check_spark_folder(storage, 34, restores=True)
@@ -56,7 +56,7 @@ def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, 
 
 def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> None:
     FolderPurge(SparkFolder(storage, "v")).run(NEWEST + 50, {})
-    assert left(storage, "offsets") == left(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
+    assert remaining(storage, "offsets") == remaining(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
     check_spark_folder(storage, NEWEST, restores=False)
 
 
@@ -67,7 +67,7 @@ def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts
     assert compacted == ["19.compact", "29.compact", "39.compact"]
     young = write_folder(storage.child("young"), newest=15)
     purge(young, 15)
-    assert left(young, "sources/live") == list(range(16))
+    assert remaining(young, "sources/live") == list(range(16))
 
 
 def test_no_checksum_is_left_behind_nor_missing(storage: Storage, tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
         check_spark_folder(inner, NEWEST, restores=False)
         check_spark_folder(inner, 34, restores=True)
         purge(inner, 34)
-        assert left(inner, "offsets") == list(range(32, NEWEST + 1))
-        assert left(inner, "sources/live") == [19, *range(29, NEWEST + 1)]
+        assert remaining(inner, "offsets") == list(range(32, NEWEST + 1))
+        assert remaining(inner, "sources/live") == [19, *range(29, NEWEST + 1)]
 
 
 def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_path: Path) -> None:

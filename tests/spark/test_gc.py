@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_driver_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count no driver as alive.
 
     This process is the driver of every test, so its jobs would be skipped.

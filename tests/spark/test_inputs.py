@@ -126,7 +126,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     assert edges[EDGE.uid].offered == offered
 
 
-def taken_up(storage: Storage) -> SingleChannelFeed:
+def next_feed(storage: Storage) -> SingleChannelFeed:
     return SingleChannelFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(2, 0, "x"))
 
 
@@ -145,7 +145,7 @@ def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
     if content is not None:
         reading.storage.create(feed_entry(reading, 1), content)
     feed, (batch,) = (
-        taken_up(reading.storage),
+        next_feed(reading.storage),
         [record for _, record in reading.log.records() if isinstance(record, Batch)],
     )
     assert feed.fed == -1
@@ -164,7 +164,7 @@ def test_a_feed_with_a_hole_is_refused_by_name(reading: Reading, content: bytes 
     if content is not None:
         reading.storage.create(feed_entry(reading, 1), content)
     with pytest.raises(SparkFolderLostError, match="_spark_metadata/1 is "):
-        taken_up(reading.storage)
+        next_feed(reading.storage)
 
 
 def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ UTC_NOON, OSLO_NOON = 1_768_478_400, 1_768_474_800
 
 
 @pytest.fixture(autouse=True)
-def as_before(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def restored_settings(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the settings of the session and of the processes afterwards."""
     jvm: Any = spark.sparkContext._jvm
     before = {key: str(spark.conf.get(key)) for key in SETTINGS if spark.conf.isModifiable(key)}

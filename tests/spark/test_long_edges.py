@@ -193,11 +193,11 @@ def filtered(world: World) -> Job:
         return rows.where("id >= 1000")
 
     @job.transform(inputs=[errors])
-    def told(rows: DataFrame) -> DataFrame:
+    def logged(rows: DataFrame) -> DataFrame:
         return rows.withColumn("twice", F.col("id") * 2)
 
     job.sink("all", live, FileSink(world.path("all")))
-    job.sink("out", told, FileSink(world.path("out")))
+    job.sink("out", logged, FileSink(world.path("out")))
     return job
 
 

@@ -40,7 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def written(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
+def growing_file(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
     """Return a file that is written until then."""
     last = min(clock.now, until)
     return FileStatus(path, int(last), int((BEGAN + last) * 1000))
@@ -48,7 +48,7 @@ def written(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
 
 def test_a_wait_that_is_longer_than_usual_names_the_file_that_changed_last(clock: Clock) -> None:
     reports: list[tuple[str, float]] = []
-    look = lambda: [written(clock, 50, "file:/in/a"), written(clock, 1, "file:/in/b")]  # noqa: E731
+    look = lambda: [growing_file(clock, 50, "file:/in/a"), growing_file(clock, 1, "file:/in/b")]  # noqa: E731
     await_settled(look, report=lambda file, seconds: reports.append((file.path, seconds)))
     assert reports == [("file:/in/a", 15), ("file:/in/a", 30)]
     assert clock.now == 60
@@ -56,13 +56,13 @@ def test_a_wait_that_is_longer_than_usual_names_the_file_that_changed_last(clock
 
 def test_a_usual_wait_is_not_told(clock: Clock) -> None:
     reports: list[Any] = []
-    await_settled(lambda: [written(clock, 0)], report=lambda *report: reports.append(report))
+    await_settled(lambda: [growing_file(clock, 0)], report=lambda *report: reports.append(report))
     assert (reports, clock.now) == ([], 10)
 
 
 def test_a_batch_that_begins_again_goes_on_waiting_where_it_was(clock: Clock) -> None:
     """A file that never ends held up its batch for ever: each new beginning had its ten minutes."""
-    await_settled(lambda: [written(clock, 10_000)], waited=LONGEST_WAIT - 5)
+    await_settled(lambda: [growing_file(clock, 10_000)], waited=LONGEST_WAIT - 5)
     assert clock.now == 5
     young = [FileStatus("file:/in/a", 1, 2**62)]
     refuse_unsettled(None, "rows", young, lambda: False, waited=LONGEST_WAIT)  # type: ignore[arg-type]

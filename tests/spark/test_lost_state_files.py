@@ -85,7 +85,7 @@ def needed(folder: Path) -> tuple[set[str], set[str]]:
     return {name for name in stores if name in snapshots or f"{name.rpartition('.')[0]}.zip" not in snapshots}, there
 
 
-def missed(world: World, folder: Path, name: str) -> bool:
+def counts_as_lost(world: World, folder: Path, name: str) -> bool:
     path, kept, commit = folder / "state" / name, world.base / "kept", newest_file(folder / "commits")
     check = StateCheck(world.storage, str(folder.relative_to(world.root)))
     path.rename(kept)
@@ -112,7 +112,7 @@ def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, 
     assert (run.status, run.cause) == ("STOPPED", None)
     folder = spark_folder(world, "both")
     newest, there = needed(folder)
-    needed_files = {name for name in there if missed(world, folder, name)}
+    needed_files = {name for name in there if counts_as_lost(world, folder, name)}
     assert newest <= needed_files
     older = {name for name in there - newest if name.endswith((".zip", ".changelog"))}
     assert not older & needed_files, "what no commit needs any more is no loss"

@@ -57,17 +57,20 @@ def values(frame: DataFrame) -> list[Any]:
     return [row.asDict(recursive=True)["value"] for row in frame.collect()]
 
 
-def lowered(value: Any) -> Any:
+def lower_case(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key.lower(): lowered(item) for key, item in value.items()}
-    return [lowered(item) for item in value] if isinstance(value, list) else value
+        return {key.lower(): lower_case(item) for key, item in value.items()}
+    return [lower_case(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_both_inputs_keep_their_values(spark: SparkSession, case: str) -> None:
     first, second, of_history, of_live = CASES[case]
     frames = {"history": frame_of(spark, first, of_history), "live": frame_of(spark, second, of_live)}
-    assert [*map(lowered, values(unite(with_like_fields(BOTH, frames))))] == [lowered(of_history), lowered(of_live)]
+    assert [*map(lower_case, values(unite(with_like_fields(BOTH, frames))))] == [
+        lower_case(of_history),
+        lower_case(of_live),
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -77,7 +80,7 @@ def test_the_rest_of_a_union_keeps_its_values(spark: SparkSession, case: str) ->
     whole = unite(with_like_fields(BOTH, frames))
     union = Union(whole.schema, {uid: frame.schema for uid, frame in frames.items()})
     [left] = without_ended({"live": frames["live"]}, union)
-    assert [*map(lowered, values(left))] == [lowered(of_live)]
+    assert [*map(lower_case, values(left))] == [lower_case(of_live)]
     assert left.schema.simpleString() == whole.schema.simpleString()
 
 

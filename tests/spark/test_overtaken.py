@@ -57,7 +57,7 @@ def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
     return mixed(world, chain=False, sinks=("out", "too"), sink=lambda path: HookedSink(path, hook=hook))
 
 
-def leave_something(world: World) -> None:
+def leave_leftovers(world: World) -> None:
     """Leave the remains of three attempts.
 
     The first one got nowhere. Spark committed the batches of the second one, which were not published. The third one
@@ -90,19 +90,19 @@ def leave_something(world: World) -> None:
         (place / f"{dead}-7-x" / "part").write_text("x")
 
 
-def at(verb: str, *parts: str) -> Point:
+def at_verb(verb: str, *parts: str) -> Point:
     return lambda its, path: its == verb and all(part in path for part in parts)
 
 
 POINTS = {
-    "a log is opened": at("create", "doubled/0/log/"),
-    "a folder is complete": at("create", "doubled/0/spark/", ".json"),
-    "a marker is deleted": at("delete", "doubled/0/spark/", ".json"),
-    "a folder is deleted": at("delete_tree", "doubled/0/spark/"),
-    "a prepared record is deleted": at("delete", "history/0/prepared/"),
-    "staged output is deleted": at("delete_tree", "staging"),
-    "partition data are deleted": at("delete_tree", "/data/"),
-    "a feed is deleted": at("delete_tree", "/feeds/"),
+    "a log is opened": at_verb("create", "doubled/0/log/"),
+    "a folder is complete": at_verb("create", "doubled/0/spark/", ".json"),
+    "a marker is deleted": at_verb("delete", "doubled/0/spark/", ".json"),
+    "a folder is deleted": at_verb("delete_tree", "doubled/0/spark/"),
+    "a prepared record is deleted": at_verb("delete", "history/0/prepared/"),
+    "staged output is deleted": at_verb("delete_tree", "staging"),
+    "partition data are deleted": at_verb("delete_tree", "/data/"),
+    "a feed is deleted": at_verb("delete_tree", "/feeds/"),
 }
 
 
@@ -112,7 +112,7 @@ def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_su
     world: World, point: Point
 ) -> None:
     expected = world.put_ids("history", 6, 2) | world.put_ids("live", 2, 2, 1000)
-    leave_something(world)
+    leave_leftovers(world)
     before = world.state().epoch
     successors: list[str] = []
 
@@ -135,13 +135,13 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
     """The successor may be about to copy one of the earlier folders."""
     world.put_ids("history", 6, 2)
     world.put_ids("live", 2, 2, 1000)
-    leave_something(world)
+    leave_leftovers(world)
     before = world.state().epoch
     claimed: list[int] = []
     deleted: list[str] = []
 
     def hook(verb: str, path: str) -> None:
-        if not claimed and at("create", "/0/spark/", ".json")(verb, path) and world.state().epoch > before:
+        if not claimed and at_verb("create", "/0/spark/", ".json")(verb, path) and world.state().epoch > before:
             claimed.append(Journal(world.storage, world.job_id).claim("successor", Worker(), 0.0))
         elif claimed and verb.startswith("delete") and ("/spark/" in path or "/prepared/" in path):
             deleted.append(path)

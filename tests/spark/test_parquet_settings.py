@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 @pytest.fixture(autouse=True)
-def as_before(spark: SparkSession) -> Iterator[None]:
+def restored_settings(spark: SparkSession) -> Iterator[None]:
     before = {key: str(spark.conf.get(key)) for key in SETTINGS}
     yield
     for key, value in before.items():

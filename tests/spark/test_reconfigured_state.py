@@ -45,7 +45,7 @@ BRANCHES, TURNED_BRANCHES = (
 )
 
 
-def two(world: World, gives: str, mode: str) -> Job:
+def job_of_two_feeds(world: World, gives: str, mode: str) -> Job:
     job = Job("two")
 
     def live(read: DataStreamReader) -> DataFrame:
@@ -61,7 +61,7 @@ def two(world: World, gives: str, mode: str) -> Job:
     return job
 
 
-def another(world: World, gives: str, mode: str, option: str) -> str:
+def other_version(world: World, gives: str, mode: str, option: str) -> str:
     sources = "".join(
         f"@job.source\ndef {uid}(read):\n    return read.schema({IDS!r}){option}.parquet({world.path(uid)!r})\n"
         for uid in ("live", "other")
@@ -97,7 +97,7 @@ def test_what_would_be_taken_for_another_is_refused(
 
     def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 1, "rows")
-        reference = another(world, after, mode, option)
+        reference = other_version(world, after, mode, option)
         outcomes.append(
             script.change(Reconfiguration().assign_execution_logic("live" if option else "behind", reference))
         )
@@ -108,7 +108,7 @@ def test_what_would_be_taken_for_another_is_refused(
         world.request("drain")
 
     with UserScript(world, work, end="nothing"):
-        run = world.run(two(world, before, mode))
+        run = world.run(job_of_two_feeds(world, before, mode))
     assert run.status == "FINISHED", (run.cause, outcomes)
     assert world.state().settings == {}
     assert why in outcomes[0].detail, outcomes
@@ -144,23 +144,23 @@ def test_the_next_run_refuses_what_would_be_taken_for_another(
         assert ended.cause is None
         return ended.status
 
-    assert run(two(world, before, mode)) == "STOPPED"
+    assert run(job_of_two_feeds(world, before, mode)) == "STOPPED"
     world.put_ids("live", 1, 20, 5)
     if why is None:
-        assert run(two(world, after, mode)) == "STOPPED"
+        assert run(job_of_two_feeds(world, after, mode)) == "STOPPED"
         assert world.released_ids() == sorted({*range(25), *range(100, 110)})
         return
     written = world.everything_under_root()
     with pytest.raises(DefinitionChangedError, match=why):
-        world.run(two(world, after, mode))
+        world.run(job_of_two_feeds(world, after, mode))
     assert world.everything_under_root() == written
-    assigned = Reconfiguration().assign_execution_logic("behind", another(world, after, mode, ""))
+    assigned = Reconfiguration().assign_execution_logic("behind", other_version(world, after, mode, ""))
     JobClient(str(world.root), world.job_id).assign_for_next_run(assigned)
     with pytest.raises(DefinitionChangedError, match=f"{why}.*behind was given .*v2.py:job"):
-        world.run(two(world, before, mode))
+        world.run(job_of_two_feeds(world, before, mode))
     assigned = Reconfiguration().assign_execution_logic("behind", None)
     JobClient(str(world.root), world.job_id).assign_for_next_run(assigned)
-    assert run(two(world, before, mode)) == "STOPPED"
+    assert run(job_of_two_feeds(world, before, mode)) == "STOPPED"
 
 
 def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession, world: World) -> None:
@@ -273,7 +273,7 @@ def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
         monkeypatch.setattr(job_plan, "kept_state", lambda frame: turned[number : number + 1])
         world.put_ids("live", 1, 5, number * 100)
         world.put_ids("other", 1, 5, number * 100 + 50)
-        job, count = two(world, UNION + ".groupBy('id', 'k').count()", "update"), world.released_count()
+        job, count = job_of_two_feeds(world, UNION + ".groupBy('id', 'k').count()", "update"), world.released_count()
         job.code = code
         return world.run(job, world.ask("stop", lambda: world.released_count() > count)).status
 

@@ -239,7 +239,7 @@ def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: 
 # ---- a driver that dies during a change
 
 
-def dying_behind(world: World, entry: str) -> HookedStorage:
+def dies_after_entry(world: World, entry: str) -> HookedStorage:
     """Return a storage that fails once the journal has ``entry``."""
     gone: list[str] = []
 
@@ -274,7 +274,7 @@ def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world:
         wait_until(lambda: script.client.look().reconfigured == 1, "the decision")
 
     with pytest.raises(JournalUnwritableError), UserScript(world, work, end="nothing"):
-        world.run(counting(world), storage=dying_behind(world, '"Reconfigured"'))
+        world.run(counting(world), storage=dies_after_entry(world, '"Reconfigured"'))
     assert world.state().reconfigured == 1
     with UserScript(world, lambda script: script.put(30)):
         again = world.run(counting(world))

@@ -32,11 +32,11 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 
-def cut(parts: int) -> Reconfiguration:
+def repartition(parts: int) -> Reconfiguration:
     return Reconfiguration().assign_workload("counts", state_partitions=parts)
 
 
-def half_way(act: Callable[[], None]) -> Callable[[str, str], None]:
+def during_copy(act: Callable[[], None]) -> Callable[[str, str], None]:
     """Return a hook that acts once, in the trial's thread, when the copy for a trial is half complete."""
     seen: list[str] = []
 
@@ -60,7 +60,7 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
     def second(script: UserScript) -> None:
         wait_until(lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second")
         script.put(20)
-        outcomes.append(script.change(cut(3)))
+        outcomes.append(script.change(repartition(3)))
         script.put(30)
 
     def succeed() -> None:
@@ -69,9 +69,9 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
 
     def first(script: UserScript) -> None:
         script.put(10)
-        script.client.reconfigure(cut(5))
+        script.client.reconfigure(repartition(5))
 
-    storage = HookedStorage(world.storage, half_way(succeed))
+    storage = HookedStorage(world.storage, during_copy(succeed))
     with pytest.raises(OvertakenError), UserScript(world, first, end="nothing"):
         world.run(counting(world), storage=storage)
     assert (successors, [outcome.result.value for outcome in outcomes]) == (["STOPPED"], ["completed"]), outcomes
@@ -94,7 +94,7 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
 
     def work(script: UserScript) -> None:
         script.put(10)
-        asked = script.client.reconfigure(cut(3))
+        asked = script.client.reconfigure(repartition(3))
         try:
             wait_until(begun.is_set, "a trial")
             assert main(["show", world.job_id, "--root", str(world.root)]) == 0
@@ -110,7 +110,7 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
         script.put(20)
 
     with UserScript(world, work):
-        run = world.run(counting(world), storage=HookedStorage(world.storage, half_way(hold)))
+        run = world.run(counting(world), storage=HookedStorage(world.storage, during_copy(hold)))
     assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
         run.cause,
         outcomes,

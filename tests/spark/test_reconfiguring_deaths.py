@@ -44,7 +44,7 @@ class HookedLists(HookedStorage):
         return HookedLists(inner, self.hook, self.verbs)
 
 
-def dying_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage:
+def dies_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage:
     gone: list[str] = []
 
     def hook(verb: str, path: str) -> None:
@@ -75,7 +75,7 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
         script.client.reconfigure(Reconfiguration().assign_workload("counts", state_partitions=5))
 
     with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
-        world.run(counting(world), storage=dying_at(world, matches), restart_attempts=0)
+        world.run(counting(world), storage=dies_at(world, matches), restart_attempts=0)
     assert world.state().reconfigured == 1
     folder = committed_folder(world)
     if moment == "in the cut":

@@ -43,15 +43,15 @@ def one_query(world: World, make: Make, **options: Any) -> Job:
     return job
 
 
-def whole(rows: DataFrame, others: DataFrame) -> DataFrame:
+def count_all(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.unionByName(others).groupBy().agg(F.count("*").alias("n"))
 
 
-def whole_of_some(rows: DataFrame, others: DataFrame) -> DataFrame:
+def count_distinct(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.unionByName(others).dropDuplicates(["id"]).groupBy().agg(F.count("*").alias("n"))
 
 
-@pytest.mark.parametrize("make", [whole, whole_of_some], ids=["alone", "behind an operator with keys"])
+@pytest.mark.parametrize("make", [count_all, count_distinct], ids=["alone", "behind an operator with keys"])
 def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 10, 20)
@@ -67,7 +67,7 @@ def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
         wait_until(lambda: top() == 40, "40 counted")
 
     with UserScript(world, work):
-        run = world.run(one_query(world, make, output_mode="update" if make is whole else "complete"))
+        run = world.run(one_query(world, make, output_mode="update" if make is count_all else "complete"))
     assert run.status == "STOPPED", run.cause
     assert outcomes[0].result.value == "failed"
     assert "uses only one part" in outcomes[0].detail

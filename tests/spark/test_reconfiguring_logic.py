@@ -54,7 +54,7 @@ def refuses_what_was_edited(world: World) -> None:
     assert world.state().epoch == epoch, "nothing is written"
 
 
-def by(world: World) -> list[str]:
+def marks_of_rows(world: World) -> list[str]:
     """Return the marks of the rows, one for each ten rows."""
     marks: dict[int, set[str]] = {}
     for row in world.released():
@@ -85,7 +85,7 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
     assert [outcome.result.value for outcome in outcomes] == ["completed"] * 4, outcomes
     assert "nothing had to be changed: the code read for marked already runs" in outcomes[-1].detail
     check_counting(world, 60)
-    assert by(world) == ["one", "one", "first", "second", "second", "mended"]
+    assert marks_of_rows(world) == ["one", "one", "first", "second", "second", "mended"]
     assert "marks_of_this_test" not in sys.modules
 
 
@@ -104,7 +104,7 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert by(world) == ["one", "one", "first", "first"]
+    assert marks_of_rows(world) == ["one", "one", "first", "first"]
     assert run.of("warning") == []
 
     refuses_what_was_edited(world)
@@ -113,7 +113,7 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     check_counting(world, 50)
-    assert by(world)[-1] == "mended"
+    assert marks_of_rows(world)[-1] == "mended"
 
 
 def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read_since(world: World) -> None:
@@ -138,7 +138,7 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
         again = assign(counting_version(world, "v", marked=edited))
         JobClient(str(world.root), world.job_id).assign_for_next_run(again)
     assert all(outcome.is_carried_out for outcome in outcomes), outcomes
-    assert by(world) == ["one", "one", "two", "three", "two"]
+    assert marks_of_rows(world) == ["one", "one", "two", "three", "two"]
 
 
 def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
@@ -164,7 +164,7 @@ def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     check_counting(world, 50)
-    assert by(world) == ["one", "one", "one", "one", "two"]
+    assert marks_of_rows(world) == ["one", "one", "one", "one", "two"]
     counting_version(world, "v2", marked='return rows.withColumn("by", F.lit("three"))')
     refuses_what_was_edited(world)
 
@@ -189,7 +189,7 @@ def test_a_function_is_that_of_the_job_again(world: World) -> None:
         assert run.status == "STOPPED", run.cause
     assert [outcome.result.value for outcome in outcomes] == ["completed"] * 2, outcomes
     check_counting(world, 50)
-    assert by(world) == ["one", "one", "two", "two", "one"]
+    assert marks_of_rows(world) == ["one", "one", "two", "two", "one"]
     assert world.state().settings == {}
 
 
@@ -218,14 +218,14 @@ def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
     assert run.status == "STOPPED", run.cause
     assert [outcome.result.value for outcome in outcomes] == ["completed"] * 3, outcomes
     check_counting(world, 50)
-    assert by(world) == ["own", "own", "two", "own", "mended"]
+    assert marks_of_rows(world) == ["own", "own", "two", "own", "mended"]
 
     with_helper(world, "own", "edited", literal)  # as users edit a job's file between two runs
     with UserScript(world, lambda script: script.put(50)):
         run = world.run(_own_job(world, own))
     assert run.status == "STOPPED", run.cause
     assert any("is not what it was when it was assigned" in line["message"] for line in run.of("warning"))
-    assert by(world)[-1] == "edited"
+    assert marks_of_rows(world)[-1] == "edited"
 
 
 def _own_job(world: World, reference: str) -> Job:
@@ -263,7 +263,7 @@ def test_a_version_reads_the_parameters_of_the_run(world: World) -> None:
     assert run.status == "STOPPED", run.cause
     assert [outcome.result.value for outcome in outcomes] == ["failed", "completed"], outcomes
     assert "night" in outcomes[0].detail
-    assert by(world) == ["one", "one", "friday"]
+    assert marks_of_rows(world) == ["one", "one", "friday"]
 
 
 @pytest.mark.parametrize("ends", ["completed", "failed"])

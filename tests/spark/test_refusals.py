@@ -45,7 +45,7 @@ GOOD = 'return rows.withColumn("twice", F.col("id") * 2)'
 
 
 @pytest.fixture(autouse=True)
-def _a_driver_is_there(spark: SparkSession) -> None:
+def _driver_exists(spark: SparkSession) -> None:
     pass
 
 

@@ -314,7 +314,7 @@ class Table(Target):
         return [{"rows": len(ids)} for _, ids in done]
 
 
-def together(
+def release_shared(
     log: SubtaskLog, shop: Shop, *asked: tuple[str, CheckpointCompleted, CheckpointCompleted | None], **gates: Gate
 ) -> list[object]:
     graph = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s", "t"), bounded=False),), ())
@@ -347,7 +347,9 @@ def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_tol
     publish_both(log, 1)
     second = completed(log, 2)
     shop = Shop()
-    answers = together(log, shop, ("s", first, None), ("s", second, first), ("t", first, None), ("t", second, first))
+    answers = release_shared(
+        log, shop, ("s", first, None), ("s", second, first), ("t", first, None), ("t", second, first)
+    )
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]}), (2, {"s": ["s1"], "t": ["t1"]})]
     assert answers == [
         ReleaseDone(1, 1, "s", {"rows": 1}),
@@ -361,11 +363,11 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
     publish_both(log, 0)
     checkpoint, shop, is_open = completed(log, 1), Shop(), [False]
     asked = ("s", checkpoint, None), ("t", checkpoint, None)
-    answers = together(log, shop, *asked, t=lambda pending: is_open[0])
+    answers = release_shared(log, shop, *asked, t=lambda pending: is_open[0])
     assert answers == [ReleaseHeld(1, 1, "s", "t"), ReleaseHeld(1, 1, "t", "t")], "whose gate it is"
     assert shop.released == []
     is_open[0] = True
-    together(log, shop, *asked, t=lambda pending: is_open[0])
+    release_shared(log, shop, *asked, t=lambda pending: is_open[0])
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
 
 
@@ -384,7 +386,7 @@ def test_a_release_of_several_that_does_not_say_what_it_released_is_told_by_name
     publish_both(log, 0)
     shop = Shop()
     shop.answers = [answer]
-    [failed] = together(log, shop, ("s", completed(log, 1), None))
+    [failed] = release_shared(log, shop, ("s", completed(log, 1), None))
     assert isinstance(failed, ReleaseFailed)
     assert failed.terminal
     assert f"(Table) returned from {result}" in failed.cause
@@ -394,7 +396,7 @@ def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_ne
     publish_both(log, 0)
     checkpoint, shop = completed(log, 1), Shop()
     shop.failing = 1
-    failed, *done = together(log, shop, ("s", checkpoint, None), ("t", checkpoint, None), ("s", checkpoint, None))
+    failed, *done = release_shared(log, shop, ("s", checkpoint, None), ("t", checkpoint, None), ("s", checkpoint, None))
     assert isinstance(failed, ReleaseFailed)
     assert done == [ReleaseDone(1, 1, "t", {"rows": 1}), ReleaseDone(1, 1, "s", {"rows": 1})]
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
@@ -405,7 +407,7 @@ def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_s
     publish_both(log, 0)
     first, second = completed(log, 1), completed(log, 2)
     shop = Shop()
-    answers = together(log, shop, ("s", first, None), ("t", second, None))
+    answers = release_shared(log, shop, ("s", first, None), ("t", second, None))
     assert answers == [
         ReleaseDone(1, 1, "s", {"rows": 1}),
         ReleaseDone(1, 2, "t", {"rows": 1, "earlier_rows": 1}),
@@ -418,7 +420,9 @@ def test_rows_that_were_told_are_not_told_again_though_who_asks_next_did_not_kno
     first = completed(log, 1)
     publish_both(log, 1)
     second, shop = completed(log, 2), Shop()
-    *_, last = together(log, shop, ("s", first, None), ("t", first, None), ("s", second, None), ("t", second, None))
+    *_, last = release_shared(
+        log, shop, ("s", first, None), ("t", first, None), ("s", second, None), ("t", second, None)
+    )
     assert last == ReleaseDone(1, 2, "t", {"rows": 1})
 
 
@@ -428,7 +432,7 @@ def test_rows_of_a_transaction_whose_reply_was_lost_are_told_by_whatever_is_aske
     publish_both(log, 1)
     second, shop = completed(log, 2), Shop()
     shop.losing = 1
-    lost, *done = together(log, shop, ("s", first, None), ("t", second, None), ("s", second, None))
+    lost, *done = release_shared(log, shop, ("s", first, None), ("t", second, None), ("s", second, None))
     assert isinstance(lost, ReleaseFailed)
     rows = {"rows": 2, "earlier_rows": 1}
     assert done == [ReleaseDone(1, 2, "t", rows), ReleaseDone(1, 2, "s", rows)]

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 AGAIN: dict[str, Any] = {"restart_attempts": 3, "restart_delay": 0}
 
 
-def times(number: int, act: Callable[[], None] = fail_prepared) -> Callable[[], None]:
+def at_first_calls(number: int, act: Callable[[], None] = fail_prepared) -> Callable[[], None]:
     """Return a function that calls ``act`` at its first ``number`` calls, and does nothing after that."""
     left = [None] * number
 
@@ -201,7 +201,7 @@ def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
 
 def test_a_source_that_was_left_out_is_not_read_by_the_next_attempt(world: World) -> None:
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 5, 1000)
-    fails = times(1)
+    fails = at_first_calls(1)
 
     def hook(verb: str, path: str) -> None:
         if verb == "replace" and "/doubled/0/prepared/" in path and world.state().dropped:
@@ -287,7 +287,7 @@ def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World,
 
 def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None:
     given, read = splits(6), SplitReader()
-    fails = times(2, lambda: (_ for _ in ()).throw(ConnectionError("the service is down")))
+    fails = at_first_calls(2, lambda: (_ for _ in ()).throw(ConnectionError("the service is down")))
 
     def then(split: str) -> None:
         if split == "part-3":

@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def all_jobs_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every job count as short, so that 1, 2, 4, 8, … splits are read together."""
     monkeypatch.setattr(split_reading, "SMALL", 600.0)
     monkeypatch.setattr(split_reading, "SHORT", 600.0)
@@ -73,7 +73,7 @@ def names(first: int, behind: int) -> tuple[str, ...]:
     return tuple(f"part-{number}" for number in range(first, behind))
 
 
-def ends(world: World, job: Job, given: Any, **more: Any) -> None:
+def run_to_the_end(world: World, job: Job, given: Any, **more: Any) -> None:
     run = world.run(job, **more)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
@@ -82,7 +82,7 @@ def ends(world: World, job: Job, given: Any, **more: Any) -> None:
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: World, mode: str) -> None:
     given, read = splits(30), SplitReader()
-    ends(world, job_of(world, given, read), given, mode=mode)
+    run_to_the_end(world, job_of(world, given, read), given, mode=mode)
     assert Counter(read.asked) == Counter([split["id"] for split in given] + ["part-0"])
     if mode == "batch":  # in a stream the log may have forgotten some
         assert [split for entry in entries(world) for split in entry] == [split["id"] for split in given]
@@ -93,7 +93,7 @@ def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: W
 
 def test_several_subtasks_read_together_without_being_asked(world: World) -> None:
     given = splits(40)
-    ends(world, job_of(world, given, SplitReader(), parallelism=2, most=None), given)
+    run_to_the_end(world, job_of(world, given, SplitReader(), parallelism=2, most=None), given)
     assert max(map(len, entries(world, 2))) > 1
     assert completed_splits(world, 2).keys() == {split["id"] for split in given}
 
@@ -102,7 +102,7 @@ def test_several_subtasks_read_together_without_being_asked(world: World) -> Non
 def test_one_by_one_where_nobody_asked_for_more(world: World, parallelism: int, most: int | None) -> None:
     """If one subtask reads the source, the function may overwrite the data that it returned for the previous split."""
     given = splits(10)
-    ends(world, job_of(world, given, SplitReader(), parallelism, most), given)
+    run_to_the_end(world, job_of(world, given, SplitReader(), parallelism, most), given)
     assert set(map(len, entries(world, parallelism))) == {1}
 
 
@@ -114,7 +114,7 @@ def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> Non
         frame = plain(reader, split)
         return frame.select("k", "id") if int(split["first"]) % 2 else frame
 
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert all(row["k"] == row["id"] % 3 for row in world.released("raw"))
     assert max(map(len, entries(world))) > 1
 
@@ -125,7 +125,7 @@ def test_those_that_the_function_does_not_give_in_time_are_read_later(
     """The splits that the function has returned are read, and the entry names only these."""
     monkeypatch.setattr(split_stage, "SHORT", -1.0)
     given, read = splits(12), SplitReader()
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert set(map(len, entries(world))) == {1}
     assert read.asked == ["part-0", *names(0, 12)]
 
@@ -142,7 +142,7 @@ def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(wor
     assert [split for entry in entries(world) for split in entry] == list(names(0, 12))
     assert max(map(len, entries(world))) > 1
     read = SplitReader()
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert sorted(read.asked[1:]) == sorted(names(12, 20))
 
 
@@ -183,7 +183,7 @@ def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
         if split == "part-2" and now.count(split) == 1:
             raise ConnectionError("two at a time")
 
-    ends(world, job_of(world, given, SplitReader(then=then)), given)
+    run_to_the_end(world, job_of(world, given, SplitReader(then=then)), given)
     sizes = list(map(len, entries(world)))
     assert sizes[:17] == [1] * 17
     assert max(sizes[17:]) > 1
@@ -204,7 +204,7 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
     """The limit of patience is zero: every batch of several splits is cancelled."""
     monkeypatch.setattr(split_reading, "_ABORT_FACTOR", 0)
     given, asked = splits(12), SplitReader()
-    ends(world, job_of(world, given, sleeping(0.3, asked)), given)
+    run_to_the_end(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}
     assert max(Counter(asked.asked[1:]).values()) == 2, "none were begun together"
 
@@ -233,7 +233,7 @@ def test_a_stop_interrupts_what_is_read_together(
     run = world.run(job_of(world, given, read), mode="streaming")
     assert run.status == "STOPPED", run
     assert len(asked) < 50
-    ends(world, job_of(world, given, SplitReader()), given, mode="streaming")
+    run_to_the_end(world, job_of(world, given, SplitReader()), given, mode="streaming")
 
 
 # ---- crashes, losses
@@ -248,7 +248,7 @@ def die_and_recover(world: World, at: int) -> bool:
     except TransientError as error:
         ended = type(error).__name__
     print(f"verb {at} ({fault.when}): {fault.verbs.log[at - 1 : at]} -> {ended}")
-    ends(world, job_of(world, given, SplitReader(), 2, sink=FaultySink), given, mode="streaming")
+    run_to_the_end(world, job_of(world, given, SplitReader(), 2, sink=FaultySink), given, mode="streaming")
     return fault.happened
 
 
@@ -281,7 +281,7 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
         raise StorageTransientError(verb="run", uri="", reason=str(run.cause))
     there = completed_splits(world, 2).keys()
     assert max(map(len, entries(world, 2))) > 1
-    ends(world, job_of(world, given, second, 2), given)
+    run_to_the_end(world, job_of(world, given, second, 2), given)
     assert sorted(second.asked[1:]) == sorted({split["id"] for split in given} - there)
 
 
@@ -294,7 +294,7 @@ def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_no
     lost = next(record for _, record in split_records(world, 0) if isinstance(record, Batch) and len(record.splits) > 2)
     partition = world.root / world.job_id / "vertices" / "parts" / "0" / "partition"
     (partition / lost.files[0].path).unlink()
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert sorted(read.asked[1:]) == sorted(lost.splits)
     reconciled = world.state().reconciled
     assert reconciled is not None
@@ -326,7 +326,7 @@ def batched_job(world: World, given: Any, read: Callable[[Any, Any], DataFrame],
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_a_batched_function_is_called_once_for_what_is_read_together(world: World, mode: str) -> None:
     given, read = splits(40), ReadMany()
-    ends(world, batched_job(world, given, read.many), given, mode=mode)
+    run_to_the_end(world, batched_job(world, given, read.many), given, mode=mode)
     planned, *calls = read.calls
     assert planned == ("part-0",)
     assert Counter(split for call in calls for split in call) == Counter(split["id"] for split in given)
@@ -337,7 +337,7 @@ def test_a_batched_function_is_called_once_for_what_is_read_together(world: Worl
 
 def test_the_bound_holds_for_a_batched_function_too(world: World) -> None:
     given, read = splits(12), ReadMany()
-    ends(world, batched_job(world, given, read.many, most=3), given)
+    run_to_the_end(world, batched_job(world, given, read.many, most=3), given)
     assert max(map(len, read.calls)) == 3
 
 
@@ -355,7 +355,7 @@ def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at
     assert "part-9" in (run.cause or "")
     assert "no such partition" in (run.cause or "")
     assert set(names(0, 9)) <= {split for entry in entries(world) for split in entry}
-    ends(world, batched_job(world, given, plain.many), given)
+    run_to_the_end(world, batched_job(world, given, plain.many), given)
     assert Counter(split for entry in entries(world) for split in entry) == Counter(split["id"] for split in given)
 
 
@@ -366,4 +366,4 @@ def test_columns_that_a_batched_function_gives_in_another_order_are_brought_into
         frame = plain.many(reader, several)
         return frame.select("k", "id") if len(several) > 1 else frame
 
-    ends(world, batched_job(world, given, read), given)
+    run_to_the_end(world, batched_job(world, given, read), given)

@@ -80,7 +80,7 @@ def windows_of(ids: set[int]) -> dict[int, int]:
     return counts
 
 
-def dead_behind_the_end_of_history(world: World, job: Job, **options: Any) -> None:
+def die_after_the_end_of_history(world: World, job: Job, **options: Any) -> None:
     """Let a driver die when history has ended and the consumer has published nothing.
 
     The consumer is paused in its first batch until history has ended. History waits until the consumer is paused.
@@ -105,7 +105,7 @@ def dead_behind_the_end_of_history(world: World, job: Job, **options: Any) -> No
 def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -> None:
     """Otherwise the live feed alone drives event time after a retry, and unread history is late."""
     expected = world.put_ids("history", 8, 10) | world.put_ids("live", 2, 5, 100_000)
-    dead_behind_the_end_of_history(world, windows(world, chain=False))
+    die_after_the_end_of_history(world, windows(world, chain=False))
     all_of_live = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "live") >= 1  # noqa: E731
     run = world.run(windows(world, chain=False), world.ask("drain", all_of_live))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -115,7 +115,7 @@ def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -
 def test_a_bounded_job_in_streaming_mode_is_planned_again_with_the_event_time_of_what_is_over(world: World) -> None:
     """Append mode needs a watermark. Without the finished vertex's watermark the retry would be refused forever."""
     expected = world.put_ids("history", 4, 10)
-    dead_behind_the_end_of_history(world, windows(world, chain=False, live_too=False), mode="streaming")
+    die_after_the_end_of_history(world, windows(world, chain=False, live_too=False), mode="streaming")
     run = world.run(windows(world, chain=False, live_too=False))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert {row["id"]: row["n"] for row in world.released()} == windows_of(expected)
@@ -265,7 +265,7 @@ def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: Wo
     assert {row["b"] == row["id"] for row in world.released()} == {True}
 
 
-def checkpoints_of_nothing(world: World) -> None:
+def complete_empty_checkpoints(world: World) -> None:
     """Let several checkpoints complete and be released while there is nothing to read; then stop the driver."""
     world.path("wrong")
     world.path("live")
@@ -276,7 +276,7 @@ def checkpoints_of_nothing(world: World) -> None:
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
 def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(world: World, dies: str) -> None:
     """Checkpoints of nothing complete while a first batch runs long, or while a folder is still empty."""
-    checkpoints_of_nothing(world)
+    complete_empty_checkpoints(world)
     last = world.state().last_completed
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     if dies != "never":
@@ -288,7 +288,7 @@ def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(w
     assert world.state().frozen["history"].count == 3
 
 
-def published_without_a_checkpoint(world: World) -> None:
+def publish_without_a_checkpoint(world: World) -> None:
     """Publish and stage batches of the wrong folder without a completed checkpoint."""
     world.put_ids("wrong", 3, 2, 500)
     storage = DiesAt(world.storage, '"type": "CheckpointTriggered"')  # the first one, at the end of the source
@@ -299,7 +299,7 @@ def published_without_a_checkpoint(world: World) -> None:
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
 def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: str) -> None:
     """This also holds if the driver that restarts from scratch dies on the way."""
-    published_without_a_checkpoint(world)
+    publish_without_a_checkpoint(world)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     if dies != "never":
         run_into(world, with_column(world, "b"), DiesAt(world.storage, dies))
@@ -380,12 +380,12 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
     world.put_ids("live", 1, 2, 1000)
     drain = world.drain_at(6)
 
-    def hear(line: dict[str, Any]) -> None:
+    def on_line(line: dict[str, Any]) -> None:
         if line["kind"] == "running":  # a writer was killed at this moment
             (world.root / "job" / "vertices" / "doubled" / "0" / "log" / ".tmp-0123456789abcdef").write_bytes(b"")
         drain(line)
 
-    assert world.run(mixed(world), hear).status == "FINISHED"
+    assert world.run(mixed(world), on_line).status == "FINISHED"
     assert not [path for path in world.everything_under_root() if "requests/" in path or ".tmp-" in path]
 
 

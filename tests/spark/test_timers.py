@@ -48,7 +48,7 @@ def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys:
     client = JobClient(str(world.root), world.job_id)
     messages: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 3 and not messages:
             with pytest.raises(RequestRefusedError, match="discards state that waits for timers") as refused:
                 client.drain()
@@ -58,7 +58,7 @@ def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys:
             assert not world.state().draining
             assert main(["drain", world.job_id, "--root", str(world.root), "--discard-timers"]) == 0
 
-    run = world.run(waiting(world), hear)
+    run = world.run(waiting(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert all("late" in text and "--discard-timers" in text for text in messages)
     assert len(messages) == 2
@@ -78,10 +78,10 @@ def test_state_without_timers_is_drained_without_a_word(world: World) -> None:
     client = JobClient(str(world.root), world.job_id)
     asked: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 3 and not asked:
             asked.append(client.drain().name)
 
-    run = world.run(waiting(world, "NoTimeout"), hear)
+    run = world.run(waiting(world, "NoTimeout"), on_line)
     assert run.status == "FINISHED"
     assert run.of("warning") == []

@@ -37,12 +37,12 @@ def put_late(world: World, act: Callable[[], None]) -> Callable[[Line], None]:
     """Return a listener that calls ``act`` when the first rows are released."""
     done: list[None] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() and not done:
             done.append(None)
             act()
 
-    return hear
+    return on_line
 
 
 @MODES

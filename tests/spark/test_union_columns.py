@@ -167,7 +167,7 @@ def test_rows_that_come_after_history_was_left_out(world: World, fmt: Format, ch
     expected = [*fill(world, *schemas), 2000, 2001]
     asked: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if not asked and history_is_left_out(world) and world.released_count() >= 6:
             asked.append("rows")
             put(world, "live", "l9", schemas[1], [2000, 2001])
@@ -176,7 +176,7 @@ def test_rows_that_come_after_history_was_left_out(world: World, fmt: Format, ch
             world.request("drain")
 
     shape: Shape = (lambda rows: rows.toDF("a", "b")) if positional else (lambda rows: rows)
-    run = world.run(job_of(world, *schemas, fmt=fmt, chain=chain, shape=shape), hear)
+    run = world.run(job_of(world, *schemas, fmt=fmt, chain=chain, shape=shape), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     if fmt == "csv":
         assert csv_lines(world) == lines_of(expected)

@@ -345,12 +345,12 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
         script.put(20)
         script.client.upgrade(v2)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if "and resumes as" in line["message"]:
             fault.at = fault.verbs.count + verbs
 
     with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
-        world.run(counting(world), hear, storage=FaultyStorage(world.storage, fault))
+        world.run(counting(world), on_line, storage=FaultyStorage(world.storage, fault))
     assert fault.happened
     assert world.state().outcomes == {}, "nobody has said that it took place"
 
@@ -376,13 +376,13 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
         script.put(20)
         outcomes.append(upgrade(script, v2))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if "and resumes as" in line["message"]:
             client.stop(epoch=1, leaves=True)
 
     outcomes: list[RequestOutcome] = []
     with UserScript(world, work, end="nothing"):
-        run = world.run(counting(world), hear)
+        run = world.run(counting(world), on_line)
     assert run.status == "STOPPED", run.cause
     assert outcomes[0].is_carried_out, outcomes
     assert client.is_asked_to_leave(2), "whoever looks why it has stopped"
@@ -401,7 +401,7 @@ def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> N
         script.put(10)
         script.client.upgrade(v2)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if "and resumes as" in line["message"]:
             Journal(world.storage, world.job_id).claim("another", Worker("elsewhere"), 1.0)
 
@@ -409,7 +409,7 @@ def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> N
         pytest.raises(FencedError, match="epoch 2 is owned by attempt another"),
         UserScript(world, work, end="nothing"),
     ):
-        world.run(counting(world), hear)
+        world.run(counting(world), on_line)
     state = world.state()
     assert (state.epoch, state.attempt, state.driver_since, state.outcomes) == (2, "another", 0, {})
     with UserScript(world, lambda script: script.put(20)):

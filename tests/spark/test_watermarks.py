@@ -34,7 +34,7 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
 
     drain = world.ask("drain", past_live)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if world.state().dropped and not more:  # until then history holds event time back
             more.extend(world.put_ids("live", 3, 10, 1_010))
         if line["kind"] == "released":
@@ -45,7 +45,7 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
             assert released >= passed, (come, released)
         drain(line)
 
-    run = world.run(windows(world, chain=chain), hear)
+    run = world.run(windows(world, chain=chain), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == starts
     state = world.state()
