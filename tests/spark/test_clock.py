@@ -1,4 +1,4 @@
-"""Setting the machine's clock changes nothing but the times that a user gave."""
+"""Changes of the machine's clock: only deadlines set by a user follow them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
         too_late.append(back.pop())
 
     monkeypatch.setattr(time, "time", lambda: real() - sum(back))
-    watch = Timer(120.0, give_up)  # a paused driver fails the run, not hangs it; below the limit of a mutant
+    watch = Timer(120.0, give_up)  # a paused driver fails the run instead of hanging; below the time limit of a mutant
     seen: list[str] = []
 
     def resumes() -> bool:

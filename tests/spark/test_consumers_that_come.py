@@ -107,7 +107,7 @@ def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> No
     assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late)
     assert world.released_ids("b_out") == sorted(early)
     last = world.put_ids("live", 1, 10, 2000)
-    finish(world, fed(world, "a", "b", "c"), 70)  # b is back as a new one
+    finish(world, fed(world, "a", "b", "c"), 70)  # b returns as a new operator
     assert world.released_ids("b_out") == sorted(early | last)
     assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late | last)
 

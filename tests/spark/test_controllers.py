@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 def watched(world: World, controllers: Sequence[Controller]) -> Job:
     """Return a job that reads a feed one file at a time.
 
-    One query passes its rows on, another one counts them by key.
+    One query passes its rows on, and another query counts them by key.
     """
     job = Job("watched", controllers=controllers)
 

@@ -39,7 +39,12 @@ class RefusesBarriers(WrappedStorage):
         when: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(inner)
-        self.vertex, self.left, self.lands, self.first = vertex, count * 3, lands, first  # the log tries thrice
+        self.vertex, self.left, self.lands, self.first = (
+            vertex,
+            count * 3,
+            lands,
+            first,
+        )  # the log appends at most three times
         self.when = when
 
     def create(self, path: str, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A drain reads what was there when it was asked for. Producers are processes of their own."""
+"""Drains, which read the files and rows that exist at the request. Producers are separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ckpt check`: the refusals of a run, and nothing written."""
+"""`ckpt check`: it refuses what a run would refuse, and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that somebody empties or drops while its job is stopped."""
+"""A table that is emptied or dropped while its job is stopped."""
 
 from __future__ import annotations
 

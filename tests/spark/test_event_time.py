@@ -1,4 +1,7 @@
-"""Rows that event time does not fit, and sources that hold it: they are counted, named, and make no other row late."""
+"""Rows with an unfit event time, and sources that hold event time.
+
+They are counted and named, and make no other row late.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def times_of(world: World, source: str = "live") -> SourceTimes:
 
 
 def test_the_column_that_spark_follows_hides_no_change_of_the_users_keys(spark: SparkSession) -> None:
-    """Numbers in a query that asks for the time are not compared. What we ask for is no part of the query."""
+    """Numbers in a query that reads the clock are not compared. Our own expressions do not belong to the query."""
 
     def kept(modulus: int) -> Any:
         rows = timed(spark.readStream.name("live").format("rate").load().withColumnRenamed("value", "id"))

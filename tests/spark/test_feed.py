@@ -137,11 +137,11 @@ def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fe
     assert flat(partition.read(feed)) == [3]
 
 
-# ---- several drivers: an overtaken driver deletes nothing of its successor
+# ---- several drivers: a fenced driver deletes nothing of its successor
 
 
 def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(partition: FedPartition) -> None:
-    """The overtaken driver is paused after its fence check.
+    """The fenced driver is paused after its fence check.
 
     Its successor's feed survives whenever the driver resumes.
     """

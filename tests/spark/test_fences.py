@@ -361,7 +361,7 @@ def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: RunnerParts) -
 
 
 class Unwatched(AssertionError):
-    """The error for a loop that runs many times and notices nothing."""
+    """An error that ends a loop which runs many times and notices nothing."""
 
 
 class NoTasks:
@@ -486,7 +486,7 @@ def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(
 def test_the_first_failure_is_logged_in_full_and_those_that_follow_are_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log also has failures on which the JobMaster no longer acts."""
+    """The log also has failures that the JobMaster ignores."""
     storage = open_storage(tmp_path)
     stale = SubtaskFailed(2, V0, ATTEMPT, "stale", stack_trace="Traceback: stale")
     first = SubtaskFailed(1, V0, ATTEMPT, "odd", stack_trace="Traceback: odd")

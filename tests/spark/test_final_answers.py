@@ -1,4 +1,7 @@
-"""Aggregates that another query reads: of inputs that end only the final answer, and no total of rows that change."""
+"""Aggregates that another query reads.
+
+The query gets only final results of bounded inputs. Totals over changing rows are refused.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> N
 
 
 def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts(storage: Storage) -> None:
-    """Spark would compact after every twenty entries if it had the entry 19 alone."""
+    """With entry 19 alone, Spark would compact after every twenty entries."""
     purge(storage, 29)
     compacted = [name for name in storage.list("v/sources/live") if name.endswith(".compact")]
     assert compacted == ["19.compact", "29.compact", "39.compact"]
@@ -94,7 +94,7 @@ def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
 
 
 def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_path: Path) -> None:
-    """The purge comes from an overtaken JobMaster.
+    """The purge comes from a fenced JobMaster.
 
     Its successor restores only later checkpoints than those it knows.
     """

@@ -19,7 +19,7 @@ FULL = "the query of vertex 'v' failed: java.io.IOException: No space left on de
 
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return what is read of a run's context: its root, its sinks and Spark's settings."""
+    """Return a stand-in for a run's context: its root, its sinks and Spark's settings."""
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     job = Job("orders")
 

@@ -65,7 +65,9 @@ def test_collected_behind_every_driver_that_died_a_job_releases_every_row_once(w
         run_into(world, Fault(when, "after"), len(expected))
         report = collect_garbage(world.root, delete=True)
         assert report.problems == {}
-        print(sorted({item.reason for job in report.jobs for item in job.garbage}))  # they depend on where it died
+        print(
+            sorted({item.reason for job in report.jobs for item in job.garbage})
+        )  # the reasons depend on the verb of the crash
     finish(world, len(expected))
     check_finished(world, expected)
 

@@ -1,6 +1,6 @@
-"""Dropped operators that stay dropped, and lost files that are missed.
+"""Dropped operators that stay dropped, and lost files that are noticed.
 
-A missing file never counts as "there is none".
+A lost file never counts as a file that never existed.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def logged(world: World, vertex: str) -> int:
     return len(world.records(vertex))
 
 
-# ---- operators that come back
+# ---- operators that return
 
 
 def test_r4_a_vertex_that_was_away_when_the_job_began_anew_comes_back_empty(world: World) -> None:
@@ -151,7 +151,7 @@ def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World
         world.run(make("history", "live"))
 
 
-# ---- what is gone
+# ---- lost files
 
 
 @pytest.mark.parametrize("gone", ["live/0/log", "live"])
@@ -227,7 +227,7 @@ def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_ar
 def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, gone: str) -> None:
     world.put_ids("live", 2, 3)
     world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 6))
-    job = live_job(world)  # it makes the folders that it names
+    job = live_job(world)  # the job creates the folders that it names
     shutil.rmtree(world.base / gone)
     written = world.everything_under_root()
     with pytest.raises(OutputLostError, match="sink 'out'"):

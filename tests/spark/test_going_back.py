@@ -258,7 +258,7 @@ def test_r11_the_log_of_a_finished_subtask_has_its_end(job: RestoredJob) -> None
 
 
 def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_stays_ended(job: RestoredJob) -> None:
-    """The driver appends nothing after the end of a partition, because the consumers have left by then."""
+    """The driver appends nothing after the end of a partition, because no consumer reads further."""
     before = job.log("a")
     before.end_of_data("finish")
     loaded = job.logs()

@@ -1,4 +1,7 @@
-"""History and live on one folder: what is there is history, what comes is live, and each row comes once."""
+"""History and a live source on one folder.
+
+Existing files are history, later files are live, and each row is released once.
+"""
 
 from __future__ import annotations
 

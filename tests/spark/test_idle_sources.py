@@ -1,4 +1,4 @@
-"""Idle sources: which watermark the others give. No Spark."""
+"""The watermark of a query while some of its sources are idle. No Spark runs here."""
 
 from __future__ import annotations
 

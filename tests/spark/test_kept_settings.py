@@ -1,4 +1,4 @@
-"""Settings that change values stay those of a job's first run, whatever a later run is given."""
+"""Settings that change values: a job keeps those of its first run."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ print("counted", spark.range(5).count(), flush=True)
 def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Path, submitted: bool) -> None:
     """The test stops the JVM with SIGSTOP.
 
-    A JVM whose exit and RocksDB wait for each other does not end either.
+    A JVM also hangs when its exit and RocksDB wait for each other.
     """
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)

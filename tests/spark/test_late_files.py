@@ -1,4 +1,4 @@
-"""Reports of late files: each file once, however many there are and however often the job runs. No Spark runs here."""
+"""Reports of late files: each file is reported once, over all runs of the job. No Spark runs here."""
 
 from __future__ import annotations
 

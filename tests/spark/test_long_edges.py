@@ -1,4 +1,4 @@
-"""Edges that have been read for long.
+"""Edges with a long history.
 
 Spark's log of the edge is shortened, and no row is read twice or missed (R4, R7).
 """

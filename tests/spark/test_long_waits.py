@@ -18,7 +18,7 @@ BEGAN = 1_800_000_000.0
 
 
 class Clock:
-    """Stands for the module ``time``. A pause takes no time."""
+    """A stand-in for the module ``time``. A pause takes no time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def growing_file(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
-    """Return a file that is written until then."""
+    """Return a file that grows until the time ``until``."""
     last = min(clock.now, until)
     return FileStatus(path, int(last), int((BEGAN + last) * 1000))
 
@@ -61,7 +61,7 @@ def test_a_usual_wait_is_not_told(clock: Clock) -> None:
 
 
 def test_a_batch_that_begins_again_goes_on_waiting_where_it_was(clock: Clock) -> None:
-    """A file that never ends held up its batch for ever: each new beginning had its ten minutes."""
+    """The bug: a file that never ended held up its batch for ever, because each repeat waited for ten minutes again."""
     await_settled(lambda: [growing_file(clock, 10_000)], waited=LONGEST_WAIT - 5)
     assert clock.now == 5
     young = [FileStatus("file:/in/a", 1, 2**62)]

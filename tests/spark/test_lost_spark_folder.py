@@ -39,7 +39,7 @@ def published(world: World, vertex: str) -> int:
     return max(batches, default=-1)
 
 
-# ---- what is lost
+# ---- lost files
 
 
 def source_entry(attempt: Path) -> list[Path]:

@@ -101,7 +101,7 @@ def snapshot(**files: int) -> bytes:
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    """Return a storage with the state that batch 7 and the batch before have left."""
+    """Return a storage with the state of batches 6 and 7."""
     made = open_storage(f"memory://{tmp_path}")
     for store in STORES:
         made.replace(f"v/1/state/{store}.zip", snapshot(**{"000008-x": 3}))

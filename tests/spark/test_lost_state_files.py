@@ -1,4 +1,4 @@
-"""State files that real Spark needs, for each kind of stateful operator: each of them is missed if it is gone."""
+"""State files that real Spark needs, for each kind of stateful operator. The loss of each file is noticed."""
 
 from __future__ import annotations
 

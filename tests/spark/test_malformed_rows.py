@@ -1,4 +1,4 @@
-"""Rows of CSV and JSON files that do not fit the schema: the job fails at them, or counts each of them once."""
+"""Rows of CSV and JSON files that do not fit the schema: they fail the job, or are counted once."""
 
 from __future__ import annotations
 

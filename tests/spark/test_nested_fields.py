@@ -1,4 +1,4 @@
-"""Fields inside columns of a union go by name: in structs, arrays and maps, with history and without it."""
+"""Fields inside columns of a union are matched by name, in structs, arrays and maps, with and without history."""
 
 from __future__ import annotations
 

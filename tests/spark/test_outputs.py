@@ -166,7 +166,7 @@ def without_pauses(sink: str, is_over: Callable[[], bool]) -> SinkWait:
 def test_r18_a_sink_that_fails_for_now_is_given_the_batch_again(
     spark: SparkSession, world: World, stateful: bool, partition: bool, computed: int
 ) -> None:
-    """The rows of the first try count for nothing, and those of the second one are released once."""
+    """Rows of the first try are discarded, and rows of the second try are released once."""
     sink, done = FailsOnce(world), spark.sparkContext.accumulator(0)
     target = PartitionTarget("p", "p/edge/data") if partition else None
     storage, attempt = open_storage(world.base), AttemptId(1, 0, "x")
@@ -185,7 +185,7 @@ def test_r18_a_sink_that_fails_for_now_is_given_the_batch_again(
 
 
 def test_r18_a_query_that_keeps_state_does_not_compute_a_batch_again(spark: SparkSession, world: World) -> None:
-    """Its state would be that of the first time, and its rows those of the second time."""
+    """Its state would come from the first computation, and its rows from the second."""
     sink = FailsOnce(world)
     out = Outputs(
         spark,

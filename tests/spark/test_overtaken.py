@@ -1,4 +1,4 @@
-"""A driver that is overtaken while it starts: it does no harm (R5, R8).
+"""A driver that is fenced during its start does no harm (R5, R8).
 
 Its successor runs in the middle of the start. Between opening its logs and its first batch a driver appends nothing, so
 it does not notice the successor. It deletes leftovers of earlier attempts. These must not include anything from which
@@ -60,8 +60,8 @@ def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
 def leave_leftovers(world: World) -> None:
     """Leave the remains of three attempts.
 
-    The first one got nowhere. Spark committed the batches of the second one, which were not published. The third one
-    only staged files.
+    The first attempt produced nothing. Spark committed the batches of the second attempt, which were not published. The
+    third attempt only staged files.
 
     The first failure of a vertex ends a run. So the other vertex waits for the failure of history, which leaves most.
     """
@@ -151,13 +151,13 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
     assert (len(claimed), deleted) == (1, [])
 
 
-# ---- each deletion by itself
+# ---- each kind of deletion
 
 
 def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tmp_path: Path) -> None:
     """The order is by epoch and number.
 
-    An attempt with the same number is another process that takes itself for this attempt.
+    An attempt with the same number is another process that believes it is this attempt.
     """
     storage = open_storage(tmp_path)
     mine = AttemptId(4, 2, "d")

@@ -1,4 +1,4 @@
-"""Columns that come from folders named ``column=value``: their types do not depend on the folders of the moment."""
+"""Columns that come from folders named ``column=value``: their types do not depend on the current folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that fail for a moment while the next run is planned.
+"""Functions that fail temporarily while the next run is planned.
 
 Finished work stays: no job restarts from scratch because a service was down.
 """
@@ -176,7 +176,7 @@ def test_what_fails_for_a_moment_while_a_transform_is_asked_once_more_is_for_the
 
 @pytest.mark.parametrize("kind", [LookupError, FileNotFoundError])
 def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: World, kind: type[Exception]) -> None:
-    """The frozen list contains the wrong split. The function fails for it every time, with whatever error."""
+    """The frozen list contains the wrong split. The function fails for it every time, with any kind of error."""
     wrong = [{"id": "wrong", "first": 0, "rows": 3}, *GIVEN[1:]]
     service = Service()
     storage = RefusedEntries(world.storage, "parts", BATCH)

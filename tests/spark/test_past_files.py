@@ -217,7 +217,7 @@ def test_r7_a_file_that_the_feed_names_is_not_past(consumer: Consumer) -> None:
 
 
 def test_r8_nothing_is_past_if_a_log_is_known_less_far_than_it_was_read(consumer: Consumer) -> None:
-    """Another process writes the log. Its later entries would count as forgotten."""
+    """Another process writes the log. Its later entries would count as truncated."""
     consumer.logs[0].forget(6, kept=())
     assert consumer.past(consumer.edges(1, read=11), 0) == [1, 2, 3, 4, 5]
     assert consumer.past(consumer.edges(2, read=12), 0) == []

@@ -171,7 +171,7 @@ def test_before_its_job_has_finished_nobody_reads_it(world: World) -> None:
 
 
 def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it(world: World) -> None:
-    """The driver dies when it completes the checkpoint that would cover the result."""
+    """The driver dies at the completion of the checkpoint that would cover the result."""
     world.put_ids("history", 3, 2)
 
     with suppress(TransientError):

@@ -27,7 +27,7 @@ def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
 ) -> None:
     """A Python object costs half a second an event.
 
-    A live batch is the last one for a while, so only its event gets it published.
+    No other batch follows a live batch for a while, so it is published only because of its event.
     """
     made: list[Any] = []
 

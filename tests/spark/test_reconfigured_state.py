@@ -185,7 +185,7 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
 
 
 def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: SparkSession, world: World) -> None:
-    """Spark keeps keys and sums in the order in which the query meets them, whatever is made of them later."""
+    """Spark keeps keys and sums in the order of their first use in the query, independent of later steps."""
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     b = spark.readStream.name("b").schema("id2 long, k2 long, id long, k long").parquet(world.path("live"))
     crossed = [

@@ -1,6 +1,6 @@
 """Changes to queries of a running job: functions, limits and state partitions.
 
-Every row is released once, whatever happens.
+Every row is released once in all cases.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def assign(reference: str | None) -> Reconfiguration:
 
 
 def refuses_what_was_edited(world: World) -> None:
-    """Check that a run is refused, with the ways out, because the assigned file was edited after its trial."""
+    """Check that a run is refused, with advice, because the assigned file was edited after its trial."""
     epoch = world.state().epoch
     with pytest.raises(UnfitLogicError, match="has changed since marked was given it") as refused:
         world.run(counting(world))
@@ -194,7 +194,7 @@ def test_a_function_is_that_of_the_job_again(world: World) -> None:
 
 
 def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
-    """The file is assigned to return to it, and again after an edit.
+    """The job's own file is assigned, and assigned again after an edit.
 
     Meanwhile the job runs with the file as it was loaded.
     """
@@ -299,7 +299,7 @@ def hold(i, gate={gate!r}):
 
 
 def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(world: World) -> None:
-    """The other queries run unchanged, and so does this one when its batch ends."""
+    """The other queries run unchanged. This query also runs unchanged when its batch ends."""
     gate = Path(world.path("gate")) / "open"
     marked = 'return rows.withColumn("by", F.udf(hold, "string")("id"))'
     path = Path(counting_version(world, "v2", marked=marked).removesuffix(":job"))

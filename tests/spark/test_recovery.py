@@ -212,7 +212,7 @@ def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: W
 def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(world: World) -> None:
     """The driver dies between the final checkpoint and its release.
 
-    A vertex without a sink has FINISHED. The one before it has a sink and is only at its end. The bug refused each
+    A vertex without a sink has FINISHED. The vertex before it has a sink and is only at its end. The bug refused each
     later run.
     """
     read, job = SplitReader(), Job("recovery")

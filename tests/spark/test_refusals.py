@@ -163,7 +163,7 @@ def test_a_root_that_is_not_ours_is_left_as_it_is(world: World, marker: str) -> 
     world.root.mkdir()
     (world.root / "ckpt-root.json").write_text(marker)
     code, line = run(world, job_file(world))
-    is_newer = '"version": 99' in marker  # the root is right, and this release is not
+    is_newer = '"version": 99' in marker  # the root is valid, but this release is too old for it
     assert (code, line["kind"]) == ((ExitCode.TERMINAL, "failed") if is_newer else (ExitCode.REFUSED, "refused"))
     assert world.everything_under_root() == ["ckpt-root.json"]
     assert (world.root / "ckpt-root.json").read_text() == marker
@@ -240,7 +240,7 @@ def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(w
 
 
 def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
-    """A job that goes back to a checkpoint could not read the files again."""
+    """A job that restores a checkpoint could not read the files again."""
     world.put_ids("history", 1, 3)
     reference = job_file(world)
     path = world.base / "file_job.py"

@@ -232,7 +232,7 @@ def test_r4_a_restore_may_die_at_every_verb(world: World) -> None:
 def test_the_same_restore_again_goes_on_once_a_checkpoint_completed_after_it(world: World) -> None:
     """A supervisor repeats the same command.
 
-    The driver must not refuse it, and must not go back a second time.
+    The driver must not refuse it, and must not restore a second time.
     """
     expected, path = failed_run(world)
     before = world.state().last_completed

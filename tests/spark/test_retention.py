@@ -92,7 +92,7 @@ def unreleased(log: SubtaskLog) -> list[object]:
 
 @pytest.mark.usefixtures("truncate_at_once")
 def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
-    """The successor may restore data that this driver takes for unneeded."""
+    """The successor may restore data that this driver considers unneeded."""
     job = RetainedJob(storage).live(LAST - 1)
     job.complete(LAST)
     late, before = job.next_master(), job.left()
@@ -117,7 +117,7 @@ def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) 
 def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(storage: Storage) -> None:
     """The driver writes the copy of its checkpoint and pauses.
 
-    Its successor goes back to data that the driver would delete.
+    Its successor restores data that the driver would delete.
     """
 
     class Overtaken(WrappedStorage):
@@ -152,7 +152,7 @@ def test_r7_a_few_entries_are_not_worth_a_truncation(storage: Storage) -> None:
 
 
 def test_r7_data_that_all_have_read_go_with_the_next_checkpoint(storage: Storage) -> None:
-    """The data may be gigabytes, and a job may take one checkpoint an hour."""
+    """The data may have gigabytes, and a job may take one checkpoint an hour."""
     assert RetainedJob(storage).live(4).data() == [3, 4]
 
 
@@ -209,7 +209,7 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
 
 
 def test_r6_a_copy_that_cannot_be_written_takes_no_older_one_along(storage: Storage) -> None:
-    """The storage refuses copies for some time. The newest copies stay, and the missing ones are written later."""
+    """The storage refuses copies for some time. The newest copies stay, and the missing copies are written later."""
 
     class Refusing(WrappedStorage):
         refuses = False
@@ -309,7 +309,7 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
 
 
 def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: Storage) -> None:
-    """All entries count, whichever driver wrote them."""
+    """Entries of all drivers count."""
     job = RetainedJob(storage)
     for number in range(1, WORTH_A_SNAPSHOT):
         job.complete(number)
@@ -473,9 +473,9 @@ def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: St
 
 
 def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attempt_publishes(storage: Storage) -> None:
-    """The overtaken JobMaster was paused after its fence check.
+    """The fenced JobMaster was paused after its fence check.
 
-    Its successor goes back and publishes the same batch ids.
+    Its successor restores an earlier position and publishes the same batch ids.
     """
     successor = SubtaskLog(storage, subtask_log_path("job", "a", 0))
     mine = "a__b/data/0002-2-5-n"
@@ -505,7 +505,7 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
 
 @pytest.mark.usefixtures("truncate_at_once")
 def test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go(storage: Storage) -> None:
-    """The reader of the result has read all of it."""
+    """The reader of the result has read all rows."""
     job = RetainedJob(
         storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges)
     )

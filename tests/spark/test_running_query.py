@@ -130,4 +130,4 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
     built: Any = SimpleNamespace(frame=frame, output_mode="append", stateful=False, final=False, reads={})
     query._launch(built, {"once": True})
     assert type(query.failure(ended)) is CkptError  # and after its start
-    assert type(query.cause(RuntimeError())) is QueryFailedError  # nothing is known of the new one
+    assert type(query.cause(RuntimeError())) is QueryFailedError  # no failure of the new query is known

@@ -1,4 +1,4 @@
-"""A row has one value of each column, however many sinks and queries read it."""
+"""A row has the same values for all sinks and queries that read it."""
 
 from __future__ import annotations
 

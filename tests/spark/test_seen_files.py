@@ -1,4 +1,4 @@
-"""The files that a file source has read, from Spark's log of the source, compact entries included (R2)."""
+"""The files that a file source has read, from Spark's log of the source, including compacted entries (R2)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(storage: Storage, name: str, *batches: int) -> None:
 
 
 def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_deleted(tmp_path: Path) -> None:
-    """Batch 9 is planned and compacted, 8 is the last published one, and the earlier entries are purged."""
+    """Batch 9 is planned and compacted. Batch 8 is the last published batch. The earlier entries are purged."""
     storage = open_storage(tmp_path)
     write(storage, "8", 8)
     write(storage, "9.compact", *range(10))
@@ -57,7 +57,7 @@ def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_delet
 
 
 def test_r2_of_a_compact_entry_only_what_is_news_is_read(tmp_path: Path) -> None:
-    """A compact entry names every file of the source, and is read at every tenth batch.
+    """A compacted entry names every file of the source, and is read at every tenth batch.
 
     Files of a batch stay in their order. A file that is named several times is returned as often.
     """

@@ -1,4 +1,4 @@
-"""Settings with which one query is started and the others are not."""
+"""Settings for the start of one query, which other queries do not get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM for a driver whose root accepts connections and says nothing."""
+"""SIGTERM for a driver whose root accepts connections and never answers."""
 
 from __future__ import annotations
 

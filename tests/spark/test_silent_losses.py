@@ -89,8 +89,8 @@ def test_a_damaged_file_of_a_partition_is_missed_and_made_again_in_batch_mode_or
         """Damage the first published file.
 
         This happens before the consumer's feed names the file (streaming), or before the end of data (batch). The
-        driver's loop writes the feed, and another thread writes the log. The lock keeps each of them out while the
-        other one does the damage.
+        driver's loop writes the feed, and another thread writes the log. While one thread does the damage, the lock
+        keeps the other out.
         """
         if verb == "create" and "/history/0/" in path:
             with once:

@@ -1,4 +1,4 @@
-"""Several sinks of one job, of which one is down or held by a gate."""
+"""Jobs with several sinks, one of which fails or is held by a gate."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_of_a_sink_that_releases_at_the_end_what_was_staged_is_given_up_with_it(
 
 @pytest.mark.parametrize("release", ["every_checkpoint", "final"])
 def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(world: World, release: Any) -> None:
-    """The output of the sink is decided.
+    """The output of the sink is part of a completed checkpoint.
 
     Without the refusal it would never be released, and the job would be FINISHED.
     """

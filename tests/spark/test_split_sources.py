@@ -1,4 +1,4 @@
-"""Sources with splits: every split exactly once, whatever happens, and with any number of subtasks."""
+"""Sources with splits: each split is read exactly once, over crashes and with any number of subtasks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_every_split_reaches_a_query_once(world: World) -> None:
     run = world.run(query_of_splits(world, given, read), world.drain_at(29))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted([*ids_of(given), *live])
-    assert Counter(read.asked) == Counter([split["id"] for split in given] + ["part-0"])  # the plan reads the first one
+    assert Counter(read.asked) == Counter(
+        [split["id"] for split in given] + ["part-0"]
+    )  # the plan reads the first split
     assert done_splits(world, given) == {split["id"] for split in given}
 
 
@@ -92,7 +94,7 @@ def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_
     assert "split 'part-4' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
     read = SplitReader()
     assert world.run(query_of_splits(world, given, read, parallelism=1), world.drain_at(18)).status == "FINISHED"
-    assert read.asked == ["part-0", "part-4", "part-5"]  # the first one for the plan
+    assert read.asked == ["part-0", "part-4", "part-5"]  # the plan reads the first split
     assert world.released_ids() == ids_of(given)
 
 
@@ -400,7 +402,7 @@ def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: W
             raise ConnectionError("the job is stopped")
 
     first.then = then
-    # one by one: if the stop fails a split, one that is read together with it is rightly read again
+    # one by one: if the stop fails a split, splits that are read together with it are rightly read again
     run = world.run(query_of_splits(world, given, first, parallelism=2, most=1))
     assert run.status == "STOPPED", run
     assert world.run(query_of_splits(world, given, second, parallelism=3), world.drain_at(36)).status == "FINISHED"

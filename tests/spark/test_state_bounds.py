@@ -1,4 +1,4 @@
-"""Windows, gaps, time bounds and functions of state: another one does not continue with what was kept."""
+"""Changed windows, gaps, time bounds and functions of state do not continue with the kept state."""
 
 from __future__ import annotations
 

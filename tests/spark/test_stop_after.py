@@ -1,4 +1,4 @@
-"""From when `stop_after` counts, and what the last line of a run says about rows that it leaves."""
+"""The start of `stop_after`, and the last line of a run about unread and unreleased rows."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_stop_names_the_windows_that_it_leaves_open(world: World) -> None:
 
 
 def test_windows_that_history_leaves_open_are_closed_by_the_next_live_row(world: World) -> None:
-    """A row's id is its event time in seconds. A live row that is read beside history does not move event time."""
+    """A row's id is its event time in seconds. A live row that is read with history does not move event time."""
     world.put_ids("history", 2, 10)
     world.put_ids("live", 1, 1, start=100)
     left_out = lambda: bool(world.state().dropped) and world.read_up_to("counts", "live") == 0  # noqa: E731

@@ -48,7 +48,7 @@ class NoBarrier(WrappedStorage):
         if self.broken and "/vertices/" in path and '"type": "Barrier"' in body:
             checkpoint = body.partition('"checkpoint": ')[2].partition(",")[0]
             self.tries[checkpoint] += 1
-        if 0 < self.tries[checkpoint] <= 3:  # the log tries thrice
+        if 0 < self.tries[checkpoint] <= 3:  # the log appends at most three times
             raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="503")
         self.inner.create(path, data)
 

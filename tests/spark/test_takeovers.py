@@ -1,6 +1,6 @@
 """Decisions of earlier drivers.
 
-A driver keeps them, and decides before anything else can intervene (issue: recovery's edges).
+The next driver keeps them, and decides on the state that it has claimed.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def test_a_job_that_finished_between_look_and_claim_is_not_run_again(world: Worl
 def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver that was current when this one began to check is not ended."""
+    """A driver that was replaced before the claim is not ended."""
     ended: list[object] = []
 
     def end_worker(worker: Worker, root: str, job_id: str, grace: float) -> str:
@@ -252,7 +252,7 @@ def with_column(world: World, column: str, folder: str = "history", *, feed: str
 
 
 def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: World) -> None:
-    """The folder was the wrong one, the function failed, and the output has another column now."""
+    """The folder was wrong and the function failed. The corrected output has another column."""
     world.put_ids("wrong", 3, 2, 500)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     failed = world.run(with_column(world, "a", "wrong", fails=True), checkpoint_interval=600)
@@ -298,7 +298,7 @@ def publish_without_a_checkpoint(world: World) -> None:
 
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
 def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: str) -> None:
-    """This also holds if the driver that restarts from scratch dies on the way."""
+    """This also holds if the driver that restarts from scratch dies during its start."""
     publish_without_a_checkpoint(world)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     if dies != "never":
@@ -310,7 +310,7 @@ def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: 
 
 def test_a_job_of_which_something_completed_is_refused_by_name_and_nothing_is_written(world: World) -> None:
     world.put_ids("history", 2, 2)
-    # not the first checkpoint: it may complete before anything was read, and then nothing is decided
+    # not the first checkpoint, because it may be empty, and a job with only empty checkpoints can still change
     world.run(with_column(world, "a"), world.ask("stop", lambda: world.released_count() > 0))
     written = world.everything_under_root()
     with pytest.raises(SchemaChangedError, match="made"):
@@ -526,7 +526,7 @@ def test_a_finished_job_that_is_asked_to_run_as_another_one_is_refused(world: Wo
 
 
 def test_a_source_that_ended_without_a_file_is_told_of_at_every_start(world: World) -> None:
-    """The source's folder may have been the wrong one, and its function is not called again."""
+    """The source's folder may have been wrong, and its function is not called again."""
     world.path("history")
     world.put_ids("live", 1, 2)
     over = lambda: "history" in world.state().finished_operators() and world.released_count() > 0  # noqa: E731

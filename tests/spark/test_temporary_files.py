@@ -1,4 +1,4 @@
-"""Files under temporary names, which their producers rename, and files that are gone when they are to be read."""
+"""Files under temporary names, which their producers rename, and files that vanish before they are read."""
 
 from __future__ import annotations
 
@@ -123,7 +123,10 @@ def test_a_live_file_that_is_renamed_is_read_once_under_its_name(world: World) -
 
 
 def lose_planned_file(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
-    """Let a driver die with a planned batch, and rename a file of that batch. Return the file, and what a run says."""
+    """Let a driver die with a planned batch, and rename a file of that batch.
+
+    Return the file and the cause of the failed run.
+    """
     world.put_ids("history", 1, 2)
     world.put_ids("live", 2, 2, 1000)
     assert killed_when_planned(world, monkeypatch, "live", chain=True).status == "RESTARTING"
@@ -169,7 +172,7 @@ def test_a_name_that_no_source_waits_for_is_not_given_up(world: World, monkeypat
 
 
 def test_a_file_of_the_list_that_was_read_and_deleted_is_not_named(world: World) -> None:
-    """A wrong name is refused with the missing files that are still to be read."""
+    """A wrong name is refused. The refusal lists the lost files that are unread."""
     world.put_ids("history", 3, 2)
     world.put_ids("live", 1, 2, 1000)
     assert world.stop_in_batch(mixed(world), "doubled").status == "STOPPED"

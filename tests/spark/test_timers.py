@@ -1,4 +1,4 @@
-"""State that waits for timers of processing time: a drain discards it, and says so or is refused."""
+"""State that waits for timers of processing time: a drain discards it with a warning, or is refused."""
 
 from __future__ import annotations
 

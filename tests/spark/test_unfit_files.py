@@ -1,4 +1,4 @@
-"""Files that Spark would read as nothing, as garbage, or not at all: each is named."""
+"""Files that Spark would misread or not read at all. Each of them is named."""
 
 from __future__ import annotations
 

@@ -312,7 +312,7 @@ def test_a_column_that_nobody_sees_may_be_read_as_well(world: World) -> None:
 
 
 def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last release recorded no unions.
+    """Some journals have no recorded unions.
 
     The same order of columns continues, and another order is refused by name.
     """

@@ -1,4 +1,4 @@
-"""The work that a standby worker runs once, so that its first batch is not Spark's first one."""
+"""The warm-up of a standby worker, so that its first batch is not Spark's first batch."""
 
 from __future__ import annotations
 

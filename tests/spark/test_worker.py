@@ -69,7 +69,7 @@ def test_a_driver_of_another_job_is_not_killed_for_a_forged_claim(tmp_path: Path
 
 
 def test_a_process_that_is_no_driver_is_not_killed_for_a_forged_claim(tmp_path: Path) -> None:
-    """Whoever may write to the root can name any process of the driver's user, with its start."""
+    """A user who may write to the root can name any process of the driver's user, with its start."""
     with Process(["sleep", "600"], tmp_path / "log") as foreign:
         waited: list[float] = []
         assert end_worker(identity(foreign.pid), ROOT, JOB, grace=60.0, sleep=waited.append) == "unreachable"
@@ -96,7 +96,7 @@ def test_a_root_is_the_same_by_every_spelling(tmp_path: Path) -> None:
 
 
 def test_the_mark_is_that_of_the_process_that_listens() -> None:
-    """Nobody can set it for another process: the kernel tells who listens."""
+    """A process cannot set the mark for another one, because the kernel knows which process listens."""
     me = identify()
     name = driver_mark._name(replace(me, pid=1, started="1"), ROOT, JOB)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -148,9 +148,9 @@ def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(
 
 
 def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(child: Process) -> None:
-    """Its pid belongs to another process here, or to none.
+    """On this host the pid belongs to another process, or to none.
 
-    The process would count as gone, and its folders as free.
+    So the process would count as gone, and its folders as free.
     """
     with child:
         worker = replace(identity(child.pid), pid_namespace="pid:[1]")
@@ -176,7 +176,7 @@ def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
                 raise OSError(why, os.strerror(why))
             return read(path, *args, **more)
 
-        with monkeypatch.context() as patch:  # the end of the child reads there, too
+        with monkeypatch.context() as patch:  # ending the child reads this file, too
             patch.setattr(Path, "read_text", refused)
             alive, ended, me = is_alive(worker), end_worker(worker, ROOT, JOB, grace=0.0), identify()
         assert (alive, ended) == (None, "unreachable")

@@ -1,4 +1,4 @@
-"""Reports of a worker that leaves, for the process that starts the next one."""
+"""Reports of an exiting worker, for the process that starts the next worker."""
 
 from __future__ import annotations
 

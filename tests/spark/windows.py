@@ -16,7 +16,7 @@ WATERMARK = ("ts", "1 second")
 
 
 def count_windows(job: Job, world: World, sources: Sequence[Any], *, declared: bool) -> Job:
-    """Have the job count rows of sources in windows of ten seconds, in the transform ``counts`` with the sink ``out``.
+    """Add a transform ``counts`` with the sink ``out``, which counts rows of sources in windows of ten seconds.
 
     ``declared``: the sources have a watermark. Otherwise the transform sets it.
     """
