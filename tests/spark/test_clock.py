@@ -128,9 +128,9 @@ def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_b
         wait_until(lambda: world.released_count() >= len(expected), "the first rows", seconds=60)
         assert len(runs) == 1
         back.append(HOUR)
-        wait_until(lambda: len(runs) == 2, "the query to begin again", seconds=60)
+        wait_until(lambda: len(runs) == 2, "the restart of the query", seconds=60)
         expected.update(world.put_ids("live", 1, 2, 100))
-        wait_until(lambda: world.released_count() >= len(expected), "the rows behind it", seconds=60)
+        wait_until(lambda: world.released_count() >= len(expected), "rows after the restart", seconds=60)
         world.request("drain")
 
     with UserScript(world, work, end="nothing"):

@@ -71,8 +71,8 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
     rows = 10 + files * 5
 
     def work(script: UserScript) -> None:
-        wait_until(lambda: world.released_count() >= 10, "what came slowly")
-        assert script.client.look().settings == {}, "one file at a time was enough"
+        wait_until(lambda: world.released_count() >= 10, "the first rows")
+        assert script.client.look().settings == {}, "one file at a time suffices"
         world.put_ids("live", files, 5, start=10)
         wait_until(lambda: any(change.took for change in script.client.look().reconfigurations), "a change by itself")
         wait_until(lambda: world.released_count() >= rows, "released rows")
@@ -98,7 +98,7 @@ def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job
 
     def work(script: UserScript) -> None:
         script.put(20)
-        wait_until(lambda: any(line["kind"] == "warning" for line in lines), "word of the one that raised")
+        wait_until(lambda: any(line["kind"] == "warning" for line in lines), "a warning of the failing controller")
         script.put(30)
 
     lines: list[dict[str, object]] = []

@@ -39,12 +39,8 @@ class RefusesBarriers(WrappedStorage):
         when: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(inner)
-        self.vertex, self.left, self.lands, self.first = (
-            vertex,
-            count * 3,
-            lands,
-            first,
-        )  # the log appends at most three times
+        self.vertex, self.lands, self.first = vertex, lands, first
+        self.left = count * 3  # the log appends at most three times
         self.when = when
 
     def create(self, path: str, data: bytes) -> None:

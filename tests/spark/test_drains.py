@@ -96,7 +96,7 @@ def test_a_drain_ends_although_the_producer_keeps_writing(world: World) -> None:
     released = world.released_ids()
     assert released[:5] == [*range(5)]
     assert released == [*range(5), *range(1000, 1000 + len(released) - 5)]
-    assert "files (" in run.of("warning")[-1]["message"], "what came later is said to be left"
+    assert "files (" in run.of("warning")[-1]["message"], "the warning counts files that came later"
 
 
 def test_a_drain_at_once_says_what_it_leaves(world: World) -> None:

@@ -133,7 +133,7 @@ def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one(monkeypat
     before.request_number("a", 2)
     executors_of(cluster).request_number("b", 4)
     cluster.running += ["7", "8"]
-    wait_until(is_over.is_set, "the end of what the run before had asked for")
+    wait_until(is_over.is_set, "the end of the previous run's request")
     assert (len(cluster.running), cluster.wanted) == (4, 4)
 
 

@@ -187,7 +187,7 @@ def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: Wo
     with pytest.raises(SubtaskLogLostError, match=r"history/0/log ends before entry 1, and doubled/0 has read it"):
         world.run(mixed(world, chain=False))
     assert [path for path in before if path not in world.everything_under_root()] == []
-    assert not away.keys() & set(log.iterdir()), "the numbers of what is gone are still free"
+    assert not away.keys() & set(log.iterdir()), "the numbers of the lost entries are still free"
     for path, data in away.items():
         path.write_bytes(data)
     run = world.run(mixed(world, chain=False), world.drain_at(15))

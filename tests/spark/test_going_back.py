@@ -202,10 +202,10 @@ def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_
     job.journal.write(ev.Restored(1, {}, 2.0))
     restore_half(job, "a")
     assert job.start() == RecoveryPoint(asked, is_journaled=True)
-    assert job.start(asked=asked) == RecoveryPoint(asked), "it is another one, and in the journal by itself"
+    assert job.start(asked=asked) == RecoveryPoint(asked), "it is another restore, which is journaled separately"
     assert job.start(is_anew=True, asked=asked) == RecoveryPoint(RestorePoint(1, None))
     job.complete(2)
-    assert job.start() == RecoveryPoint(None), "every subtask had been taken back"
+    assert job.start() == RecoveryPoint(None), "every subtask was restored"
 
 
 # ---- earlier decisions
@@ -254,7 +254,7 @@ def test_r11_the_log_of_a_finished_subtask_has_its_end(job: RestoredJob) -> None
     job.storage.delete(f"{subtask_log_path('job', 'a', 0)}/{job.log('a').position - 1:08d}.json")
     with pytest.raises(SubtaskLogLostError, match=r"a/0.* has no end"):
         open_all(job)
-    assert {log.state.opened.epoch for log in job.logs().values() if log.state.opened} == {1, 2}, "none was opened"
+    assert {log.state.opened.epoch for log in job.logs().values() if log.state.opened} == {1, 2}, "no log was opened"
 
 
 def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_stays_ended(job: RestoredJob) -> None:

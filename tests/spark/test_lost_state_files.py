@@ -115,7 +115,7 @@ def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, 
     needed_files = {name for name in there if counts_as_lost(world, folder, name)}
     assert newest <= needed_files
     older = {name for name in there - newest if name.endswith((".zip", ".changelog"))}
-    assert not older & needed_files, "what no commit needs any more is no loss"
+    assert not older & needed_files, "files that no commit needs do not count as lost"
     # the job resumes unharmed
     world.put_ids("one", 1, 10, 300)
     world.put_ids("two", 1, 10, 305)

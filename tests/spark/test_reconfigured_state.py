@@ -259,7 +259,7 @@ def test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when(spar
         assert "_common_expr" not in str(now)
     today = "date(timestamp_seconds(id)) = current_date()"
     kept = kept_state(spark.sql(f"select k, sum(if({today}, 1, 0)) from va group by k"))
-    assert not any(character.isdigit() for character in str(kept[0].calls)), "another one tomorrow"
+    assert not any(character.isdigit() for character in str(kept[0].calls)), "the state would differ tomorrow"
 
 
 def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(

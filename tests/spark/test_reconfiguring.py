@@ -124,11 +124,11 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[s
     (outcome,) = outcomes
     assert outcome.result.value == "failed"
     assert why in outcome.detail
-    assert "while the job ran" not in outcome.detail, "nobody was given it"
+    assert "while the job ran" not in outcome.detail, "no query has used it"
     assert outcome.detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert world.state().settings == {}
-    assert not list(world.root.rglob("trial/*")), "nothing is left of what was tried"
+    assert not list(world.root.rglob("trial/*")), "the trial left no files"
 
 
 def test_a_source_that_reads_something_else_is_refused(world: World) -> None:
@@ -186,7 +186,7 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
         outcomes,
     )
     check_counting(world, 110)
-    assert 10 < most_rows(world, after=0) <= 30, "up to three files at once, as many as were there; one before"
+    assert 10 < most_rows(world, after=0) <= 30, "at most three files at once; one before the change"
     so_far = world.records("live")[-1][0]
     (done,) = world.state().reconfigurations
     assert set(done.took) == {"live", "counts"}
@@ -224,7 +224,7 @@ def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: 
         outcomes.append(script.change(Reconfiguration().assign_workload("live", **{limit: 1})))
         so_far.append(world.records("live")[-1][0])
         world.put_ids("live", 6, 10, start=20)
-        wait_until(lambda: world.released_count() >= 80 or world.state().status != "RUNNING", "the others")
+        wait_until(lambda: world.released_count() >= 80 or world.state().status != "RUNNING", "rows after the change")
 
     with UserScript(world, work):
         run = world.run(job)
@@ -281,7 +281,7 @@ def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world:
     assert again.status == "STOPPED", again.cause
     check_counting(world, 40)
     (recorded,) = world.state().reconfigurations
-    assert (recorded.outcome.result.value, dict(recorded.took)) == ("accepted", {}), "decided, and not seen through"
+    assert (recorded.outcome.result.value, dict(recorded.took)) == ("accepted", {}), "decided, and not completed"
     if change == "logic":
         assert {row["by"] for row in world.released() if row["id"] >= 30} == {"two"}
     else:

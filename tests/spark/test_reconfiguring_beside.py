@@ -58,7 +58,9 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
     successors: list[str] = []
 
     def second(script: UserScript) -> None:
-        wait_until(lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second")
+        wait_until(
+            lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second driver"
+        )
         script.put(20)
         outcomes.append(script.change(repartition(3)))
         script.put(30)

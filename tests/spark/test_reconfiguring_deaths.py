@@ -121,7 +121,7 @@ def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
     outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
-        wait_until(lambda: len(world.state().dropped) > 0, "history that is dropped")
+        wait_until(lambda: len(world.state().dropped) > 0, "the drop of history")
         outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
         world.put_ids("live", 1, 10, 110)
         wait_until(lambda: world.read_up_to("counts", "live") == 1, "read")
@@ -132,7 +132,7 @@ def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
         run = world.run(windows(world))
     assert run.status == "FINISHED", run.cause
     assert world.released_ids() == [0, 10, 100, 110]
-    assert not list(world.root.rglob("trial")), "nothing is left of a job that has finished, no folder either"
+    assert not list(world.root.rglob("trial")), "a finished job leaves no trial, not even a folder"
 
 
 def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile(world: World) -> None:
@@ -144,7 +144,7 @@ def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile
         wait_until(lambda: world.released_count() > 10, "rows")
         outcomes.append(script.change(Reconfiguration().assign_workload("history", max_bytes_per_batch=3000)))
         outcomes.append(script.change(Reconfiguration().assign_workload("history", max_files_per_batch=3)))
-        wait_until(lambda: world.state().dropped, "history that is dropped")
+        wait_until(lambda: world.state().dropped, "the drop of history")
         outcomes.append(script.change(Reconfiguration().assign_workload("doubled", max_files_per_batch=4)))
         world.put_ids("live", 2, 10, 1020)
         wait_until(lambda: world.released_count() >= 140, "rows")
@@ -266,7 +266,7 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
                 outcomes.append(script.change(change))
         finally:
             gate.touch()
-        wait_until(lambda: script.change(change).is_carried_out, "a change behind it")
+        wait_until(lambda: script.change(change).is_carried_out, "a second change")
         script.put(20)
 
     with UserScript(world, work):

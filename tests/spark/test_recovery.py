@@ -346,7 +346,7 @@ class NothingPublished(WrappedStorage):
 
     def create(self, path: str, data: bytes) -> None:
         if b'"type": "Batch"' in data:
-            wait_until(lambda: Journal(self.inner, "job").replay().last_completed > 0, "a checkpoint of nothing")
+            wait_until(lambda: Journal(self.inner, "job").replay().last_completed > 0, "an empty checkpoint")
             raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
         self.inner.create(path, data)
 

@@ -364,7 +364,9 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
     checkpoint, shop, is_open = completed(log, 1), Shop(), [False]
     asked = ("s", checkpoint, None), ("t", checkpoint, None)
     answers = release_shared(log, shop, *asked, t=lambda pending: is_open[0])
-    assert answers == [ReleaseHeld(1, 1, "s", "t"), ReleaseHeld(1, 1, "t", "t")], "whose gate it is"
+    assert answers == [ReleaseHeld(1, 1, "s", "t"), ReleaseHeld(1, 1, "t", "t")], (
+        "the last field names the sink whose gate holds"
+    )
     assert shop.released == []
     is_open[0] = True
     release_shared(log, shop, *asked, t=lambda pending: is_open[0])

@@ -143,7 +143,9 @@ def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(wor
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
     assert attempts(world, "doubled") == [(1, 0), (1, 1)]
     ids = [batch.batch_id for batch in batches(world, "doubled")]
-    assert ids == [*range(ids[0], ids[0] + len(ids))], "on a slow machine the log has forgotten the first by now"
+    assert ids == [*range(ids[0], ids[0] + len(ids))], (
+        "on a slow machine the log has lost its first batches to truncation"
+    )
 
 
 def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(world: World) -> None:

@@ -185,7 +185,7 @@ def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once
     assert world.released_ids() == sorted(expected)
     assert world.released_ids("raw") == [*range(8)]
     assert files
-    assert not gone, "Spark is to read files of void batches, which are deleted"
+    assert not gone, "Spark must have read files of void batches, which are deleted"
     for vertex in VERTICES:
         live = dict(world.records(vertex))
         assert not live.keys() & set(void[vertex]), vertex

@@ -55,7 +55,7 @@ def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(
         drivers = [pid for pid in process.session() if (command_name(pid) or "").startswith("python")]
         process.signal(signal.SIGTERM, drivers[:1] if process_kind == "driver" else process.jvms())
         assert process.wait() == 0, process.tail()
-        wait_until(lambda: not process.session(), "the end of all it started")
+        wait_until(lambda: not process.session(), "the end of all child processes")
         assert "SIGTERM: taking a savepoint" in process.text()
     state = world.state()
     assert state.status == "STOPPED"

@@ -206,7 +206,7 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
     given, asked = splits(12), SplitReader()
     run_to_the_end(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}
-    assert max(Counter(asked.asked[1:]).values()) == 2, "none were begun together"
+    assert max(Counter(asked.asked[1:]).values()) == 2, "no splits were begun together"
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_a_stop_interrupts_what_is_read_together(
 
     def stop() -> None:
         tracker = SparkSession.active().sparkContext.statusTracker()
-        wait_until(lambda: len(asked) > 1 and bool(tracker.getActiveJobsIds()), "a Spark job of them")
+        wait_until(lambda: len(asked) > 1 and bool(tracker.getActiveJobsIds()), "a Spark job of the splits")
         world.request("stop")
 
     run = world.run(job_of(world, given, read), mode="streaming")

@@ -28,7 +28,7 @@ def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: Spa
     assert keys_of(world) == 30
 
     assert repartition_state(spark, folder, 3)
-    assert keys_of(world) == -3, "each of three parts says that it does not know"
+    assert keys_of(world) == -3, "each of three parts reports an unknown count"
     assert spark.conf.get(COUNTED, None) is None
 
     spark.conf.set("spark.sql.shuffle.partitions", "3")

@@ -49,7 +49,7 @@ def test_the_seconds_count_from_the_first_published_batch(world: World) -> None:
             held.append(path)
             wait_until(lambda: world.state().status == "RUNNING", "the job runs")
             until = time.monotonic() + 5 * SECONDS
-            wait_until(lambda: time.monotonic() > until or world.state().status != "RUNNING", "the seconds are over")
+            wait_until(lambda: time.monotonic() > until or world.state().status != "RUNNING", "the seconds have passed")
 
     run = world.run(job_of(world), storage=HookedStorage(world.storage, hook), stop_after=SECONDS)
     assert held

@@ -88,7 +88,7 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
         drain(line)
 
     def until_it_has_failed() -> None:
-        wait_until(lambda: world.state().outcomes, "how the stop went")
+        wait_until(lambda: world.state().outcomes, "the outcome of the stop")
         storage.broken = False
 
     # the end of history triggers the only other checkpoint; history is paused until the stop has failed

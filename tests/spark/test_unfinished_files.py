@@ -76,7 +76,7 @@ def test_a_live_file_that_is_written_in_place_is_reported(world: World) -> None:
         wait_until(file.exists, "the file")
         run = world.run(reading(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert world.released_ids() == [0], "Spark reads no more of a file than there was when it listed the file"
+    assert world.released_ids() == [0], "Spark reads a file up to its size in the listing"
     unread = file.stat().st_size - len('{"id": 0}\n')
     assert f"{file} grew after it was read: " in reports(run.lines)[0]
     assert "hidden name" in reports(run.lines)[0]

@@ -132,7 +132,7 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
         outcomes,
     )
     assert any(b"the job runs as" in entry for entry in journaled.entries)
-    assert not any(b"refused" in entry for entry in journaled.entries), "the version is not asked to become one more"
+    assert not any(b"refused" in entry for entry in journaled.entries), "the version is not upgraded once more"
     check_counting(world, 30)
     by = {row["id"]: row["by"] for row in world.released()}
     assert [by[i] for i in range(30)] == ["one"] * 20 + ["two"] * 10
@@ -140,7 +140,7 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     assert world.released_ids("copies") == list(range(20, 30))
     assert world.released_ids("old") == list(range(5))
     assert (world.state().epoch, world.state().driver_since) == (2, 1)
-    assert not {JobStatus.RESTARTING, JobStatus.STOPPED} & set(statuses[:-1]), "nobody is told of an end"
+    assert not {JobStatus.RESTARTING, JobStatus.STOPPED} & set(statuses[:-1]), "no status reports an end"
     assert [line["driver_before"] for line in run.of("resumed")] == ["upgraded"]
 
 
@@ -194,7 +194,7 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
         assert not outcomes[0].is_carried_out, outcomes
         open_.set()
         script.put(20)
-        wait_until(lambda: world.released_count("copies") == 30, "what was held")
+        wait_until(lambda: world.released_count("copies") == 30, "the held rows")
 
     with UserScript(world, work):
         run = world.run(job)
@@ -244,7 +244,7 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, given: dict[str
     assert run.status == "STOPPED", run.cause
     assert outcomes[0].result.value == "failed", outcomes
     assert why in outcomes[0].detail
-    assert _spaces() == spaces, "its modules are of no use"
+    assert _spaces() == spaces, "the refused version left no modules"
     assert outcomes[0].detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
@@ -352,7 +352,7 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
     with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
         world.run(counting(world), on_line, storage=FaultyStorage(world.storage, fault))
     assert fault.happened
-    assert world.state().outcomes == {}, "nobody has said that it took place"
+    assert world.state().outcomes == {}, "no outcome reports the upgrade"
 
     def resumes(script: UserScript) -> None:
         script.put(30)
@@ -385,7 +385,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
         run = world.run(counting(world), on_line)
     assert run.status == "STOPPED", run.cause
     assert outcomes[0].is_carried_out, outcomes
-    assert client.is_asked_to_leave(2), "whoever looks why it has stopped"
+    assert client.is_asked_to_leave(2), "the request is visible in the new epoch"
     state = world.state()
     assert state.epoch == 2
     assert sorted(str(outcome) for outcome in state.outcomes.values())[0].startswith("completed: savepoint")

@@ -60,7 +60,7 @@ def test_what_one_look_has_found_is_no_end_yet() -> None:
     orders, gone = topic(), "Topic orders is gone."
     assert [orders.has_lost_rows(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
     orders.read(json.dumps({"orders": {"0": 1}}))
-    assert not orders.has_lost_rows(gone), "rows have come since"
+    assert not orders.has_lost_rows(gone), "rows were read between the checks"
     assert orders.has_lost_rows(gone)
 
 

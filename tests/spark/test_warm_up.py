@@ -36,8 +36,8 @@ def test_a_warm_up_runs_batches_and_leaves_nothing_behind(
     monkeypatch.setattr(module, "_batch", noting)
     warmed: list[float] = []
     begin_warm_up(spark, warmed.append, stateful=stateful).join()
-    assert [batch for batch, _ in batches] == list(range(module.BATCHES)), "each goes on from the one before"
-    assert all(rows for _, rows in batches), "each has rows"
+    assert [batch for batch, _ in batches] == list(range(module.BATCHES)), "each batch continues after the previous one"
+    assert all(rows for _, rows in batches), "each batch has rows"
     assert len(warmed) == 1
     assert list(tmp_path.iterdir()) == []
     assert spark.streams.active == []

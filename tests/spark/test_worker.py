@@ -180,7 +180,7 @@ def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
             patch.setattr(Path, "read_text", refused)
             alive, ended, me = is_alive(worker), end_worker(worker, ROOT, JOB, grace=0.0), identify()
         assert (alive, ended) == (None, "unreachable")
-        assert me.started is None, "nobody is to judge it by what could not be seen"
+        assert me.started is None, "without a start the process cannot be judged"
         assert is_alive(worker)
         assert child.exit_code is None
 
@@ -204,7 +204,7 @@ def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
     with Process([sys.executable, "-c", f"{itself}; {says}"], tmp_path / "log") as shared:
         wait_until(lambda: "}" in shared.text(), "the child's start")
         worker = Worker(**json.loads(shared.text()))
-        assert worker.pid == shared.pid, "people see which process it is"
+        assert worker.pid == shared.pid, "users can identify the process"
         assert end_worker(worker, ROOT, JOB, grace=0.0) == "unreachable"
         assert shared.exit_code is None
 

@@ -25,7 +25,7 @@ def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) 
     read = parse_line(format_line(line))
     assert read is not None
     assert read.lacks_master is (end is WorkerEnd.NO_MASTER)
-    assert read.data["epoch"] == 2, "the one that it knew"
+    assert read.data["epoch"] == 2, "the epoch that the worker knew"
     assert end.value in read.message
 
 
