@@ -36,7 +36,7 @@ YEAR_9999 = 253_370_764_800
 def windows_of(world: World, *folders: str, declared: bool = True, chain: bool = True, **options: Any) -> Job:
     """Return a job that counts rows of live sources in windows of ten seconds.
 
-    A row's id is its event time in seconds. ``options`` are those of the source of the last folder.
+    A row's id is its event time in seconds. ``options``: for the source of the last folder.
     """
     job = Job("windows")
     watermark = WATERMARK if declared else None

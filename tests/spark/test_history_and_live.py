@@ -123,7 +123,7 @@ def test_a_file_that_comes_while_the_list_is_made_or_history_is_read_is_live(wor
     came: list[int] = []
 
     def hook(verb: str, path: str) -> None:
-        if verb == "create" and "/frozen/" in path and not came:  # listed, and not recorded yet
+        if verb == "create" and "/frozen/" in path and not came:  # listed, but not recorded
             came.extend(put(world, 100, 101))
         if verb == "replace" and "/prepared/" in path and len(came) == 2:  # the first batch
             came.extend(put(world, 102))

@@ -1,4 +1,4 @@
-"""Settings that change values: a job keeps those of its first run."""
+"""Settings that change values: a job keeps the settings of its first run."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_history_that_breaks_the_promise_of_its_order_is_counted(world: World) -
 
 
 def test_duplicates_are_dropped_within_the_delay_that_the_user_gave(world: World) -> None:
-    """Spark keeps a row until its event time plus the delay. A longer delay would drop what comes again later."""
+    """Spark keeps a row until its event time plus the delay. A longer delay would drop later duplicates."""
     job = Job("unique")
 
     @job.source(bounded=True, max_files_per_trigger=2, watermark=WATERMARK)

@@ -150,7 +150,7 @@ def test_a_colon_in_the_name_of_a_local_file_is_refused_by_name(world: World, mo
 def folder_with(base: Path, *, newest: int, orphan: bool, name: str = "x%5B1%5D") -> SparkFolder:
     """Return a folder with batches 0 to ``newest`` planned and batch 0 committed.
 
-    History took one file a batch, the last one of which is ``name``.
+    History took one file in each batch. The last file is ``name``.
     """
     storage = open_storage(base)
     for batch in range(newest + 1):

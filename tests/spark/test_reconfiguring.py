@@ -202,7 +202,7 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
 def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: str) -> None:
     """For Spark the function's byte limit is the same option.
 
-    Spark does not start a query that has a limit of files and one of bytes.
+    Spark does not start a query that has both a file limit and a byte limit.
     """
     world.put_ids("live", 2, 10)
     job = Job("limited")

@@ -31,7 +31,7 @@ class Query:
 
 
 class Interrupted:
-    """Micro-batches whose stage is interrupted. Its message is as long as those of Spark's JVM."""
+    """Micro-batches whose stage is interrupted with a message as long as those of Spark's JVM."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -26,8 +26,8 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 
 root = Location("s3://lake/ckpt", read_storage_options(os.environ))
-told = LeaveOnSignal(RunOptions("orders.py:job", root.uri, "orders"), root, lambda line: None, ask_seconds=1)
-told(StatusLine("started", "as of a driver", {"epoch": 1}))
+leave_on_signal = LeaveOnSignal(RunOptions("orders.py:job", root.uri, "orders"), root, lambda line: None, ask_seconds=1)
+leave_on_signal(StatusLine("started", "as of a driver", {"epoch": 1}))
 print("ready", flush=True)
 while True:
     try:

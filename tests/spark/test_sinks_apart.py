@@ -148,7 +148,7 @@ def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_check
     staged = list[int]()
 
     def is_long() -> bool:
-        """Return True once 100 checkpoints have completed after the one that covers all rows."""
+        """Return True once 100 checkpoints have completed after the first checkpoint that covers all rows."""
         if not staged and world.released_count("out") == len(expected):
             staged.append(world.state().last_completed)
         return bool(staged) and world.state().last_completed >= staged[0] + 100

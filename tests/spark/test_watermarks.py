@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 def test_every_window_that_a_released_checkpoint_is_past_is_released(
     world: World, spark: SparkSession, chain: bool, empty_batches: str
 ) -> None:
-    """Spark closes windows in the batch after the one that moved the watermark.
+    """Spark moves the watermark in one batch and closes windows in the next.
 
-    Without empty batches that batch may come late.
+    Without empty batches the next batch may come late.
     """
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", empty_batches)
     world.put_ids("history", 3, 10)

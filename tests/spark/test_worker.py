@@ -77,7 +77,7 @@ def test_a_process_that_is_no_driver_is_not_killed_for_a_forged_claim(tmp_path: 
 
 
 def test_a_process_that_got_the_pid_of_a_driver_is_not_killed(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claim names a start, too. Here it is forged to be that of the process that has the pid now."""
+    """The claim also names a start time. Here it is forged: it is the start of the current process with the pid."""
     with child:
         wait_until(lambda: "up" in child.text(), "the child's start")
         forged = replace(identity(child.pid), started="1")
@@ -198,7 +198,7 @@ def test_a_process_that_cannot_be_looked_at_any_more_is_not_killed(
 
 
 def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
-    """A triggerer is such a process: it runs many JobMasters. A takeover from one of them would end them all."""
+    """A triggerer is such a process: it runs many JobMasters. Killing it for one takeover would end all of them."""
     itself = "import json, signal; from airflow_provider_ckpt.journal.worker_process import identify_shared as me"
     says = "from dataclasses import asdict; print(json.dumps(asdict(me())), flush=True); signal.pause()"
     with Process([sys.executable, "-c", f"{itself}; {says}"], tmp_path / "log") as shared:
