@@ -28,7 +28,9 @@ def write_folder(storage: Storage, newest: int = NEWEST) -> Storage:
 
 
 def run_batch(storage: Storage, number: int) -> None:
-    lines = [json.dumps({"path": f"file:///in/{one}", "timestamp": one, "batchId": one}) for one in range(number + 1)]
+    lines = [
+        json.dumps({"path": f"file:///in/{file}", "timestamp": file, "batchId": file}) for file in range(number + 1)
+    ]
     if (number + 1) % 10 == 0:
         put_file(storage, f"sources/live/{number}.compact", "\n".join(["v1", *lines]))
     else:

@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 def counting(world: World, gate: Gate | None = None) -> Job:
     """Return a job with a feed and two more queries.
 
-    One marks the rows, and the other one counts them by key.
+    One query marks the rows, and the other counts them by key.
     """
     job = Job("counting")
 
@@ -81,7 +81,7 @@ def counting_version(world: World, name: str, marked: str = "", counts: str = ""
 class UserScript:
     """A user's actions on a running job, in a thread.
 
-    They begin when the job is RUNNING. After them the job is stopped.
+    They begin when the job is RUNNING. The job is stopped after them.
     """
 
     def __init__(self, world: World, work: Callable[[UserScript], None], end: str = "stop") -> None:
@@ -124,10 +124,10 @@ class UserScript:
 
 
 def final_counts(world: World) -> dict[int, tuple[int, int]]:
-    found: dict[int, tuple[int, int]] = {}
+    counts: dict[int, tuple[int, int]] = {}
     for row in world.released("counted"):
-        found[row["k"]] = max(found.get(row["k"], (0, 0)), (row["n"], row["last"]))
-    return found
+        counts[row["k"]] = max(counts.get(row["k"], (0, 0)), (row["n"], row["last"]))
+    return counts
 
 
 def expected_counts(rows: int) -> dict[int, tuple[int, int]]:

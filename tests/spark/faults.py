@@ -109,8 +109,8 @@ def once_before_verb(verb: str, part: str, act: Callable[[], object]) -> Callabl
     """Return a hook that calls ``act`` once, before the first such verb on a path that contains ``part``."""
     done: list[str] = []
 
-    def hook(found: str, path: str) -> None:
-        if not done and found == verb and part in path:
+    def hook(given_verb: str, path: str) -> None:
+        if not done and given_verb == verb and part in path:
             done.append(path)
             act()
 

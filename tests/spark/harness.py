@@ -118,14 +118,14 @@ class World:
         job.validate()
         run = Run("", None)
 
-        def hear(told: StatusLine) -> None:
-            line = told.to_json()
+        def record_line(status_line: StatusLine) -> None:
+            line = status_line.to_json()
             run.lines.append(line)
             on_line(line)
 
         root = storage or self.storage
         with frequent_housekeeping():
-            request = RunRequest(options, Location(options.root), hear)
+            request = RunRequest(options, Location(options.root), record_line)
             outcome = execute(LoadedRun(request, job, root, Journal(root, options.job_id)))
         run.status, run.cause = outcome.status, outcome.cause
         return run
@@ -165,16 +165,16 @@ class World:
         """Write the request ``kind`` once, at the first line at which ``when`` is true."""
         asked: list[str] = []
 
-        def hear(line: Line) -> None:
+        def ask_once(line: Line) -> None:
             if not asked and line["kind"] in ("running", "checkpoint", "released", "source_dropped") and when():
                 asked.append(kind)
                 self.request(kind)
 
-        return hear
+        return ask_once
 
     def drain_at(self, rows: int, *outputs: str) -> Callable[[Line], None]:
         """Drain when each of the outputs has ``rows`` released rows."""
-        return self.ask("drain", lambda: all(self.released_count(one) >= rows for one in outputs or ("out",)))
+        return self.ask("drain", lambda: all(self.released_count(output) >= rows for output in outputs or ("out",)))
 
     # ---- evidence
 

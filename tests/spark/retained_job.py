@@ -47,7 +47,7 @@ class RetainedJob:
         self.retention = self.next_master(retained=retained, final_only=final_only)
 
     def live(self, checkpoints: int, *, released: int | None = None) -> RetainedJob:
-        """Complete the first ``checkpoints`` checkpoints. ``released``: the last one that is released (None: all)."""
+        """Complete the first ``checkpoints`` checkpoints. ``released``: the last released one (None: all)."""
         for number in range(1, checkpoints + 1):
             self.complete(number)
             if released is None or number <= released:

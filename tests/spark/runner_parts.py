@@ -56,7 +56,7 @@ class RunnerParts:
     posted: list[Any] = field(default_factory=list)
     held: list[bool] = field(default_factory=list)
     while_staging: Callable[[], None] = lambda: None
-    thread: Executor = field(default_factory=lambda: AtOnce())
+    thread: Executor = field(default_factory=lambda: ImmediateExecutor())
 
     def __post_init__(self) -> None:
         self.log = self.opened("v")
@@ -142,11 +142,11 @@ class RunnerParts:
     def batches(self) -> list[int]:
         return [record.batch_id for _, record in self.log.records() if isinstance(record, Batch)]
 
-    def first_told(self) -> Any:
+    def first_report(self) -> Any:
         return wait_until(lambda: self.posted, "a message")[0]
 
 
-class AtOnce(Executor):
+class ImmediateExecutor(Executor):
     def submit(self, work: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
         future: Future[Any] = Future()
         future.set_result(work(*args, **named))

@@ -17,7 +17,7 @@ class RunningCount(StatefulProcessor):
         self.seen = handle.getValueState("seen", "n long")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        n = sum(len(one) for one in rows) + (self.seen.get()[0] if self.seen.exists() else 0)
+        n = sum(len(frame) for frame in rows) + (self.seen.get()[0] if self.seen.exists() else 0)
         self.seen.update((n,))
         yield pd.DataFrame({"k": [key[0]], "id": [n]})
 

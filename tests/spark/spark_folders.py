@@ -45,14 +45,14 @@ def damaged(world: World, paths: list[Path], content: Callable[[bytes], bytes] |
 def refuse_twice(world: World, job: Job, names: str) -> str:
     """Check that two drivers in a row refuse the job with the same message, and release nothing. Return the message."""
     before = world.released(), world.checkpoints_released()
-    said = ""
+    message = ""
     for _ in range(2):
         with pytest.raises(SparkFolderLostError) as error:
             world.run(job, resume_failed=True)
-        said = str(error.value)
-        assert names in said
-        assert "put it back" in said
+        message = str(error.value)
+        assert names in message
+        assert "put it back" in message
         state = world.state()
-        assert (state.status, state.cause) == ("FAILED", said)
+        assert (state.status, state.cause) == ("FAILED", message)
         assert (world.released(), world.checkpoints_released()) == before
-    return said
+    return message

@@ -130,15 +130,15 @@ def split_records(world: World, number: int) -> list[Numbered]:
 
 def completed_splits(world: World, subtasks: int) -> dict[str, int]:
     """Return split -> the subtask with its entry. Check that each split has exactly one entry."""
-    found = [
+    completed = [
         (name, number)
         for number in range(subtasks)
         for _, record in split_records(world, number)
         if isinstance(record, Batch)
         for name in record.splits
     ]
-    assert max(Counter(split for split, _ in found).values(), default=1) == 1, found
-    return dict(found)
+    assert max(Counter(split for split, _ in completed).values(), default=1) == 1, completed
+    return dict(completed)
 
 
 def done_splits(world: World, given: Sequence[dict[str, Any]], subtasks: int = 2) -> set[str]:

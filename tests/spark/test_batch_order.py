@@ -43,10 +43,10 @@ class StagingSubtask(RunnerParts):
         self.batch.deploy(VertexPlan(0, ()))
         assert is_staging.wait(LONG)
 
-    def told(self) -> list[type]:
+    def report_types(self) -> list[type]:
         return [type(message) for message in self.posted]
 
-    def written(self) -> list[type]:
+    def record_types(self) -> list[type]:
         return [type(record) for _, record in self.log.records()]
 
 
@@ -60,10 +60,10 @@ def subtask(tmp_path: Path) -> Iterator[StagingSubtask]:
 
 def test_r19_a_barrier_passes_while_a_batch_is_staged(subtask: StagingSubtask) -> None:
     subtask.batch.trigger(7)
-    assert subtask.told() == [SubtaskRunning, BarrierAcknowledged]
+    assert subtask.report_types() == [SubtaskRunning, BarrierAcknowledged]
     subtask.go_on.set()
-    wait_until(lambda: SubtaskAtEndOfData in subtask.told(), "the end of data")
-    assert subtask.written() == [Open, Barrier, Batch, EndOfData]
+    wait_until(lambda: SubtaskAtEndOfData in subtask.report_types(), "the end of data")
+    assert subtask.record_types() == [Open, Barrier, Batch, EndOfData]
 
 
 def test_a_batch_that_comes_to_its_end_while_a_barrier_is_put_is_told_after_it(subtask: StagingSubtask) -> None:
@@ -87,5 +87,5 @@ def test_a_batch_that_comes_to_its_end_while_a_barrier_is_put_is_told_after_it(s
     subtask.posted = Telling(subtask.posted)
     subtask.batch.trigger(7)
     assert is_told.wait(LONG)
-    assert subtask.told() == [SubtaskRunning, BarrierAcknowledged, SubtaskAtEndOfData]
-    assert subtask.written() == [Open, Barrier, Batch, EndOfData]
+    assert subtask.report_types() == [SubtaskRunning, BarrierAcknowledged, SubtaskAtEndOfData]
+    assert subtask.record_types() == [Open, Barrier, Batch, EndOfData]

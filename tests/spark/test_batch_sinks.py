@@ -73,5 +73,5 @@ def test_sinks_at_every_depth_of_a_diamond_finish_in_batch_mode(world: World) ->
     run = world.run(diamond(world), mode="batch", checkpoint_timeout=20)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids("raw") == world.released_ids("out") == sorted(expected)
-    assert world.released_ids("even") == [one for one in sorted(expected) if one % 2 == 0]
+    assert world.released_ids("even") == [number for number in sorted(expected) if number % 2 == 0]
     assert world.state().completed_count == 1

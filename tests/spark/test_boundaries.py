@@ -1,4 +1,4 @@
-"""Ends, boundaries and deletion: each test fails if the step that it covers is left out."""
+"""Ends, boundaries and deletion. Each test fails if the step that it covers is missing."""
 
 from __future__ import annotations
 

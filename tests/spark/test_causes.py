@@ -62,13 +62,13 @@ def test_a_cause_without_a_message_is_found_in_the_stack_of_the_jvm() -> None:
 
 
 def test_the_innermost_exception_of_python_is_the_cause() -> None:
-    found = find_cause(RuntimeError(WORKER))
-    assert found.message == "KeyError: 'blue\n suede'"
-    assert found.traceback is not None
-    assert found.traceback.splitlines()[0] == "Traceback (most recent call last):"
-    assert "orders.py" in found.traceback
-    assert "py4j" not in found.traceback
-    assert "SQLSTATE" not in found.traceback
+    cause = find_cause(RuntimeError(WORKER))
+    assert cause.message == "KeyError: 'blue\n suede'"
+    assert cause.traceback is not None
+    assert cause.traceback.splitlines()[0] == "Traceback (most recent call last):"
+    assert "orders.py" in cause.traceback
+    assert "py4j" not in cause.traceback
+    assert "SQLSTATE" not in cause.traceback
 
 
 def test_else_the_innermost_of_the_jvm() -> None:

@@ -47,9 +47,9 @@ def job_of(world: World, tables: Mapping[str, str | None], *closed: str) -> Job:
 
 def shown(world: World, table: str) -> list[int]:
     connection = sqlite3.connect(world.base / "shop.db")
-    found = sorted(row[0] for row in connection.execute(f"SELECT id FROM {table}"))
+    ids = sorted(row[0] for row in connection.execute(f"SELECT id FROM {table}"))
     connection.close()
-    return found
+    return ids
 
 
 @pytest.mark.parametrize("way", ["run", "release"])
@@ -82,6 +82,7 @@ def test_what_is_held_is_shown_once_whoever_shares_a_transaction_then(
     if "c" in then:
         assert shown(world, "c") == sorted(more)
     rows = {
-        uid: sum(one.sinks.get(uid, {}).get("rows", 0) for one in world.state().releases.values()) for uid in ("a", "b")
+        uid: sum(release.sinks.get(uid, {}).get("rows", 0) for release in world.state().releases.values())
+        for uid in ("a", "b")
     }
     assert rows == {"a": len(before | more), "b": len(before | more)}

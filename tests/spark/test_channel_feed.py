@@ -46,12 +46,12 @@ def producers(tmp_path: Path) -> Producers:
 
 
 def read(spark: SparkSession, producers: Producers, feed: ChannelFeed) -> list[int]:
-    found: list[int] = []
+    ids: list[int] = []
     reader = spark.readStream.name("a__x").schema("id long").option("recursiveFileLookup", True)
     query = reader.parquet(feed.location).writeStream.option("checkpointLocation", str(producers.base / "c"))
-    query = query.foreachBatch(lambda frame, number: found.extend(row["id"] for row in frame.collect()))
+    query = query.foreachBatch(lambda frame, number: ids.extend(row["id"] for row in frame.collect()))
     query.trigger(availableNow=True).start().awaitTermination()
-    return sorted(found)
+    return sorted(ids)
 
 
 def taken(producers: Producers) -> set[str]:

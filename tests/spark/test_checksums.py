@@ -20,11 +20,13 @@ from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash,
 
 BATCHES = 11
 FIRST, SECOND, THIRD = (AttemptId(epoch, 0, "a") for epoch in (1, 2, 3))
-OPENS: list[Numbered] = [(n, Open(one, one.epoch, str(one))) for n, one in enumerate((FIRST, SECOND, THIRD))]
+OPENS: list[Numbered] = [
+    (n, Open(attempt, attempt.epoch, str(attempt))) for n, attempt in enumerate((FIRST, SECOND, THIRD))
+]
 SCHEMA = "state/0/_metadata/v2/7"
 
 
-def spark_wrote(storage: Storage, folder: str) -> None:
+def write_spark_folder(storage: Storage, folder: str) -> None:
     """Write batches 0 to 10, of which the last is only planned. Each batch has read one entry of "live"."""
     entries = []
     put(storage, f"{folder}/metadata", '{"id":"x"}')
@@ -47,15 +49,15 @@ def put(storage: Storage, path: str, text: str) -> None:
     checksum.create(storage, path, text.encode())
 
 
-def life(storage: Storage, attempt: AttemptId, *, rewind_to: int | None = None) -> SparkFolder:
+def run_attempt(storage: Storage, attempt: AttemptId, *, rewind_to: int | None = None) -> SparkFolder:
     folders = AttemptFolders(storage, "v")
     folder = folders.create(attempt, folders.previous(OPENS, attempt), rewind_to, ["live"])
     folders.delete_before(attempt)
     return folder
 
 
-def made(storage: Storage) -> Storage:
-    spark_wrote(storage, f"v/{FIRST}")
+def with_first_attempt(storage: Storage) -> Storage:
+    write_spark_folder(storage, f"v/{FIRST}")
     AttemptFolders(storage, "v").create(FIRST, None)
     return storage
 
@@ -63,7 +65,7 @@ def made(storage: Storage) -> Storage:
 def unfit(base: Path, attempt: AttemptId) -> list[str]:
     """Return the files without a matching checksum and the checksums without a file."""
     storage, top = open_storage(base), base / f"v/{attempt}"
-    found = []
+    names = []
     for path in filter(Path.is_file, top.rglob("*")):
         if path.name.endswith(".crc"):
             there = path.with_name(path.name[1:-4]).is_file()
@@ -71,32 +73,32 @@ def unfit(base: Path, attempt: AttemptId) -> list[str]:
             there = path.with_name(f".{path.name}.crc").is_file()
             there &= checksum.is_as_written(storage, str(path.relative_to(base)), path.read_bytes())
         if not there:
-            found.append(path.name)
-    return found
+            names.append(path.name)
+    return names
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rewind_to", [None, 2, 9])
 def test_every_file_of_a_copy_has_its_checksum_wherever_an_attempt_died(tmp_path: Path, rewind_to: int | None) -> None:
-    whole = WrappedStorage(made(open_storage(tmp_path / "measure")))
+    whole = WrappedStorage(with_first_attempt(open_storage(tmp_path / "measure")))
     start = whole.verbs.count
-    life(whole, SECOND, rewind_to=rewind_to)
+    run_attempt(whole, SECOND, rewind_to=rewind_to)
     assert unfit(tmp_path / "measure", SECOND) == []
     for at, when in crash_points(whole.verbs.count - start):
         base = tmp_path / f"{when}-{at}"
-        made(open_storage(base))
+        with_first_attempt(open_storage(base))
         with pytest.raises(SimulatedCrash):
-            life(CrashingStorage(open_storage(base), at, when), SECOND, rewind_to=rewind_to)
-        folder = life(open_storage(base), THIRD, rewind_to=rewind_to)
+            run_attempt(CrashingStorage(open_storage(base), at, when), SECOND, rewind_to=rewind_to)
+        folder = run_attempt(open_storage(base), THIRD, rewind_to=rewind_to)
         assert folder.newest_commit() == (BATCHES - 2 if rewind_to is None else rewind_to)
         assert unfit(base, THIRD) == [], (when, at)
 
 
 @pytest.mark.parametrize("cut", ["sources/live/10", "offsets/10", "commits/9", "metadata", SCHEMA])
 def test_what_is_cut_in_a_copy_of_a_copy_is_noticed(tmp_path: Path, cut: str) -> None:
-    storage = made(open_storage(tmp_path))
-    life(storage, SECOND)
-    folder = life(storage, THIRD)
+    storage = with_first_attempt(open_storage(tmp_path))
+    run_attempt(storage, SECOND)
+    folder = run_attempt(storage, THIRD)
     folders, last = AttemptFolders(storage, "v"), Batch(9, {"live": '{"logOffset":9}'})
     folders.refuse_lost(THIRD, last, restores=False)
     data = storage.read(f"{folder.path}/{cut}")
@@ -112,10 +114,10 @@ def test_a_small_file_that_lost_its_checksum_gets_one_in_the_copy(tmp_path: Path
 
     Only Spark writes the checksums of state files, because these are large.
     """
-    storage = made(open_storage(tmp_path))
+    storage = with_first_attempt(open_storage(tmp_path))
     for path in (tmp_path / f"v/{FIRST}").rglob(".*.crc"):
         path.unlink()
-    life(storage, SECOND)
+    run_attempt(storage, SECOND)
     assert unfit(tmp_path, SECOND) == ["1.zip"]
 
 
@@ -124,21 +126,21 @@ def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
 
     Without it, Spark logs a warning for each part.
     """
-    storage = made(open_storage(f"memory://{tmp_path}"))
-    told = '{"algorithm":"CRC32C","value":-714439632,"mainFileSize":1300}'
-    storage.create(f"v/{FIRST}/state/0/0/1.zip.crc", told.encode())
-    storage.create(f"v/{FIRST}/{SCHEMA}.crc", told.encode())  # the copy names other paths in this file
+    storage = with_first_attempt(open_storage(f"memory://{tmp_path}"))
+    checksum = '{"algorithm":"CRC32C","value":-714439632,"mainFileSize":1300}'
+    storage.create(f"v/{FIRST}/state/0/0/1.zip.crc", checksum.encode())
+    storage.create(f"v/{FIRST}/{SCHEMA}.crc", checksum.encode())  # the copy names other paths in this file
     storage.create(f"v/{FIRST}/state/0/0/2.zip.tmp", b"half")
     storage.create(f"v/{FIRST}/state/0/0/.2.zip.crc.tmp", b"half")
-    folder = life(storage, SECOND)
-    assert storage.read(f"{folder.path}/state/0/0/1.zip.crc") == told.encode()
+    folder = run_attempt(storage, SECOND)
+    assert storage.read(f"{folder.path}/state/0/0/1.zip.crc") == checksum.encode()
     assert not storage.exists(f"{folder.path}/{SCHEMA}.crc")
     assert not storage.exists(f"{folder.path}/state/0/0/2.zip.tmp")
 
 
 def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp_path: Path) -> None:
-    storage = made(open_storage(tmp_path))
-    folder = life(storage, SECOND)
+    storage = with_first_attempt(open_storage(tmp_path))
+    folder = run_attempt(storage, SECOND)
     folder.delete_planned()
     assert folder.is_at_boundary()
     assert unfit(tmp_path, SECOND) == []
@@ -147,8 +149,8 @@ def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp
 
 
 def test_another_storage_has_no_checksums(tmp_path: Path) -> None:
-    storage = made(open_storage(f"memory://{tmp_path}"))
-    folder = life(storage, SECOND)
+    storage = with_first_attempt(open_storage(f"memory://{tmp_path}"))
+    folder = run_attempt(storage, SECOND)
     folder.delete_planned()
     folder.plan_final_batch(BATCHES - 2, 1_700_000_000_000)
     assert not storage.exists(f"{folder.path}/offsets/.{BATCHES - 1}.crc")

@@ -32,7 +32,7 @@ print(spark.range(10).count())
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def archive_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("archives")
     process = _python(CKPT, "class-archive", folder=folder)
     assert process.returncode == 0, process.stderr[-2000:]
@@ -59,25 +59,27 @@ def _loaded(folder: Path | str, log: Path) -> tuple[str, str]:
 
 
 @pytest.mark.slow  # creating an archive takes minutes on a busy machine
-def test_a_driver_loads_its_classes_from_the_archive(made: Path, tmp_path: Path) -> None:
-    assert _loaded(made.parent, tmp_path / "log") == ("10\n", "shared objects file (top)")
-    assert _python(CKPT, "class-archive", folder=made.parent).stdout.startswith(f"{made} is there")
+def test_a_driver_loads_its_classes_from_the_archive(archive_path: Path, tmp_path: Path) -> None:
+    assert _loaded(archive_path.parent, tmp_path / "log") == ("10\n", "shared objects file (top)")
+    assert _python(CKPT, "class-archive", folder=archive_path.parent).stdout.startswith(f"{archive_path} is there")
 
 
-def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(made: Path, tmp_path: Path) -> None:
+def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(archive_path: Path, tmp_path: Path) -> None:
     printed, source = _loaded("off", tmp_path / "log")
     assert printed == "10\n"
     assert ".jar" in source
 
 
 @pytest.mark.parametrize("of", ["another jvm", "damage"])
-def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: Path, tmp_path: Path, of: str) -> None:
+def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(
+    archive_path: Path, tmp_path: Path, of: str
+) -> None:
     """The archive has the right length and the right place, but its content does not suit the JVM."""
     folder = tmp_path / "archives"
     folder.mkdir(mode=0o755)
     archive = class_archive({**os.environ, "CKPT_CLASS_ARCHIVE": str(folder)})
     assert archive is not None
-    content = _of_another_jvm(made) if of == "another jvm" else _damaged(made)
+    content = _of_another_jvm(archive_path) if of == "another jvm" else _damaged(archive_path)
     (folder / f"{archive.stem}.{len(content)}.jsa").write_bytes(content)
     assert archive.find() is not None
     printed, source = _loaded(folder, tmp_path / "log")
@@ -85,17 +87,17 @@ def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(made: P
     assert ".jar" in source
 
 
-def _of_another_jvm(made: Path) -> bytes:
+def _of_another_jvm(archive_path: Path) -> bytes:
     """Return the archive with another JVM name in its header."""
-    with made.open("rb") as file:
+    with archive_path.open("rb") as file:
         content = file.read()
     at = content.index(b"OpenJDK")
     return content[:at] + b"ClosedJ" + content[at + 7 :]
 
 
-def _damaged(made: Path) -> bytes:
+def _damaged(archive_path: Path) -> bytes:
     """Return the archive with a part overwritten by zeros, as a damaged disk may leave it."""
-    content = made.read_bytes()
+    content = archive_path.read_bytes()
     start, end = len(content) // 100, len(content) // 3
     return content[:start] + bytes(end - start) + content[end:]
 

@@ -1,4 +1,4 @@
-"""Setting the machine's clock changes nothing but the times that a user gave."""
+"""Changes of the machine's clock: only deadlines set by a user follow them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
         too_late.append(back.pop())
 
     monkeypatch.setattr(time, "time", lambda: real() - sum(back))
-    watch = Timer(120.0, give_up)  # a paused driver fails the run, not hangs it; below the limit of a mutant
+    watch = Timer(120.0, give_up)  # a paused driver fails the run instead of hanging; below the time limit of a mutant
     seen: list[str] = []
 
     def resumes() -> bool:
@@ -52,7 +52,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
 
     drain = world.ask("drain", lambda: "running" in seen and resumes())
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         seen.append(line["kind"])
         if line["kind"] == "running":
             back.append(HOUR)
@@ -60,16 +60,19 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
         drain(line)
 
     try:
-        run = world.run(mixed(world), hear)
+        run = world.run(mixed(world), on_line)
     finally:
         watch.cancel()
     assert (run.status, too_late) == ("FINISHED", [])
     assert world.released_ids() == sorted(expected)
     done = world.state().checkpoints
-    told = [(one.triggered_at, one.at, world.state().releases[number].at) for number, one in sorted(done.items())]
-    assert all(triggered <= at <= released for triggered, at, released in told)
+    times = [
+        (checkpoint.triggered_at, checkpoint.at, world.state().releases[number].at)
+        for number, checkpoint in sorted(done.items())
+    ]
+    assert all(triggered <= at <= released for triggered, at, released in times)
     # The recorded times follow the set-back clock. A sensor that waits for a checkpoint since 15 minutes ago sees none.
-    assert max(at for of_one in told[-2:] for at in of_one) < real() - HOUR / 4
+    assert max(at for of_one in times[-2:] for at in of_one) < real() - HOUR / 4
 
 
 def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,11 +82,11 @@ def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monk
     monkeypatch.setattr(time, "time", lambda: real() + sum(ahead))
     at = datetime.fromtimestamp(real() + HOUR, timezone.utc).isoformat()
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released":
             ahead.append(2 * HOUR)
 
-    run = world.run(mixed(world), hear, stop_at=at)
+    run = world.run(mixed(world), on_line, stop_at=at)
     assert run.status == "STOPPED"
 
 
@@ -125,13 +128,13 @@ def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_b
         wait_until(lambda: world.released_count() >= len(expected), "the first rows", seconds=60)
         assert len(runs) == 1
         back.append(HOUR)
-        wait_until(lambda: len(runs) == 2, "the query to begin again", seconds=60)
+        wait_until(lambda: len(runs) == 2, "the restart of the query", seconds=60)
         expected.update(world.put_ids("live", 1, 2, 100))
-        wait_until(lambda: world.released_count() >= len(expected), "the rows behind it", seconds=60)
+        wait_until(lambda: world.released_count() >= len(expected), "rows after the restart", seconds=60)
         world.request("drain")
 
     with UserScript(world, work, end="nothing"):
-        told = world.run(job, trigger_interval=0.5)
-    assert told.status == "FINISHED", told.cause
+        ended = world.run(job, trigger_interval=0.5)
+    assert ended.status == "FINISHED", ended.cause
     assert world.released_ids() == sorted(expected)
     assert len(runs) == 2

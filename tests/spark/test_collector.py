@@ -41,7 +41,7 @@ A, V, _ = GRAPH.subtasks
 PUBLISHED, LEFT, MINE = "0001-before-0-n", "0001-before-1-n", "0002-mine0-0-n"
 
 
-class House:
+class CollectedJob:
     """A job whose first attempt has published one batch and left another, and whose second attempt has begun."""
 
     def __init__(self, storage: Storage) -> None:
@@ -79,49 +79,51 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(open_storage(f"memory://{tmp_path}"))
+def job(tmp_path: Path) -> CollectedJob:
+    return CollectedJob(open_storage(f"memory://{tmp_path}"))
 
 
-def test_r5_what_a_live_entry_names_and_what_this_attempt_writes_stays(house: House) -> None:
-    assert house.collect() == [PUBLISHED, MINE]
+def test_r5_what_a_live_entry_names_and_what_this_attempt_writes_stays(job: CollectedJob) -> None:
+    assert job.collect() == [PUBLISHED, MINE]
 
 
-def test_r5_what_attempts_left_for_consumers_of_before_goes_too(house: House) -> None:
+def test_r5_what_attempts_left_for_consumers_of_before_goes_too(job: CollectedJob) -> None:
     """The consumers of "a" have changed twice. A batch that was published for the first ones is still in the log."""
     a, v = GRAPH.vertices
     graph = JobGraph((replace(a, layout=2), v), (replace(GRAPH.edges[0], folder="a__v"),))
     partition = partition_path("job", "a", 0)
-    house.logs[A].append_batch(Batch(1, {}, files=(PartitionFile("layout-1/data/0002-mine0-1-n/part", 1),)))
+    job.logs[A].append_batch(Batch(1, {}, files=(PartitionFile("layout-1/data/0002-mine0-1-n/part", 1),)))
     for folder, name in (
         ("layout-1", LEFT),
         ("layout-1", "0002-mine0-1-n"),
         ("layout-2", "0001-before-2-n"),
         ("layout-2", "0002-mine0-2-n"),
     ):
-        house.storage.create(f"{partition}/{folder}/data/{name}/part", b"x")
-    house.collect(graph=graph)
-    left = [house.storage.list(f"{partition}/layout-{number}/data") for number in (1, 2)]
+        job.storage.create(f"{partition}/{folder}/data/{name}/part", b"x")
+    job.collect(graph=graph)
+    left = [job.storage.list(f"{partition}/layout-{number}/data") for number in (1, 2)]
     assert left == [["0002-mine0-1-n"], ["0002-mine0-2-n"]]
-    assert PUBLISHED in house.storage.list(DATA)
+    assert PUBLISHED in job.storage.list(DATA)
 
 
-def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(house: House) -> None:
-    house.collect()
-    [(handles, attempts)] = house.asked
+def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(job: CollectedJob) -> None:
+    job.collect()
+    [(handles, attempts)] = job.asked
     assert handles == {"h0"}
     assert ["0001-before" in attempts, "0002-mine" in attempts, "0003-next" in attempts] == [False, True, True]
 
 
-def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_has_fenced_are_over(house: House) -> None:
+def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_has_fenced_are_over(
+    job: CollectedJob,
+) -> None:
     """A sibling subtask has a lower attempt number than the next attempt of another subtask, and is staging now."""
-    house.logs[V] = house.opened(V, AttemptId(2, 1, "again"))
-    house.logs[A] = house.opened(A, AttemptId(2, 1, "again"))
-    house.storage.create(f"{DATA}/0002-01-again-1-n/part", b"x")
-    assert house.collect() == [PUBLISHED, "0002-01-again-1-n"]
-    [(_, attempts)] = house.asked
+    job.logs[V] = job.opened(V, AttemptId(2, 1, "again"))
+    job.logs[A] = job.opened(A, AttemptId(2, 1, "again"))
+    job.storage.create(f"{DATA}/0002-01-again-1-n/part", b"x")
+    assert job.collect() == [PUBLISHED, "0002-01-again-1-n"]
+    [(_, attempts)] = job.asked
     fenced, sibling, current = "0002-mine1", "0002-mine2", "0002-01-again"
-    assert [one in attempts for one in (fenced, sibling, current, "0002-02-next")] == [False, True, True, True]
+    assert [attempt in attempts for attempt in (fenced, sibling, current, "0002-02-next")] == [False, True, True, True]
     assert "not the name of an attempt" in attempts
     for look in (list, len):
         with pytest.raises(TypeError):
@@ -129,54 +131,54 @@ def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_ha
 
 
 def test_what_a_sink_cannot_delete_keeps_nothing_else_and_is_told(
-    house: House, caplog: pytest.LogCaptureFixture
+    job: CollectedJob, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house.failure = GarbageLeftError(
+    job.failure = GarbageLeftError(
         sink="out", job="job", count=1, path="staging/h9", cause="AccessDenied.", left=["h9"], deleted=[]
     )
     with caplog.at_level(logging.WARNING):
-        assert house.collect() == [PUBLISHED, MINE]
+        assert job.collect() == [PUBLISHED, MINE]
     assert "staging/h9" in caplog.text
 
 
-def test_what_a_sink_fails_with_otherwise_ends_the_start(house: House) -> None:
-    house.failure = StorageReadOnlyError(uri="there", reason="AccessDenied")
+def test_what_a_sink_fails_with_otherwise_ends_the_start(job: CollectedJob) -> None:
+    job.failure = StorageReadOnlyError(uri="there", reason="AccessDenied")
     with pytest.raises(StorageReadOnlyError):
-        house.collect()
+        job.collect()
 
 
-def test_r4_what_was_staged_behind_a_rewind_is_not_live(house: House) -> None:
+def test_r4_what_was_staged_behind_a_rewind_is_not_live(job: CollectedJob) -> None:
     """The sink gets no discard request for it. The batch is void, and its attempt is fenced."""
-    house.logs[V].open(AttemptId(3, 0, "back"), continues_at=0)
-    house.collect()
-    [(handles, attempts)] = house.asked
+    job.logs[V].open(AttemptId(3, 0, "back"), continues_at=0)
+    job.collect()
+    [(handles, attempts)] = job.asked
     assert (handles, "0001-before" in attempts) == (set(), False)
 
 
-def test_r8_a_driver_whose_job_was_claimed_collects_nothing(house: House) -> None:
+def test_r8_a_driver_whose_job_was_claimed_collects_nothing(job: CollectedJob) -> None:
     def fenced() -> None:
         raise FencedError(job_id="job", epoch=3, attempt="t3", worker="there", own_epoch=2)
 
     with pytest.raises(FencedError):
-        house.collect(fenced)
-    assert (house.storage.list(DATA), house.asked) == ([PUBLISHED, LEFT, MINE], [])
+        job.collect(fenced)
+    assert (job.storage.list(DATA), job.asked) == ([PUBLISHED, LEFT, MINE], [])
 
 
-def test_r8_a_driver_whose_log_was_opened_collects_nothing(house: House) -> None:
-    house.opened(A, AttemptId(3, 0, "next"))
+def test_r8_a_driver_whose_log_was_opened_collects_nothing(job: CollectedJob) -> None:
+    job.opened(A, AttemptId(3, 0, "next"))
     with pytest.raises(LogFencedError):
-        house.collect()
-    assert (house.storage.list(DATA), house.asked) == ([PUBLISHED, LEFT, MINE], [])
+        job.collect()
+    assert (job.storage.list(DATA), job.asked) == ([PUBLISHED, LEFT, MINE], [])
 
 
-def test_r5_what_attempts_have_staged_that_no_log_of_this_job_knows_is_left_to_whoever_does(house: House) -> None:
+def test_r5_what_attempts_have_staged_that_no_log_of_this_job_knows_is_left_to_whoever_does(job: CollectedJob) -> None:
     """A job of this id under another root may stage in the same target, whatever its epoch.
 
     A vertex that the job no longer has may have staged there, too.
     """
-    house.opened(SubtaskId("gone/0"), AttemptId(1, 0, "ofgone"))
-    house.collect()
-    [(_, attempts)] = house.asked
+    job.opened(SubtaskId("gone/0"), AttemptId(1, 0, "ofgone"))
+    job.collect()
+    [(_, attempts)] = job.asked
     assert ["0001-another" in attempts, "0001-ofgone" in attempts, "0001-before" in attempts] == [True, False, False]
 
 

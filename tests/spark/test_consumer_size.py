@@ -40,17 +40,17 @@ def small(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.unset(key) if value is None else spark.conf.set(key, value)
 
 
-def during(spark: SparkSession, read: int) -> str | None:
+def partitions_during(spark: SparkSession, read: int) -> str | None:
     with sized_for(spark, read):
         return spark.conf.get(INITIAL, None)
 
 
 def test_a_result_that_needs_no_more_changes_nothing(spark: SparkSession) -> None:
-    assert during(spark, 1000) is None
+    assert partitions_during(spark, 1000) is None
 
 
 def test_it_holds_for_the_query_and_no_longer_also_if_that_fails(small: SparkSession) -> None:
-    assert during(small, 1000) == "2000"
+    assert partitions_during(small, 1000) == "2000"
     assert small.conf.get(INITIAL, None) is None
     with pytest.raises(KeyError), sized_for(small, 1000):
         raise KeyError
@@ -59,10 +59,10 @@ def test_it_holds_for_the_query_and_no_longer_also_if_that_fails(small: SparkSes
 
 def test_what_the_user_has_set_holds(small: SparkSession) -> None:
     small.conf.set(INITIAL, "7")
-    assert during(small, 1000) == "7" == small.conf.get(INITIAL)
+    assert partitions_during(small, 1000) == "7" == small.conf.get(INITIAL)
     small.conf.unset(INITIAL)
     small.conf.set("spark.sql.adaptive.enabled", "false")
-    assert during(small, 1000) is None
+    assert partitions_during(small, 1000) is None
 
 
 def test_a_consumer_runs_with_it_and_a_source_does_not(world: World, small: SparkSession) -> None:

@@ -26,11 +26,11 @@ from tests.spark.jobs import IDS
 pytestmark = pytest.mark.slow
 
 
-def tens(rows: DataFrame) -> DataFrame:
+def every_tenth(rows: DataFrame) -> DataFrame:
     return rows.where("id % 10 = 0")
 
 
-def all_of(rows: DataFrame) -> DataFrame:
+def unchanged(rows: DataFrame) -> DataFrame:
     return rows
 
 
@@ -49,12 +49,12 @@ def fed(world: World, *readers: str, bounded: bool = False, apart: str = "") -> 
         source = marked
         if uid == apart:
             source = job.source(uid="other")(lambda read: read.schema("id long").parquet(world.path("other")))
-        part = job.transform(inputs=[source], uid=uid)(tens if uid.startswith("t") else all_of)
+        part = job.transform(inputs=[source], uid=uid)(every_tenth if uid.startswith("t") else unchanged)
         job.sink(f"{uid}_out", part, FileSink(world.path(f"{uid}_out")))
     return job
 
 
-def ran(world: World, job: Job, first: int, files: int = 3, *, give_up: bool = False) -> set[int]:
+def run_and_stop(world: World, job: Job, first: int, files: int = 3, *, give_up: bool = False) -> set[int]:
     """Read ``files`` files of ten rows to their end and stop the job. Return the ids."""
     before = world.released_count("out")
     ids = world.put_ids("live", files, 10, first)
@@ -64,7 +64,7 @@ def ran(world: World, job: Job, first: int, files: int = 3, *, give_up: bool = F
     return ids
 
 
-def are_out(world: World, count: int) -> bool:
+def has_released(world: World, count: int) -> bool:
     return world.released_count("out") == count
 
 
@@ -86,10 +86,10 @@ def test_one_that_comes_reads_what_is_published_from_then_on(world: World, first
 
     The others keep the data written for them.
     """
-    early = ran(world, fed(world, *first), 0)
+    early = run_and_stop(world, fed(world, *first), 0)
     both = (*first, "a", "c")
-    late = ran(world, fed(world, *both), 1000)
-    later = ran(world, fed(world, *both), 2000)
+    late = run_and_stop(world, fed(world, *both), 1000)
+    later = run_and_stop(world, fed(world, *both), 2000)
     last = world.put_ids("live", 1, 10, 3000)
     finish(world, fed(world, *both), 100)
     for uid in first:
@@ -100,19 +100,19 @@ def test_one_that_comes_reads_what_is_published_from_then_on(world: World, first
 
 
 def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> None:
-    early = ran(world, fed(world, "a", "b", "c"), 0)
+    early = run_and_stop(world, fed(world, "a", "b", "c"), 0)
     with pytest.raises(IllegalGraphChangeError, match="that are gone: b, b_out"):
         world.run(fed(world, "a", "c"))
-    late = ran(world, fed(world, "a", "c"), 1000, give_up=True)
+    late = run_and_stop(world, fed(world, "a", "c"), 1000, give_up=True)
     assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late)
     assert world.released_ids("b_out") == sorted(early)
     last = world.put_ids("live", 1, 10, 2000)
-    finish(world, fed(world, "a", "b", "c"), 70)  # b is back as a new one
+    finish(world, fed(world, "a", "b", "c"), 70)  # b returns as a new operator
     assert world.released_ids("b_out") == sorted(early | last)
     assert world.released_ids("a_out") == world.released_ids("c_out") == sorted(early | late | last)
 
 
-def dying_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage:
+def dies_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage:
     """Return a storage that refuses writes once the journal has a plan with, or without, that operator."""
     before, gone = world.state().epoch, list[str]()
 
@@ -129,12 +129,12 @@ def dying_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage
 
 def test_what_was_given_up_is_not_asked_about_again(world: World) -> None:
     """The driver dies before a checkpoint, so the last checkpoint still names the dropped operator."""
-    early = ran(world, fed(world, "a", "b"), 0)
+    early = run_and_stop(world, fed(world, "a", "b"), 0)
     for left in (("a",), ("a", "b"), ("a",)):
-        storage = dying_with_its_plan(world, "b", is_in="b" in left)
+        storage = dies_with_its_plan(world, "b", is_in="b" in left)
         with pytest.raises(CkptError, match="the driver is dead"):
             world.run(fed(world, *left), storage=storage, allow_non_restored_state="b" not in left)
-    late = ran(world, fed(world, "a"), 1000)
+    late = run_and_stop(world, fed(world, "a"), 1000)
     finish(world, fed(world, "a", "b"), 60)
     assert world.released_ids("a_out") == sorted(early | late)
     assert world.released_ids("b_out") == sorted(early)
@@ -157,15 +157,15 @@ def test_a_sink_that_was_left_out_by_mistake_comes_back_to_a_source_that_is_fini
     run = world.run(ended(world, "a", "b"), world.ask("stop", lambda: "history" in world.state().finished_operators()))
     assert run.status == "STOPPED", run.cause
     with pytest.raises(CkptError, match="the driver is dead"):
-        storage = dying_with_its_plan(world, "b", is_in=False)
+        storage = dies_with_its_plan(world, "b", is_in=False)
         world.run(ended(world, "a"), storage=storage, allow_non_restored_state=True)
     finish(world, ended(world, "a", "b"), 10)
     assert world.released_ids("a") == world.released_ids("b") == world.released_ids("out") == sorted(ids)
 
 
 def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: World) -> None:
-    ran(world, fed(world, "a"), 0)
-    ran(world, fed(world), 1000, give_up=True)
+    run_and_stop(world, fed(world, "a"), 0)
+    run_and_stop(world, fed(world), 1000, give_up=True)
     partition = world.root / "job" / "vertices" / "marked" / "0" / "partition"
     assert [str(path) for path in partition.rglob("*.parquet")] == []
     world.put_ids("live", 1, 10, 2000)
@@ -174,7 +174,7 @@ def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: Worl
 
 
 def test_who_reads_something_else_by_now_is_refused(world: World) -> None:
-    ran(world, fed(world, "a", "b"), 0)
+    run_and_stop(world, fed(world, "a", "b"), 0)
     with pytest.raises(IllegalGraphChangeError, match="'b' no longer reads 'marked'"):
         world.run(fed(world, "a", "b", apart="b"), allow_non_restored_state=True)
 
@@ -182,8 +182,8 @@ def test_who_reads_something_else_by_now_is_refused(world: World) -> None:
 def joined(world: World, *producers: str) -> Job:
     """Return a job live -> each of the ``producers`` -> both, with a sink for each."""
     job = fed(world)
-    parts = [job.transform(inputs=[job.operators["marked"]], uid=uid)(all_of) for uid in producers]
-    both = job.transform(inputs=parts, uid="both", chain=False)(all_of)
+    parts = [job.transform(inputs=[job.operators["marked"]], uid=uid)(unchanged) for uid in producers]
+    both = job.transform(inputs=parts, uid="both", chain=False)(unchanged)
     for part in parts:
         job.sink(f"{part.uid}_out", part, FileSink(world.path(f"{part.uid}_out")))
     job.sink("both_out", both, FileSink(world.path("both_out")))
@@ -195,8 +195,8 @@ def test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused(world: 
 
     Without the refusal, that query plans deleted files and can never run again.
     """
-    early = ran(world, joined(world, "p", "q"), 0)
-    late = ran(world, joined(world, "q"), 1000, give_up=True)
+    early = run_and_stop(world, joined(world, "p", "q"), 0)
+    late = run_and_stop(world, joined(world, "q"), 1000, give_up=True)
     with pytest.raises(IllegalGraphChangeError, match="'p' was given up earlier, and the query of 'both'"):
         world.run(joined(world, "p", "q"))
     last = world.put_ids("live", 1, 10, 2000)
@@ -217,13 +217,13 @@ def test_of_sources_that_end_one_that_comes_would_get_a_rest(world: World) -> No
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_one_that_comes_and_dies_again_and_again_reads_each_row_once(world: World, when: When) -> None:
-    early = ran(world, fed(world, "b"), 0)
+    early = run_and_stop(world, fed(world, "b"), 0)
     late: set[int] = set()
     died = 0
     for number in range(1, 11):
         late |= world.put_ids("live", 1, 10, 1000 * number)
         fault = Fault(30 * number, when)
-        stop = world.ask("stop", functools.partial(are_out, world, 30 + len(late)))
+        stop = world.ask("stop", functools.partial(has_released, world, 30 + len(late)))
         with suppress(CkptError):
             world.run(fed(world, "a", "b"), stop, FaultyStorage(world.storage, fault))
         died += fault.happened
@@ -266,15 +266,17 @@ def test_r13_windows_of_one_that_comes_hold_what_is_published_from_then_on(world
         for file in range(2):
             at = [3 * next(seconds) for _ in range(7)]
             world.put(
-                "live", f"{turn}-{file}", [{"id": one, "ts": datetime.fromtimestamp(one, timezone.utc)} for one in at]
+                "live",
+                f"{turn}-{file}",
+                [{"id": second, "ts": datetime.fromtimestamp(second, timezone.utc)} for second in at],
             )
-            for one in published.values():
-                one += at
-        stop = world.ask("drain" if turn == 3 else "stop", functools.partial(are_out, world, 14 * (turn + 1)))
+            for seconds_read in published.values():
+                seconds_read += at
+        stop = world.ask("drain" if turn == 3 else "stop", functools.partial(has_released, world, 14 * (turn + 1)))
         run = world.run(windowed(world, *readers), stop, allow_non_restored_state=True)
         assert run.status == ("FINISHED" if turn == 3 else "STOPPED"), run.cause
     shown = {uid: [(row["at"], row["n"]) for row in world.released(f"{uid}_out")] for uid in ("w1", "w2")}
-    wanted = {uid: sorted(Counter(one // 10 * 10 for one in at).items()) for uid, at in published.items()}
+    wanted = {uid: sorted(Counter(second // 10 * 10 for second in at).items()) for uid, at in published.items()}
     assert sorted(shown["w2"]) == wanted["w2"]
     again = min(at for at, _ in wanted["w1"])
-    assert sorted(one for one in shown["w1"] if one[0] >= again) == wanted["w1"]
+    assert sorted(window for window in shown["w1"] if window[0] >= again) == wanted["w1"]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 def watched(world: World, controllers: Sequence[Controller]) -> Job:
     """Return a job that reads a feed one file at a time.
 
-    One query passes its rows on, another one counts them by key.
+    One query passes its rows on, and another query counts them by key.
     """
     job = Job("watched", controllers=controllers)
 
@@ -53,7 +53,7 @@ class Watcher(Controller):
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
         self.seen.append(metrics)
-        if any(one.state_rows for one in metrics.queries["counts"].batches):
+        if any(batch.state_rows for batch in metrics.queries["counts"].batches):
             raise LookupError("seen enough")
         return None
 
@@ -71,10 +71,10 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
     rows = 10 + files * 5
 
     def work(script: UserScript) -> None:
-        wait_until(lambda: world.released_count() >= 10, "what came slowly")
-        assert script.client.look().settings == {}, "one file at a time was enough"
+        wait_until(lambda: world.released_count() >= 10, "the first rows")
+        assert script.client.look().settings == {}, "one file at a time suffices"
         world.put_ids("live", files, 5, start=10)
-        wait_until(lambda: any(one.took for one in script.client.look().reconfigurations), "a change by itself")
+        wait_until(lambda: any(change.took for change in script.client.look().reconfigurations), "a change by itself")
         wait_until(lambda: world.released_count() >= rows, "released rows")
         wait_until(lambda: final_counts(world) == expected_counts(rows), "released counts")
 
@@ -86,10 +86,10 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
     state = world.state()
     assert set(state.settings) == {"live"}
     assert (state.settings["live"].max_files_per_batch or 0) >= 2
-    assert {(one.by, tuple(one.took)) for one in state.reconfigurations} == {("Autoscaler(live)", ("live",))}
+    assert {(change.by, tuple(change.took)) for change in state.reconfigurations} == {("Autoscaler(live)", ("live",))}
     assert any("Autoscaler(live) asks for live: max_files_per_batch=2" in line["message"] for line in run.lines)
-    assert len([one for _, one in world.records("counts") if isinstance(one, Open)]) == 1
-    assert max(one.rows or 0 for one in batches(world, "live")) > 10, "more than two files at once"
+    assert len([record for _, record in world.records("counts") if isinstance(record, Open)]) == 1
+    assert max(batch.rows or 0 for batch in batches(world, "live")) > 10, "more than two files at once"
 
 
 def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job_nothing(world: World) -> None:
@@ -98,7 +98,7 @@ def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job
 
     def work(script: UserScript) -> None:
         script.put(20)
-        wait_until(lambda: any(line["kind"] == "warning" for line in lines), "word of the one that raised")
+        wait_until(lambda: any(line["kind"] == "warning" for line in lines), "a warning of the failing controller")
         script.put(30)
 
     lines: list[dict[str, object]] = []
@@ -110,11 +110,11 @@ def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job
     (warning,) = run.of("warning")
     assert "Watcher failed, and is switched off for this run; the job continues: seen enough" in warning["message"]
     assert "LookupError" in warning["traceback"]
-    of_live = [one for metrics in watcher.seen for one in metrics.queries["live"].batches]
+    of_live = [batch for metrics in watcher.seen for batch in metrics.queries["live"].batches]
     assert of_live
-    assert {one.files for one in of_live} == {1}
-    assert all(one.size > 0 and one.rows and one.duration > 0 for one in of_live)
-    (state,) = [one for one in watcher.seen[-1].queries["counts"].batches if one.state_rows][:1]
+    assert {batch.files for batch in of_live} == {1}
+    assert all(batch.size > 0 and batch.rows and batch.duration > 0 for batch in of_live)
+    (state,) = [batch for batch in watcher.seen[-1].queries["counts"].batches if batch.state_rows][:1]
     assert state.state_rows == 3
     assert state.state_partitions
     assert (state.state_bytes or 0) > 0

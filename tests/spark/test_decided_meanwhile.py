@@ -1,7 +1,7 @@
 """Two drivers prepare a run at the same time.
 
-The driver that claims last follows the decisions that the other one has recorded in the meantime. It does not follow
-the state with which it made its plan.
+The driver that claims last follows the decisions that the other driver has recorded in the meantime. It does not
+follow the state with which it made its plan.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def gone_before_it_has_frozen(world: World, job: Job) -> None:
 
 
 def test_r11_a_list_of_splits_that_was_frozen_meanwhile_holds(world: World) -> None:
-    """The function that lists the splits returns other splits by then.
+    """The function that lists the splits now returns other splits.
 
     Without R11 rows of both lists were released, or of parts of them.
     """
@@ -84,7 +84,7 @@ def with_column(world: World, name: str) -> Job:
 def test_r4_a_job_that_another_definition_has_begun_anew_meanwhile_is_compared_with_that(world: World) -> None:
     """Each of the two changes is allowed.
 
-    Without the comparison this driver read the other one's rows with its own columns, as nulls.
+    Without the comparison this driver read the other driver's rows with its own columns, as nulls.
     """
     expected = world.put_ids("live", 4, 2)
     never: dict[str, Any] = {"checkpoint_interval": 600}

@@ -39,7 +39,8 @@ class RefusesBarriers(WrappedStorage):
         when: Callable[[], bool] = lambda: True,
     ) -> None:
         super().__init__(inner)
-        self.vertex, self.left, self.lands, self.first = vertex, count * 3, lands, first  # the log tries thrice
+        self.vertex, self.lands, self.first = vertex, lands, first
+        self.left = count * 3  # the log appends at most three times
         self.when = when
 
     def create(self, path: str, data: bytes) -> None:
@@ -53,9 +54,9 @@ class RefusesBarriers(WrappedStorage):
 
 
 def _barriers(world: World, vertex: str) -> list[int]:
-    found = [(number, record) for number, record in world.records(vertex) if isinstance(record, Barrier)]
-    assert all(record.snapshot.position == number for number, record in found)
-    return [record.checkpoint for _, record in found]
+    barriers = [(number, record) for number, record in world.records(vertex) if isinstance(record, Barrier)]
+    assert all(record.snapshot.position == number for number, record in barriers)
+    return [record.checkpoint for _, record in barriers]
 
 
 @pytest.mark.parametrize("lands", [False, True], ids=["not landed", "landed"])

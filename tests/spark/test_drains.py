@@ -1,4 +1,4 @@
-"""A drain reads what was there when it was asked for. Producers are processes of their own."""
+"""Drains, which read the files and rows that exist at the request. Producers are separate processes."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_files_that_wait_when_a_drain_is_asked_for_are_read(world: World) -> Non
     """The query would find them at its next trigger, an hour later."""
     put(world, 0)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 1:
             put(world, *range(1, 61))
         drain(line)
 
     drain = world.drain_at(1)
-    run = world.run(reading(world, max_files_per_trigger=10), hear, trigger_interval=3600.0)
+    run = world.run(reading(world, max_files_per_trigger=10), on_line, trigger_interval=3600.0)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [*range(61)]
     assert run.of("warning") == []
@@ -96,13 +96,13 @@ def test_a_drain_ends_although_the_producer_keeps_writing(world: World) -> None:
     released = world.released_ids()
     assert released[:5] == [*range(5)]
     assert released == [*range(5), *range(1000, 1000 + len(released) - 5)]
-    assert "files (" in run.of("warning")[-1]["message"], "what came later is said to be left"
+    assert "files (" in run.of("warning")[-1]["message"], "the warning counts files that came later"
 
 
 def test_a_drain_at_once_says_what_it_leaves(world: World) -> None:
     put(world, 0)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 1 and not asked:
             put(world, *range(1, 61))
             asked.append(
@@ -110,7 +110,7 @@ def test_a_drain_at_once_says_what_it_leaves(world: World) -> None:
             )
 
     asked: list[str] = []
-    run = world.run(reading(world), hear, trigger_interval=3600.0)
+    run = world.run(reading(world), on_line, trigger_interval=3600.0)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [0]
     left = sum(path.stat().st_size for path in Path(world.path("feed")).glob("0*.json")) - 10
@@ -143,14 +143,14 @@ def test_windows_of_what_waited_are_output_and_history_is_read(world: World) -> 
     put(world, 100)
     with_more: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "source_dropped" and not with_more:
             put(world, *range(101, 130))
             with_more.append("done")
         drain(line)
 
     drain = world.ask("drain", lambda: bool(world.state().dropped))
-    run = world.run(job, hear, trigger_interval=1.0)
+    run = world.run(job, on_line, trigger_interval=1.0)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert {row["id"]: row["n"] for row in world.released()} == dict.fromkeys([0, 10, 100, 110, 120], 10)
 
@@ -167,12 +167,12 @@ def test_a_drain_behind_a_result_partition_reads_it_all(world: World) -> None:
 def test_a_client_asks_for_a_drain_at_once(world: World) -> None:
     put(world, 0)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 1 and not asked:
             put(world, 1)
             asked.append(JobClient(str(world.root), world.job_id).drain(at_once=True).name)
 
     asked: list[str] = []
-    run = world.run(reading(world), hear, trigger_interval=3600.0)
+    run = world.run(reading(world), on_line, trigger_interval=3600.0)
     assert run.status == "FINISHED"
     assert world.released_ids() == [0]

@@ -1,4 +1,4 @@
-"""`ckpt check`: the refusals of a run, and nothing written."""
+"""`ckpt check`: it refuses what a run would refuse, and writes nothing."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_a_stopped_job_is_compared_with_what_ran_before(world: World) -> None:
     world.stop_in_batch(job_of(world), "doubled")
     before = everything(world.base)
     checked = check(world, job_of(world))
-    told = f"resume the job after checkpoint {world.state().last_completed}"
-    assert (checked.status, checked.would) == (JobStatus.STOPPED, told)
+    plan = f"resume the job after checkpoint {world.state().last_completed}"
+    assert (checked.status, checked.would) == (JobStatus.STOPPED, plan)
     with pytest.raises(InvalidInputError, match="doubled"):
         check(world, job_of(world, column="thrice"))
     with pytest.raises(InvalidInputError, match="lake"):

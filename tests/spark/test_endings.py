@@ -98,14 +98,14 @@ def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> 
 
     takers: list[Thread] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "running":
             takers.append(Thread(target=run_again))
             takers[0].start()
 
     try:
         with pytest.raises((FencedError, LogFencedError), match="epoch 2"):
-            world.run(mixed(world), hear)
+            world.run(mixed(world), on_line)
     finally:
         for taker in takers:
             taker.join()

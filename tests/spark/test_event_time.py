@@ -1,4 +1,7 @@
-"""Rows that event time does not fit, and sources that hold it: they are counted, named, and make no other row late."""
+"""Rows with an unfit event time, and sources that hold event time.
+
+They are counted and named, and make no other row late.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ YEAR_9999 = 253_370_764_800
 def windows_of(world: World, *folders: str, declared: bool = True, chain: bool = True, **options: Any) -> Job:
     """Return a job that counts rows of live sources in windows of ten seconds.
 
-    A row's id is its event time in seconds. ``options`` are those of the source of the last folder.
+    A row's id is its event time in seconds. ``options``: for the source of the last folder.
     """
     job = Job("windows")
     watermark = WATERMARK if declared else None
@@ -52,7 +55,7 @@ def windows_of(world: World, *folders: str, declared: bool = True, chain: bool =
 
 def put_times(world: World, folder: str, *times: int | None) -> None:
     """Write a file with a row for each event time."""
-    world.put(folder, f"{world.puts:06d}", [{"id": one, "k": 0} for one in times])
+    world.put(folder, f"{world.puts:06d}", [{"id": second, "k": 0} for second in times])
 
 
 def times_of(world: World, source: str = "live") -> SourceTimes:
@@ -60,7 +63,7 @@ def times_of(world: World, source: str = "live") -> SourceTimes:
 
 
 def test_the_column_that_spark_follows_hides_no_change_of_the_users_keys(spark: SparkSession) -> None:
-    """Numbers in a query that asks for the time are not compared. What we ask for is no part of the query."""
+    """Numbers in a query that reads the clock are not compared. Our own expressions do not belong to the query."""
 
     def kept(modulus: int) -> Any:
         rows = timed(spark.readStream.name("live").format("rate").load().withColumnRenamed("value", "id"))
@@ -121,8 +124,8 @@ def test_columns_in_another_order_keep_what_follows_the_inputs_of_a_union(spark:
     guard = EventTimeGuard(observes=False)
     rows = timed(spark.readStream.name("live").format("rate").load().withColumnRenamed("value", "id"))
     live = guard.of_input(rows.select("ts", "id"), None, uid="live", max_ahead=60.0)
-    known = Union(rows.select("id", "ts").schema, {"live": live.schema})
-    (left,) = without_ended({"live": live}, known)
+    union = Union(rows.select("id", "ts").schema, {"live": live.schema})
+    (left,) = without_ended({"live": live}, union)
     assert left.columns == ["id", "ts"]
     followed = left.withWatermark("ts", "1 minute")
     assert f"{FOLLOWED}ts" in followed._jdf.queryExecution().analyzed().toString()
@@ -198,9 +201,9 @@ def test_rows_with_an_unfit_event_time_are_counted_once_and_named_by_their_reaso
     assert counted(world) == {1_000: 10, 1_100: 10, 1_200: 10}
     times = times_of(world)
     assert (times.without, times.before_1970, times.ahead) == (3, 3, 0)
-    told = run.lines[-1]["message"]
-    assert "rows without an event time: 3 of live in counts" in told
-    assert "rows before 1970: 3 of live in counts" in told
+    message = run.lines[-1]["message"]
+    assert "rows without an event time: 3 of live in counts" in message
+    assert "rows before 1970: 3 of live in counts" in message
     shown = job_view(world.state(), None)["event_time"]["counts"]["sources"]["live"]
     assert (shown["rows_without_event_time"], shown["rows_before_1970"], shown["rows_ahead"]) == (3, 3, 0)
     assert shown["watermark"] == 1_208_000
@@ -226,7 +229,7 @@ def test_an_idle_source_lets_windows_close_and_its_late_rows_are_counted(world: 
         lambda: world.late_rows() > 0,
     ]
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] in ("checkpoint", "released") and steps and steps[0]():
             del steps[0]
             if steps:
@@ -234,7 +237,7 @@ def test_an_idle_source_lets_windows_close_and_its_late_rows_are_counted(world: 
             else:
                 world.request("drain")
 
-    run = world.run(windows_of(world, "busy", "idle", idle_timeout="2s"), hear)
+    run = world.run(windows_of(world, "busy", "idle", idle_timeout="2s"), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert counted(world) == {1_000: 20, 1_010: 10, 1_020: 10}
     assert world.late_rows() == 1

@@ -1,4 +1,4 @@
-"""A Python worker that lacks a module or a fit Python ends the job: every try would fail."""
+"""A Python worker that lacks a module or a fit Python ends the job, because every retry would fail."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Cluster:
     def killExecutors(self, ids: list[str]) -> None:
         """End executors as Spark does, which then wants fewer of them."""
         self.wanted -= len(set(self.running) & set(ids))
-        self.running = [one for one in self.running if one not in ids]
+        self.running = [executor for executor in self.running if executor not in ids]
 
     def requestTotalExecutors(self, number: int, local: int, hosts: dict[str, int]) -> None:
         assert (local, hosts) == (0, {})
@@ -64,56 +64,56 @@ class _Module:
         return self.module
 
 
-def of(cluster: Cluster) -> Executors:
+def executors_of(cluster: Cluster) -> Executors:
     return Executors(cluster)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
-def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK", 0.001)
 
 
 def test_more_are_asked_for_once_and_nobody_ends() -> None:
     cluster = Cluster()
-    found = of(cluster)
+    executors = executors_of(cluster)
     for _ in range(3):
-        found.request_number("a", 4)
+        executors.request_number("a", 4)
     assert (cluster.asked, cluster.running) == ([4], ["0", "1"])
 
 
 def test_of_fewer_the_oldest_stay() -> None:
     cluster = Cluster(running=12)
-    of(cluster).request_number("a", 2)
+    executors_of(cluster).request_number("a", 2)
     assert (cluster.asked, cluster.running) == ([2], ["0", "1"])
 
 
 def test_the_largest_number_of_one_drivers_queries_holds() -> None:
     cluster = Cluster(running=4)
-    found = of(cluster)
-    found.request_number("a", 4)
-    found.request_number("b", 2)
-    found.request_number("c", None)
+    executors = executors_of(cluster)
+    executors.request_number("a", 4)
+    executors.request_number("b", 2)
+    executors.request_number("c", None)
     assert (cluster.asked, len(cluster.running)) == ([4], 4)
-    found.request_number("a", 1)
+    executors.request_number("a", 1)
     assert (cluster.asked, len(cluster.running)) == ([4, 2], 2)
 
 
 def test_nothing_is_asked_if_nobody_was_given_a_number() -> None:
     cluster = Cluster()
-    of(cluster).request_number("a", None)
+    executors_of(cluster).request_number("a", None)
     assert cluster.asked == []
 
 
 def test_one_that_was_on_its_way_when_fewer_were_asked_for_ends_when_it_comes() -> None:
     cluster = Cluster(running=1)
-    of(cluster).request_number("a", 1)
+    executors_of(cluster).request_number("a", 1)
     cluster.running.append("7")
     wait_until(lambda: cluster.running == ["0"], lambda: str(cluster.running))
 
 
 def test_one_that_ended_as_it_came_late_is_not_taken_for_one_that_is_wanted_less() -> None:
     cluster = Cluster(running=2)
-    of(cluster).request_number("a", 2)
+    executors_of(cluster).request_number("a", 2)
     cluster.running.append("7")
     wait_until(lambda: cluster.running == ["0", "1"] and cluster.wanted == 2, lambda: f"{vars(cluster)}")
 
@@ -122,7 +122,7 @@ def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one(monkeypat
     """A standby worker runs one subtask after the other in the same Spark application."""
     monkeypatch.setattr(module, "COMING", 1.0)
     cluster = Cluster(running=2)
-    before, is_over = of(cluster), threading.Event()
+    before, is_over = executors_of(cluster), threading.Event()
     keep = before._keep_requesting
 
     def kept(number: int, tried: threading.Event) -> None:
@@ -131,9 +131,9 @@ def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one(monkeypat
 
     monkeypatch.setattr(before, "_keep_requesting", kept)
     before.request_number("a", 2)
-    of(cluster).request_number("b", 4)
+    executors_of(cluster).request_number("b", 4)
     cluster.running += ["7", "8"]
-    wait_until(is_over.is_set, "the end of what the run before had asked for")
+    wait_until(is_over.is_set, "the end of the previous run's request")
     assert (len(cluster.running), cluster.wanted) == (4, 4)
 
 
@@ -141,10 +141,10 @@ def test_a_query_begins_though_the_master_does_not_answer(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "_PATIENCE", 0.05)
     cluster = Cluster()
     cluster.calls.clear()
-    found = of(cluster)
+    executors = executors_of(cluster)
     began = time.monotonic()
-    found.request_number("a", 4)
-    found.request_number("b", 5)
+    executors.request_number("a", 4)
+    executors.request_number("b", 5)
     assert time.monotonic() - began < 5
     cluster.calls.set()
     wait_until(lambda: cluster.wanted == 5, lambda: str(cluster.asked))
@@ -162,7 +162,7 @@ def test_a_call_that_fails_fails_no_query_and_is_made_again(
         ask(*args)
 
     monkeypatch.setattr(cluster, "requestTotalExecutors", request)
-    of(cluster).request_number("a", 4)
+    executors_of(cluster).request_number("a", 4)
     wait_until(lambda: cluster.asked == [4], lambda: str(cluster.asked))
     assert "the request for 4 executors failed, and will be repeated: no master" in caplog.text
 
@@ -170,21 +170,21 @@ def test_a_call_that_fails_fails_no_query_and_is_made_again(
 def test_what_was_never_heard_is_asked_again_for_the_next_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMING", 0.02)
     cluster = Cluster()
-    found = of(cluster)
+    executors = executors_of(cluster)
     with monkeypatch.context() as gone:
-        gone.setattr(found, "_request", lambda number: 1 / 0)
-        found.request_number("a", 4)
-        wait_until(lambda: found._requested is None, lambda: str(found._requested))
-    found.request_number("a", 4)
+        gone.setattr(executors, "_request", lambda number: 1 / 0)
+        executors.request_number("a", 4)
+        wait_until(lambda: executors._requested is None, lambda: str(executors._requested))
+    executors.request_number("a", 4)
     assert cluster.asked == [4]
 
 
 def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
-    found = of(Cluster(running=1))
-    monkeypatch.setattr(found, "_end_surplus", looks.append)
-    found.request_number("a", 1)
-    found.request_number("a", 3)
+    executors = executors_of(Cluster(running=1))
+    monkeypatch.setattr(executors, "_end_surplus", looks.append)
+    executors.request_number("a", 1)
+    executors.request_number("a", 3)
     seen = len(looks)
     wait_until(lambda: len(looks) > seen + 3, lambda: str(looks))
     assert set(looks[seen:]) == {3}
@@ -201,11 +201,11 @@ def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.
 def test_where_they_cannot_be_changed_a_run_goes_on_with_what_it_has(
     cluster: Cluster, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = of(cluster)
+    executors = executors_of(cluster)
     with caplog.at_level(logging.WARNING):
-        found.request_number("a", 1)
+        executors.request_number("a", 1)
     assert (cluster.asked, len(cluster.running)) == ([], 2)
-    problem = found.problem()
+    problem = executors.problem()
     assert problem is not None
     assert problem in caplog.text
     assert re.search(why, problem)
@@ -213,4 +213,4 @@ def test_where_they_cannot_be_changed_a_run_goes_on_with_what_it_has(
 
 @pytest.mark.parametrize("master", ["spark://there:7077", "yarn", "k8s://https://there", "local-cluster[2,1,1024]"])
 def test_where_they_can_be_changed(master: str) -> None:
-    assert of(Cluster(master)).problem() is None
+    assert executors_of(Cluster(master)).problem() is None

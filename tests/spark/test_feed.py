@@ -137,11 +137,11 @@ def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fe
     assert flat(partition.read(feed)) == [3]
 
 
-# ---- several drivers: an overtaken driver deletes nothing of its successor
+# ---- several drivers: a fenced driver deletes nothing of its successor
 
 
 def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(partition: FedPartition) -> None:
-    """The overtaken driver is paused after its fence check.
+    """The fenced driver is paused after its fence check.
 
     Its successor's feed survives whenever the driver resumes.
     """
@@ -223,7 +223,7 @@ def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partit
         successor = SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(3, number, "x"))
         successor.edge.delete_earlier_feeds()
         before.edge.delete_earlier_feeds()  # late, without harm to the successor
-        there = [f"0003-{one:02d}" if one else "0003" for one in (number - 1, number)]
+        there = [f"0003-{attempt:02d}" if attempt else "0003" for attempt in (number - 1, number)]
         assert sorted(partition.storage.list(f"{path}/feeds")) == there
         before = successor
     assert before.fed == 14

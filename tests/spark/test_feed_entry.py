@@ -1,4 +1,4 @@
-"""The form of a feed's entries: content on disk, and truncated files."""
+"""The format of a feed's entries on disk, and truncated entries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_entry_that_is_cut_anywhere_is_refused_by_name(files: int, tmp_path: 
 
 
 def test_an_entry_without_a_count_is_refused() -> None:
-    """Spark's own form has none, so a cut would not be noticed."""
+    """Spark's own format has no count, so a cut would not be noticed."""
     with pytest.raises(ValueError, match="begins with 'v1'"):
         feed_entry.decode("\n".join(["v1", *LINES]).encode())
 

@@ -117,9 +117,9 @@ def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subt
 def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_up(subtask: RunnerParts) -> None:
     subtask.plan(4)
     subtask.commit(4)
-    for known in ([], [None], [Prepared(AttemptId(0, 0, "x"), 3, (), {})]):
+    for records in ([], [None], [Prepared(AttemptId(0, 0, "x"), 3, (), {})]):
         with pytest.raises(PreparedLostError) as lost:
-            subtask.micro_batches().recover(known)
+            subtask.micro_batches().recover(records)
         assert f"{subtask.storage.uri}/prepared/<attempt>.json of batch 4 is gone" in str(lost.value)
     assert subtask.batches() == []
 
@@ -159,7 +159,7 @@ def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_c
     batches = subtask.micro_batches()
     batches.inputs.gate = gate = InputGate(("a__v",), epoch=1)
     batches.publication.trigger(3)
-    [snapshot] = [told.snapshot for told in subtask.posted]
+    [snapshot] = [report.snapshot for report in subtask.posted]
     gate.offer("a__v", 7, Barrier(1, 3, snapshot))
     assert gate.poll(0.0, {}) == [CheckpointPassed("a__v", 8, ended=False)]
 
@@ -221,7 +221,7 @@ def no_query() -> None:
     raise AssertionError("a query is to be started")
 
 
-def stand_still(runner: StreamingRunner) -> None:
+def pause_runner(runner: StreamingRunner) -> None:
     runner._machine.phase = TaskPhase.RUNNING
     runner.pause(DropSource("live"))
 
@@ -230,9 +230,9 @@ def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: RunnerP
     end_log(subtask.log)
     runner = subtask.runner(no_query)
     runner.deploy(VertexPlan(0, ()))
-    told = subtask.first_told()
+    report = subtask.first_report()
     runner.close()
-    assert isinstance(told, SubtaskAtEndOfData), told
+    assert isinstance(report, SubtaskAtEndOfData), report
 
 
 def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boundary(subtask: RunnerParts) -> None:
@@ -241,11 +241,11 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     subtask.commit(0)
     subtask.plan(1)
     runner = subtask.runner(no_query)
-    stand_still(runner)
-    told = subtask.first_told()
+    pause_runner(runner)
+    report = subtask.first_report()
     runner.close()
-    assert isinstance(told, SubtaskFailed), told
-    assert "a query is to be started" in told.cause
+    assert isinstance(report, SubtaskFailed), report
+    assert "a query is to be started" in report.cause
 
 
 def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: RunnerParts) -> None:
@@ -284,22 +284,22 @@ def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_mor
     )
     runner._query = runner._boundary._query = query
     runner.deploy(VertexPlan(0, ()))
-    told = subtask.first_told()
+    report = subtask.first_report()
     runner.close()
     assert ran == ["the final batch"]
     assert subtask.held[-1] is False  # Spark refuses two watermarks of a row at the maximal one
-    assert told == SubtaskAtEndOfData(1, V0, ATTEMPT)
+    assert report == SubtaskAtEndOfData(1, V0, ATTEMPT)
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: RunnerParts) -> None:
     subtask.plan(0)
     subtask.commit(0)
     runner = subtask.runner(no_query)
-    stand_still(runner)
-    told = subtask.first_told()
+    pause_runner(runner)
+    report = subtask.first_report()
     runner.close()
-    assert isinstance(told, SubtaskPaused), told
-    assert told.batch_id == 0
+    assert isinstance(report, SubtaskPaused), report
+    assert report.batch_id == 0
 
 
 def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_then(subtask: RunnerParts) -> None:
@@ -309,10 +309,10 @@ def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_th
     runner._query.foreach_batch(NOTHING, 0)
     query: Any = SimpleNamespace(isActive=False, stop=lambda: subtask.commit(0))
     runner._query._query = query
-    stand_still(runner)
-    told = subtask.first_told()
+    pause_runner(runner)
+    report = subtask.first_report()
     runner.close()
-    assert isinstance(told, SubtaskPaused), told
+    assert isinstance(report, SubtaskPaused), report
     assert subtask.batches() == [0]
 
 
@@ -353,7 +353,7 @@ def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: RunnerParts) -
         releaser.release("out", completed, {})
         releaser.close()
         assert released == expected
-    assert [type(told).__name__ for told in subtask.posted] == ["ReleaseDone", "ReleaseFailed"]
+    assert [type(report).__name__ for report in subtask.posted] == ["ReleaseDone", "ReleaseFailed"]
     assert subtask.posted[-1].terminal
 
 
@@ -361,7 +361,7 @@ def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: RunnerParts) -
 
 
 class Unwatched(AssertionError):
-    """The error for a loop that runs many times and notices nothing."""
+    """An error that ends a loop which runs many times and notices nothing."""
 
 
 class NoTasks:
@@ -460,7 +460,7 @@ def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp
 def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: RunnerParts) -> None:
     for later in (ATTEMPT.next("b"), AttemptId(2, 0, "b")):
         report_crash(subtask.context, V0, ATTEMPT, LogFencedError(log="log-v", attempt=later, epoch=later.epoch))
-    assert [one.by for one in subtask.posted] == [ATTEMPT.next("b"), AttemptId(2, 0, "b")]
+    assert [report.by for report in subtask.posted] == [ATTEMPT.next("b"), AttemptId(2, 0, "b")]
 
 
 def test_what_fails_because_spark_is_gone_is_no_mistake_of_the_user(
@@ -486,13 +486,13 @@ def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(
 def test_the_first_failure_is_logged_in_full_and_those_that_follow_are_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log also has failures on which the JobMaster no longer acts."""
+    """The log also has failures that the JobMaster ignores."""
     storage = open_storage(tmp_path)
     stale = SubtaskFailed(2, V0, ATTEMPT, "stale", stack_trace="Traceback: stale")
     first = SubtaskFailed(1, V0, ATTEMPT, "odd", stack_trace="Traceback: odd")
     later = SubtaskFailed(1, V0, ATTEMPT, "even", stack_trace="Traceback: even")
     assert master(storage, claimed(storage), [stale, first, later]).run().status == "RESTARTING"
-    assert [one.getMessage() for one in caplog.records if one.name.endswith("job_master")] == [
+    assert [record.getMessage() for record in caplog.records if record.name.endswith("job_master")] == [
         "subtask v/0 failed too: stale",
         "subtask v/0 failed\nTraceback: odd",
         "subtask v/0 failed too: even",
@@ -506,7 +506,7 @@ def test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace(subtask: 
         report_crash(subtask.context, V0, ATTEMPT, error)
     (failed,) = subtask.posted
     assert failed.stack_trace.startswith("ValueError: no price\n")
-    assert "test_what_a_task_fails_with" in failed.stack_trace
+    assert "test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace" in failed.stack_trace
     assert failed.cause in failed.stack_trace
 
 

@@ -1,4 +1,7 @@
-"""Aggregates that another query reads: of inputs that end only the final answer, and no total of rows that change."""
+"""Aggregates that another query reads.
+
+The query gets only final results of bounded inputs. Totals over changing rows are refused.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,7 @@ def test_each_live_row_meets_the_total_of_history_once(world: World, mode: str) 
 # ---- live rows that change
 
 
-def behind(world: World, mode: Any, then: Any, *, source: Any = None) -> Job:
+def with_consumer(world: World, mode: Any, then: Any, *, source: Any = None) -> Job:
     job = Job("behind")
     feed = job.source(uid="live", **source or {})(reads(world, "live"))
     counts = job.transform(inputs=[feed], uid="counts", output_mode=mode)(counted)
@@ -128,7 +131,7 @@ def behind(world: World, mode: Any, then: Any, *, source: Any = None) -> Job:
 
 @pytest.mark.parametrize("mode", ["update", "complete"])
 def test_state_over_rows_that_change_is_refused(spark: SparkSession, world: World, mode: str) -> None:
-    summed = behind(world, mode, lambda rows: rows.groupBy().agg(F.sum("n")))
+    summed = with_consumer(world, mode, lambda rows: rows.groupBy().agg(F.sum("n")))
     with pytest.raises(
         UnsupportedQueryError, match=rf"'total' .*rows of 'counts', which change \(output_mode '{mode}'\)"
     ):
@@ -136,7 +139,7 @@ def test_state_over_rows_that_change_is_refused(spark: SparkSession, world: Worl
 
 
 def test_state_behind_a_step_without_state_is_refused_too(spark: SparkSession, world: World) -> None:
-    job = behind(world, "update", lambda rows: rows.where("n > 0"))
+    job = with_consumer(world, "update", lambda rows: rows.where("n > 0"))
     further = job.transform(inputs=["total"], uid="further", output_mode="update")(lambda rows: rows.distinct())
     job.sink("further_out", further, FileSink(world.path("further_out")))
     with pytest.raises(UnsupportedQueryError, match=r"'further'.*rows of 'total', which change"):
@@ -151,8 +154,8 @@ def test_a_sink_behind_a_step_without_state_is_told_that_rows_change(spark: Spar
     once = job.transform(inputs=[feed], uid="once", output_mode="update")(lambda rows: rows.dropDuplicates(["id"]))
     for uid, given in (("counts_out", counts), ("shown_out", shown), ("once_out", once)):
         job.sink(uid, given, FileSink(world.path(uid)))
-    found = plan_job(spark, job, world.options())
-    modes = {uid: given.output_mode for uid, given in found.sink_inputs.items()}
+    plan = plan_job(spark, job, world.options())
+    modes = {uid: given.output_mode for uid, given in plan.sink_inputs.items()}
     assert modes == {"counts_out": "update", "shown_out": "update", "once_out": "append"}
 
 
@@ -167,7 +170,7 @@ def test_state_over_rows_that_come_once_is_allowed(spark: SparkSession, world: W
 
 
 def test_no_advice_leads_to_rows_that_change(spark: SparkSession, world: World) -> None:
-    job = behind(world, "append", lambda rows: rows.where("n > 0"))
+    job = with_consumer(world, "append", lambda rows: rows.where("n > 0"))
     with pytest.raises(UnsupportedQueryError, match="give the sources a watermark") as refused:
         plan_job(spark, job, world.options())
     assert "or choose another output_mode" not in str(refused.value)
@@ -180,8 +183,8 @@ def test_a_bounded_aggregate_that_nobody_reads_keeps_its_mode(spark: SparkSessio
     past = job.source(bounded=True, uid="history")(reads(world, "history"))
     counts = job.transform(inputs=[past], uid="counts", output_mode="update")(counted)
     job.sink("out", counts, FileSink(world.path("out")))
-    found = plan_job(spark, job, world.options(mode="streaming"))
-    assert found.sink_inputs["out"].output_mode == "update"
+    plan = plan_job(spark, job, world.options(mode="streaming"))
+    assert plan.sink_inputs["out"].output_mode == "update"
 
 
 @pytest.mark.slow

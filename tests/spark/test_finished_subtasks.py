@@ -57,8 +57,8 @@ class EndingJob(RetainedJob):
         """Complete a checkpoint in which the subtasks ``finished`` are finished without a barrier."""
         before = self.journal.state.checkpoints[4].subtasks
         subtasks = {
-            name: replace(one, finished=True, finished_on_restore=True) if name in finished else one
-            for name, one in before.items()
+            name: replace(snapshot, finished=True, finished_on_restore=True) if name in finished else snapshot
+            for name, snapshot in before.items()
         }
         self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
         self.journal.write(CheckpointReleased(number, 1.0, {}))
@@ -77,44 +77,44 @@ class EndingJob(RetainedJob):
 
 
 def test_r7_a_finished_subtask_keeps_nothing_once_all_retained_checkpoints_cover_its_end(storage: Storage) -> None:
-    house = EndingJob(storage).end()
-    house.finished(5)
-    house.clean()
-    assert house.data() == [4, 5]  # a restore of checkpoint 4 would start both
-    assert set(house.kept(B)) == set(KEPT)
-    house.finished(6)
-    house.clean()
-    assert (house.data(), house.kept(A), house.kept(B)) == ([], [], [])
+    job = EndingJob(storage).end()
+    job.finished(5)
+    job.clean()
+    assert job.data() == [4, 5]  # a restore of checkpoint 4 would start both
+    assert set(job.kept(B)) == set(KEPT)
+    job.finished(6)
+    job.clean()
+    assert (job.data(), job.kept(A), job.kept(B)) == ([], [], [])
 
 
 def test_r7_a_finished_consumer_has_read_all_of_a_producer_that_waits_for_its_gate(storage: Storage) -> None:
     """The snapshot of the consumer has the position of its last barrier, and no later barrier comes."""
-    house = EndingJob(storage).end(closed=frozenset({B}))
+    job = EndingJob(storage).end(closed=frozenset({B}))
     for number in (5, 6):
-        house.finished(number, frozenset({B}))
-    house.clean()
-    assert (house.data(), house.kept(B)) == ([], [])
-    assert set(KEPT) < set(house.kept(A))
+        job.finished(number, frozenset({B}))
+    job.clean()
+    assert (job.data(), job.kept(B)) == ([], [])
+    assert set(KEPT) < set(job.kept(A))
 
 
 def test_r7_what_a_consumer_that_runs_has_not_read_stays(storage: Storage) -> None:
-    house = EndingJob(storage).end()
+    job = EndingJob(storage).end()
     for number in (5, 6):
-        house.finished(number, FINISHED_A)
-    house.clean()
-    assert house.data() == [4, 5]
-    assert [path for path in house.kept(A) if not path.startswith("partition/")] == []
-    assert set(house.kept(B)) == set(KEPT)
+        job.finished(number, FINISHED_A)
+    job.clean()
+    assert job.data() == [4, 5]
+    assert [path for path in job.kept(A) if not path.startswith("partition/")] == []
+    assert set(job.kept(B)) == set(KEPT)
 
 
 def test_r16_a_finished_subtask_whose_result_outlives_the_job_keeps_its_data(storage: Storage) -> None:
     graph = JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges)
-    house = EndingJob(storage, graph=graph).end()
+    job = EndingJob(storage, graph=graph).end()
     for number in (5, 6):
-        house.finished(number)
-    house.clean()
-    assert house.data() == [1, 2, 3, 4, 5]
-    assert not [path for path in house.kept(A) if not path.startswith("partition/")]
+        job.finished(number)
+    job.clean()
+    assert job.data() == [1, 2, 3, 4, 5]
+    assert not [path for path in job.kept(A) if not path.startswith("partition/")]
 
 
 def test_r7_a_driver_that_was_overtaken_deletes_nothing_of_a_finished_subtask(storage: Storage) -> None:
@@ -122,15 +122,15 @@ def test_r7_a_driver_that_was_overtaken_deletes_nothing_of_a_finished_subtask(st
 
     class Overtaken(WrappedStorage):
         def files(self, path: str) -> list[tuple[str, int]]:
-            found = super().files(path)
+            listed = super().files(path)
             Journal(storage, "job").claim("t2", Worker(), 0.0)
-            return found
+            return listed
 
-    house = EndingJob(Overtaken(storage)).end()
+    job = EndingJob(Overtaken(storage)).end()
     for number in (5, 6):
-        house.finished(number)
-    house.clean()
-    assert set(KEPT) < set(EndingJob.kept(house, A))
+        job.finished(number)
+    job.clean()
+    assert set(KEPT) < set(EndingJob.kept(job, A))
 
 
 def test_a_finished_subtask_is_listed_once_by_a_driver(storage: Storage) -> None:
@@ -142,11 +142,11 @@ def test_a_finished_subtask_is_listed_once_by_a_driver(storage: Storage) -> None
             return super().files(path)
 
     counted = Counted(storage)
-    house = EndingJob(counted).end()
-    house.finished(5)
-    master = house.next_master()
+    job = EndingJob(counted).end()
+    job.finished(5)
+    master = job.next_master()
     for number in range(6, 12):
-        house.finished(number)
+        job.finished(number)
         master.completed(number)
         master._thread.submit(int).result()
     master.close()
@@ -162,7 +162,9 @@ def test_r7_a_live_job_keeps_nothing_of_its_finished_history(world: World) -> No
     def covered() -> bool:
         state = world.state()
         last = [state.checkpoints[number] for number in sorted(state.checkpoints)[-5:]]
-        return len(last) == 5 and all(one.subtasks[name].finished_on_restore for one in last for name in finished)
+        return len(last) == 5 and all(
+            checkpoint.subtasks[name].finished_on_restore for checkpoint in last for name in finished
+        )
 
     run = world.run(with_aggregate(world), world.ask("stop", covered), retained_checkpoints=2)
     assert (run.status, run.cause) == ("STOPPED", None)

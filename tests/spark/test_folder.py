@@ -159,7 +159,7 @@ def opens(*attempts: AttemptId) -> list[Numbered]:
 
 
 def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None:
-    """The next attempt resumes from a complete folder, at whatever verb the previous one dies."""
+    """The next attempt resumes from a complete folder, whichever verb of the previous attempt crashes."""
     inner = open_storage(world.base)
     for name in ("commits/0", "commits/1", "offsets/0", "offsets/1", "metadata", "sources/live/0"):
         inner.create(f"first/0001-a/{name}", name.encode())

@@ -30,15 +30,15 @@ def purge(storage: Storage, batch: int) -> None:
     FolderPurge(SparkFolder(storage, "v")).run(batch, offsets_of(batch))
 
 
-def left(storage: Storage, log: str) -> list[int]:
+def remaining(storage: Storage, log: str) -> list[int]:
     return sorted(int(name.partition(".")[0]) for name in storage.list(f"v/{log}") if name[0].isdigit())
 
 
 def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it(storage: Storage) -> None:
     purge(storage, 34)
-    assert left(storage, "offsets") == left(storage, "commits") == list(range(32, NEWEST + 1))
-    assert left(storage, "sources/live") == [19, *range(29, NEWEST + 1)]
-    assert left(storage, "sources/topic") == [0]
+    assert remaining(storage, "offsets") == remaining(storage, "commits") == list(range(32, NEWEST + 1))
+    assert remaining(storage, "sources/live") == [19, *range(29, NEWEST + 1)]
+    assert remaining(storage, "sources/topic") == [0]
     assert SparkFolder(storage, "v").has_batch(34)
     check_spark_folder(storage, NEWEST, restores=False)
     check_spark_folder(storage, 34, restores=True)
@@ -49,25 +49,25 @@ def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, 
     """This also holds if the source's log is rewound to the checkpoint."""
     purge(storage, batch)
     everything = SeenFiles(storage, "v/sources/live").advance(NEWEST)
-    assert everything == {f"in/{one}" for one in range(NEWEST + 1)}
+    assert everything == {f"in/{file}" for file in range(NEWEST + 1)}
     SparkFolder(storage, "v").rewind(batch, ["live"])
-    assert SeenFiles(storage, "v/sources/live").advance(batch) == {f"in/{one}" for one in range(batch + 1)}
+    assert SeenFiles(storage, "v/sources/live").advance(batch) == {f"in/{file}" for file in range(batch + 1)}
 
 
 def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> None:
     FolderPurge(SparkFolder(storage, "v")).run(NEWEST + 50, {})
-    assert left(storage, "offsets") == left(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
+    assert remaining(storage, "offsets") == remaining(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
     check_spark_folder(storage, NEWEST, restores=False)
 
 
 def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts(storage: Storage) -> None:
-    """Spark would compact after every twenty entries if it had the entry 19 alone."""
+    """With entry 19 alone, Spark would compact after every twenty entries."""
     purge(storage, 29)
     compacted = [name for name in storage.list("v/sources/live") if name.endswith(".compact")]
     assert compacted == ["19.compact", "29.compact", "39.compact"]
     young = write_folder(storage.child("young"), newest=15)
     purge(young, 15)
-    assert left(young, "sources/live") == list(range(16))
+    assert remaining(young, "sources/live") == list(range(16))
 
 
 def test_no_checksum_is_left_behind_nor_missing(storage: Storage, tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
         check_spark_folder(inner, NEWEST, restores=False)
         check_spark_folder(inner, 34, restores=True)
         purge(inner, 34)
-        assert left(inner, "offsets") == list(range(32, NEWEST + 1))
-        assert left(inner, "sources/live") == [19, *range(29, NEWEST + 1)]
+        assert remaining(inner, "offsets") == list(range(32, NEWEST + 1))
+        assert remaining(inner, "sources/live") == [19, *range(29, NEWEST + 1)]
 
 
 def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_path: Path) -> None:
-    """The purge comes from an overtaken JobMaster.
+    """The purge comes from a fenced JobMaster.
 
     Its successor restores only later checkpoints than those it knows.
     """

@@ -86,7 +86,7 @@ def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_
                 return before
             run_batch(storage, 1)
             storage.create("v/1/offsets/2", b'v2\n{"batchWatermarkMs":0}')
-            return [one for one in super().files(path) if one[0] != "commits/1"]
+            return [file for file in super().files(path) if file[0] != "commits/1"]
 
     copy = SparkFolder(GoesOn(storage), "v/2")
     copy.copy_from(SparkFolder(GoesOn(storage), "v/1"))

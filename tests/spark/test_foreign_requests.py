@@ -1,4 +1,4 @@
-"""Files in ``requests/`` that are no requests, or ask for what cannot be, and a driver that goes on."""
+"""Files in ``requests/`` that are not valid requests, and a driver that continues."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ def put_hostile(world: World) -> set[str]:
 
 def named(run_lines: list[Line], names: set[str]) -> list[str]:
     """Return the names in the warnings, one for each warning."""
-    told = [line["message"] for line in run_lines if line["kind"] == "warning"]
+    warnings = [line["message"] for line in run_lines if line["kind"] == "warning"]
     return [
         name
-        for message in told
+        for message in warnings
         for name in names
         if message.startswith(f"'{name}' in requests/ is not taken as a request: ")
     ]
 
 
 def test_files_that_are_no_requests_neither_end_nor_hold_up_a_driver(world: World) -> None:
-    """They come while it runs, and are there when the next one begins."""
+    """The files appear while the driver runs, and exist when the next driver begins."""
     world.put_ids("live", 1, 10)
     names, lines = set[str](), list[Line]()
 
@@ -106,7 +106,7 @@ def test_files_that_are_no_requests_neither_end_nor_hold_up_a_driver(world: Worl
 
 
 def test_very_many_files_are_read_in_portions_and_those_for_nobody_are_deleted(world: World) -> None:
-    """A request for a later epoch than the journal has is for no driver that there ever was."""
+    """A request for a later epoch than the journal has belongs to no driver."""
     world.put_ids("live", 1, 10)
     lines: list[Line] = []
 
@@ -155,14 +155,14 @@ def test_what_is_out_of_its_range_is_refused_and_the_job_goes_on(world: World) -
     def work(script: UserScript) -> None:
         for number, (_, fields) in enumerate(OUT_OF_RANGE):
             ask(number, fields)
-        # the journal is read before a decision, too: what a client in another release let pass
+        # the driver also checks changes in the journal that a client of another release accepted
         changes = {"live": VertexSettings(logic={"live": "\0:job"})}
         past = write_request(world.storage, "job", ReconfigureRequest(changes, epoch=1)).name
         asked = {past, *(f"asked-{number}" for number in range(len(OUT_OF_RANGE)))}
         wait_until(lambda: asked <= script.client.look().outcomes.keys(), "the last answers")
         script.put(10)
         wait_until(
-            lambda: not [one for one in os.listdir(folder_of(world)) if one.startswith("asked")], "a clean folder"
+            lambda: not [name for name in os.listdir(folder_of(world)) if name.startswith("asked")], "a clean folder"
         )
 
     with UserScript(world, work):
@@ -178,7 +178,7 @@ def test_what_is_out_of_its_range_is_refused_and_the_job_goes_on(world: World) -
 
 
 def decide(world: World, settings: Mapping[str, VertexSettings]) -> None:
-    """Write a decision as a driver without the check would have written it."""
+    """Write a decision that only a driver without the check would write."""
     journal = Journal(world.storage, world.job_id)
     journal.claim("t", identify(), time.time(), releases_only=True)
     journal.write(Reconfigured(journal.state.reconfigured + 1, settings, time.time()))

@@ -19,7 +19,7 @@ FULL = "the query of vertex 'v' failed: java.io.IOException: No space left on de
 
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return what is read of a run's context: its root, its sinks and Spark's settings."""
+    """Return a stand-in for a run's context: its root, its sinks and Spark's settings."""
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     job = Job("orders")
 
@@ -34,7 +34,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def fill_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Return a function that makes the disk of a folder full."""
 
     def make(name: str) -> None:
@@ -52,15 +52,15 @@ def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 
 @pytest.mark.parametrize("name", ["root", "out", "local1", "local2"])
 def test_the_folder_on_a_full_disk_is_named(
-    context: Any, full: Callable[[str], None], tmp_path: Path, name: str
+    context: Any, fill_disk: Callable[[str], None], tmp_path: Path, name: str
 ) -> None:
-    full(name)
+    fill_disk(name)
     assert with_full_disks(FULL, context) == f"{FULL}; no room is left in {tmp_path}/{name}"
 
 
-def test_several_folders_are_named(context: Any, full: Callable[[str], None], tmp_path: Path) -> None:
-    full("out")
-    full("local2")
+def test_several_folders_are_named(context: Any, fill_disk: Callable[[str], None], tmp_path: Path) -> None:
+    fill_disk("out")
+    fill_disk("local2")
     assert with_full_disks(FULL, context) == f"{FULL}; no room is left in {tmp_path}/out, {tmp_path}/local2"
 
 
@@ -68,6 +68,6 @@ def test_a_disk_that_has_room_again_is_not_named(context: Any) -> None:
     assert with_full_disks(FULL, context) == FULL
 
 
-def test_no_other_failure_looks_at_disks(context: Any, full: Callable[[str], None]) -> None:
-    full("root")
+def test_no_other_failure_looks_at_disks(context: Any, fill_disk: Callable[[str], None]) -> None:
+    fill_disk("root")
     assert with_full_disks("ValueError: no", context) == "ValueError: no"

@@ -36,37 +36,37 @@ class OverJson(SparkGateway):
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Send reports to the JobMaster through JSON; return the list of their types."""
-    heard: list[str] = []
+    kinds: list[str] = []
 
     def context(prepared: PreparedRun, state: JobState, epoch: int, post: Any, check_fenced: Any) -> RunContext:
         def through(message: Any) -> None:
-            heard.append(type(message).__name__)
+            kinds.append(type(message).__name__)
             post(over_json(message))
 
         return make_context(prepared, state, epoch, through, check_fenced)
 
     monkeypatch.setattr(deployment, "SparkGateway", OverJson)
     monkeypatch.setattr(deployment, "make_context", context)
-    return heard
+    return kinds
 
 
-def test_a_job_runs_to_its_end_through_json(world: World, told: list[str]) -> None:
+def test_a_job_runs_to_its_end_through_json(world: World, kinds: list[str]) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
     stopped = world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() > 0))
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
     run = world.run(mixed(world, chain=False), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
-    assert {"SubtaskRunning", "DataAvailable", "BarrierAcknowledged", "SubtaskAtEndOfData", "SubtaskDone"} <= set(told)
+    assert {"SubtaskRunning", "DataAvailable", "BarrierAcknowledged", "SubtaskAtEndOfData", "SubtaskDone"} <= set(kinds)
 
 
-def test_a_batch_job_runs_to_its_end_through_json(world: World, told: list[str]) -> None:
+def test_a_batch_job_runs_to_its_end_through_json(world: World, kinds: list[str]) -> None:
     expected = world.put_ids("history", 2, 2)
     assert world.run(bounded(world, chain=False), mode="batch").status == "FINISHED"
     assert world.released_ids() == sorted(expected)
-    assert "SubtaskAtEndOfData" in told
+    assert "SubtaskAtEndOfData" in kinds
 
 
 B = AttemptId(2, 0, "b")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_driver_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count no driver as alive.
 
     This process is the driver of every test, so its jobs would be skipped.
@@ -65,7 +65,9 @@ def test_collected_behind_every_driver_that_died_a_job_releases_every_row_once(w
         run_into(world, Fault(when, "after"), len(expected))
         report = collect_garbage(world.root, delete=True)
         assert report.problems == {}
-        print(sorted({one.reason for job in report.jobs for one in job.garbage}))  # they depend on where it died
+        print(
+            sorted({item.reason for job in report.jobs for item in job.garbage})
+        )  # the reasons depend on the verb of the crash
     finish(world, len(expected))
     check_finished(world, expected)
 
@@ -93,7 +95,7 @@ def test_a_driver_that_could_not_clean_up_leaves_what_is_collected(
     expected = put_history_and_live(world)
     monkeypatch.setattr("airflow_provider_ckpt.spark.run_attempt.clean_up", lambda *given: None)
     finish(world, len(expected))
-    left = {one.path.rpartition("/")[2] for one in collect_garbage(world.root).jobs[0].garbage}
+    left = {item.path.rpartition("/")[2] for item in collect_garbage(world.root).jobs[0].garbage}
     assert left >= {"partition", "spark"}
     assert collect_garbage(world.root, delete=True).files > 0
     assert collect_garbage(world.root).files == 0

@@ -1,6 +1,6 @@
-"""Dropped operators that stay dropped, and lost files that are missed.
+"""Dropped operators that stay dropped, and lost files that are noticed.
 
-A missing file never counts as "there is none".
+A lost file never counts as a file that never existed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 DAY = 86_400.0
 
 
-def two(world: World, *folders: str, factor: int = 1) -> Job:
+def job_of_folders(world: World, *folders: str, factor: int = 1) -> Job:
     """Return a job with a vertex and a sink for each folder.
 
     The second vertex multiplies its ids by ``factor``.
@@ -51,7 +51,7 @@ def two(world: World, *folders: str, factor: int = 1) -> Job:
     return job
 
 
-def one(world: World) -> Job:
+def live_job(world: World) -> Job:
     job = Job("one")
     live = job.source(uid="live", max_files_per_trigger=1)(lambda read: read.schema(IDS).parquet(world.path("live")))
     job.sink("out", live, FileSink(world.path("out")))
@@ -69,14 +69,14 @@ def published_and_died(world: World, job: Job, vertices: tuple[str, ...], batche
         if gone:
             raise gone[0]
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "running":
             wait_until(lambda: all(logged(world, uid) > batches for uid in vertices), "a batch in every log")
             gone.append(StorageTransientError(verb="create", uri=str(world.root), reason="gone"))
             raise gone[0]
 
     with suppress(TransientError):
-        world.run(job, hear, HookedStorage(world.storage, hook), checkpoint_interval=36_000)
+        world.run(job, on_line, HookedStorage(world.storage, hook), checkpoint_interval=36_000)
     assert (world.state().last_completed, min(logged(world, uid) for uid in vertices) > batches) == (0, True)
 
 
@@ -84,16 +84,16 @@ def logged(world: World, vertex: str) -> int:
     return len(world.records(vertex))
 
 
-# ---- operators that come back
+# ---- operators that return
 
 
 def test_r4_a_vertex_that_was_away_when_the_job_began_anew_comes_back_empty(world: World) -> None:
     world.put_ids("a", 2, 3)
     expected = world.put_ids("b", 2, 3, 1000)
-    published_and_died(world, two(world, "a", "b", factor=-1), ("s0", "s1"), 1)
-    begun = world.run(two(world, "a"), world.ask("stop", lambda: world.released_count("out0") == 6))
+    published_and_died(world, job_of_folders(world, "a", "b", factor=-1), ("s0", "s1"), 1)
+    begun = world.run(job_of_folders(world, "a"), world.ask("stop", lambda: world.released_count("out0") == 6))
     assert (begun.status, len(begun.of("anew"))) == ("STOPPED", 1)
-    run = world.run(two(world, "a", "b"), world.drain_at(6, "out0", "out1"))
+    run = world.run(job_of_folders(world, "a", "b"), world.drain_at(6, "out0", "out1"))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids("out1") == sorted(expected)
     assert world.released_ids("out0") == [*range(6)]
@@ -151,17 +151,17 @@ def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World
         world.run(make("history", "live"))
 
 
-# ---- what is gone
+# ---- lost files
 
 
 @pytest.mark.parametrize("gone", ["live/0/log", "live"])
 def test_a_log_that_a_checkpoint_covers_and_that_is_gone_is_missed(world: World, gone: str) -> None:
     """If the log counted as empty, every row would be read and released again."""
     world.put_ids("live", 4, 3)
-    world.run(one(world), world.ask("stop", lambda: world.released_count() == 12))
+    world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 12))
     shutil.rmtree(world.root / "job" / "vertices" / gone)
     with pytest.raises(SubtaskLogLostError, match="live/0/log"):
-        world.run(one(world))
+        world.run(live_job(world))
     assert world.released_ids() == [*range(12)]
 
 
@@ -187,7 +187,7 @@ def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: Wo
     with pytest.raises(SubtaskLogLostError, match=r"history/0/log ends before entry 1, and doubled/0 has read it"):
         world.run(mixed(world, chain=False))
     assert [path for path in before if path not in world.everything_under_root()] == []
-    assert not away.keys() & set(log.iterdir()), "the numbers of what is gone are still free"
+    assert not away.keys() & set(log.iterdir()), "the numbers of the lost entries are still free"
     for path, data in away.items():
         path.write_bytes(data)
     run = world.run(mixed(world, chain=False), world.drain_at(15))
@@ -214,20 +214,20 @@ def test_the_end_of_a_finished_subtask_that_is_gone_is_missed(world: World) -> N
 
 def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_are_missed(world: World) -> None:
     world.put_ids("live", 3, 3)
-    published_and_died(world, one(world), ("live",), 3)
+    published_and_died(world, live_job(world), ("live",), 3)
     log = world.root / "job" / "vertices" / "live" / "0" / "log"
     for path in sorted(log.iterdir())[-2:]:
         path.unlink()
     with pytest.raises(Exception, match="disagree"):
-        world.run(one(world))
+        world.run(live_job(world))
     assert world.released_ids() == []
 
 
 @pytest.mark.parametrize("gone", ["out", "_ckpt-out", "_ckpt-out/job/out/manifests"])
 def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, gone: str) -> None:
     world.put_ids("live", 2, 3)
-    world.run(one(world), world.ask("stop", lambda: world.released_count() == 6))
-    job = one(world)  # it makes the folders that it names
+    world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 6))
+    job = live_job(world)  # the job creates the folders that it names
     shutil.rmtree(world.base / gone)
     written = world.everything_under_root()
     with pytest.raises(OutputLostError, match="sink 'out'"):
@@ -238,21 +238,21 @@ def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, g
 def test_r9_an_older_copy_of_the_root_is_refused_before_it_releases_rows_again(world: World) -> None:
     """The sink accepts the copy's empty checkpoints silently, until one has a number that is new to the sink."""
     world.put_ids("live", 1, 3)
-    world.run(one(world), world.ask("stop", lambda: world.released_count() == 3))
+    world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 3))
     shutil.copytree(world.root, world.base / "copy")
     world.put_ids("live", 1, 3, 100)
-    world.run(one(world), world.ask("stop", lambda: world.released_count() == 6))
+    world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 6))
     newer = world.base / "newer"
     world.root.rename(newer)
     (world.base / "copy").rename(world.root)
     written = world.everything_under_root()
     with pytest.raises(OutputLostError, match=r"sink 'out' has released checkpoint \d+, and the newest"):
-        world.run(one(world))
+        world.run(live_job(world))
     assert world.everything_under_root() == written
     shutil.rmtree(world.root)
     newer.rename(world.root)
     world.put_ids("live", 1, 3, 200)
-    world.run(one(world), world.ask("stop", lambda: world.released_count() == 9))
+    world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 9))
     assert len(set(world.released_ids())) == 9
 
 
@@ -265,14 +265,14 @@ def test_a_file_that_gets_a_later_time_is_not_read_again(world: World) -> None:
     old = Path(world.path("live")) / "old.parquet"
     write_rows(old, [{"id": 1, "k": 1}], now - 30 * DAY)
     write_rows(Path(world.path("live")) / "new.parquet", [{"id": 2, "k": 1}], now - 100)
-    world.run(one(world), world.ask("stop", lambda: world.released_count() == 2))
+    world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 2))
     os.utime(old, (now, now))
     write_rows(Path(world.path("live")) / "z.parquet", [{"id": 3, "k": 1}], now + 1)
-    world.run(one(world), world.ask("stop", lambda: 3 in world.released_ids()))
+    world.run(live_job(world), world.ask("stop", lambda: 3 in world.released_ids()))
     assert world.released_ids() == [1, 2, 3]
 
 
-def put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def fail_for_a_vanished_file(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Let a run fail because an old file of history vanished.
 
     Return a function that restores the file with its old time.
@@ -294,7 +294,7 @@ def put_back(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None
 
 
 def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_back(world, monkeypatch)()
+    fail_for_a_vanished_file(world, monkeypatch)()
     run = world.run(mixed(world), world.drain_at(3), resume_failed=True)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [1, 2, 1000]
@@ -305,7 +305,7 @@ def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.
 
 def test_a_time_to_stop_comes_also_while_the_job_drains(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drain may take as long as history does. Here that is forever, because a file of history is gone."""
-    put_back(world, monkeypatch)
+    fail_for_a_vanished_file(world, monkeypatch)
     monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 3600.0)
     drain = world.ask("drain", lambda: True)
     run = world.run(mixed(world), drain, resume_failed=True, stop_after=2.0)

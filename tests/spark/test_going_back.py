@@ -46,7 +46,7 @@ GRAPH = JobGraph(tuple(JobVertex(uid, (uid,), (uid,), (), (), bounded=False) for
 NO_SPARK: Any = None
 
 
-class House:
+class RestoredJob:
     """A job of two vertices, each of which has published batch 4, followed by a checkpoint."""
 
     def __init__(self, storage: Storage) -> None:
@@ -97,177 +97,177 @@ class House:
         )
 
     def logs(self) -> dict[SubtaskId, SubtaskLog]:
-        found = {}
+        logs = {}
         for uid in ("a", "b"):
-            found[SubtaskId.of(uid, 0)] = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
-            found[SubtaskId.of(uid, 0)].load()
-        return found
+            logs[SubtaskId.of(uid, 0)] = SubtaskLog(self.storage, subtask_log_path("job", uid, 0))
+            logs[SubtaskId.of(uid, 0)].load()
+        return logs
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(open_storage(f"memory://{tmp_path}"))
+def job(tmp_path: Path) -> RestoredJob:
+    return RestoredJob(open_storage(f"memory://{tmp_path}"))
 
 
 # ---- the restore point
 
 
-def test_r4_what_a_checkpoint_covers_stays_its_barrier_included(house: House) -> None:
-    house.complete(1)
-    point = house.point(1)
+def test_r4_what_a_checkpoint_covers_stays_its_barrier_included(job: RestoredJob) -> None:
+    job.complete(1)
+    point = job.point(1)
     assert point is not None
     assert point.continues_at(SubtaskId("a/0")) == 3  # the barrier is entry 2
     assert point.continues_at(SubtaskId("started since/0")) == 1
 
 
-def test_r9_a_checkpoint_below_the_last_one_is_refused(house: House) -> None:
-    house.complete(1)
-    house.complete(2)
+def test_r9_a_checkpoint_below_the_last_one_is_refused(job: RestoredJob) -> None:
+    job.complete(1)
+    job.complete(2)
     with pytest.raises(RestoreRefusedError, match="checkpoint 2 was completed after it"):
-        house.point(1)
+        job.point(1)
 
 
 @pytest.mark.parametrize("batch", [5, 400], ids=["the next one", "long ago"])
-def test_r6_a_checkpoint_whose_state_spark_has_purged_is_refused_by_name(house: House, batch: int) -> None:
-    house.complete(1, batch=batch)
+def test_r6_a_checkpoint_whose_state_spark_has_purged_is_refused_by_name(job: RestoredJob, batch: int) -> None:
+    job.complete(1, batch=batch)
     with pytest.raises(RestoreRefusedError, match="purged the state of 'a'"):
-        house.point(1)
+        job.point(1)
 
 
 @pytest.mark.parametrize(("batch", "dropped"), [(3, {}), (4, {"a": {"history": 4}})], ids=["behind it", "in it"])
 def test_r4_a_source_stays_left_out_if_the_checkpoint_has_the_batch_of_its_end(
-    house: House, batch: int, dropped: dict[str, dict[str, int]]
+    job: RestoredJob, batch: int, dropped: dict[str, dict[str, int]]
 ) -> None:
-    house.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
-    state = house.complete(1, batch=batch)
+    job.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
+    state = job.complete(1, batch=batch)
     event = restored_event(RestorePoint(1, state.checkpoints[1]), state, 2.0)
     assert event.dropped == dropped
 
 
-def back(house: House, uid: str) -> None:
+def restore_subtask(job: RestoredJob, uid: str) -> None:
     """Let the driver of epoch 2 restore one subtask: its log and its folder."""
-    house.log(uid, 2, 3)
-    house.attempt(uid, 2)
+    job.log(uid, 2, 3)
+    job.attempt(uid, 2)
 
 
-def half_back(house: House, uid: str) -> None:
+def restore_half(job: RestoredJob, uid: str) -> None:
     """Let the driver of epoch 2 die before it has completed the subtask's folder."""
-    house.log(uid, 2, 3)
+    job.log(uid, 2, 3)
 
 
-@pytest.mark.parametrize("other", [None, half_back], ids=["not opened", "without a folder"])
+@pytest.mark.parametrize("other", [None, restore_half], ids=["not opened", "without a folder"])
 def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
-    house: House, other: Callable[[House, str], None] | None
+    job: RestoredJob, other: Callable[[RestoredJob, str], None] | None
 ) -> None:
-    house.complete(1)
-    house.journal.claim("t2", Worker(), 1.0)
-    house.journal.write(ev.Restored(1, {}, 2.0))
-    back(house, "a")
+    job.complete(1)
+    job.journal.claim("t2", Worker(), 1.0)
+    job.journal.write(ev.Restored(1, {}, 2.0))
+    restore_subtask(job, "a")
     if other is not None:
-        other(house, "b")
-    point = house.interrupted()
+        other(job, "b")
+    point = job.interrupted()
     assert point is not None
     assert point.checkpoint == 1
     if other is None:
-        back(house, "b")
+        restore_subtask(job, "b")
     else:
-        house.attempt("b", 2)
-    assert house.interrupted() is None
+        job.attempt("b", 2)
+    assert job.interrupted() is None
 
 
 @pytest.mark.parametrize("splits", [True, False])
 def test_r21_a_log_of_before_the_job_began_anew_that_a_rescale_brings_back_is_no_interrupted_restore(
-    house: House, splits: bool
+    job: RestoredJob, splits: bool
 ) -> None:
     """The driver died after the commit and before the new subtask had opened its log.
 
     "b" is a subtask of a source with splits. For any other vertex the state means an interrupted restore.
     """
-    house.journal.claim("t2", Worker(), 1.0)
-    house.journal.write(ev.Restored(0, {}, 2.0, anew=True))
+    job.journal.claim("t2", Worker(), 1.0)
+    job.journal.write(ev.Restored(0, {}, 2.0, anew=True))
     vertices = (GRAPH.vertex("a"), replace(GRAPH.vertex("b"), splits=splits))
-    house.journal.write(ev.PlanRecorded(JobGraph(vertices, ()), {}, 2.0, STREAMING))
-    back(house, "a")
-    assert (house.interrupted() is None) is splits
+    job.journal.write(ev.PlanRecorded(JobGraph(vertices, ()), {}, 2.0, STREAMING))
+    restore_subtask(job, "a")
+    assert (job.interrupted() is None) is splits
 
 
 def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_interrupted_or_goes_on(
-    house: House,
+    job: RestoredJob,
 ) -> None:
-    state = house.complete(1)
+    state = job.complete(1)
     asked = RestorePoint(1, state.checkpoints[1])
-    assert house.start() == RecoveryPoint(None)
-    assert house.start(asked=asked) == RecoveryPoint(asked)
-    house.journal.claim("t2", Worker(), 1.0)
-    house.journal.write(ev.Restored(1, {}, 2.0))
-    half_back(house, "a")
-    assert house.start() == RecoveryPoint(asked, is_journaled=True)
-    assert house.start(asked=asked) == RecoveryPoint(asked), "it is another one, and in the journal by itself"
-    assert house.start(is_anew=True, asked=asked) == RecoveryPoint(RestorePoint(1, None))
-    house.complete(2)
-    assert house.start() == RecoveryPoint(None), "every subtask had been taken back"
+    assert job.start() == RecoveryPoint(None)
+    assert job.start(asked=asked) == RecoveryPoint(asked)
+    job.journal.claim("t2", Worker(), 1.0)
+    job.journal.write(ev.Restored(1, {}, 2.0))
+    restore_half(job, "a")
+    assert job.start() == RecoveryPoint(asked, is_journaled=True)
+    assert job.start(asked=asked) == RecoveryPoint(asked), "it is another restore, which is journaled separately"
+    assert job.start(is_anew=True, asked=asked) == RecoveryPoint(RestorePoint(1, None))
+    job.complete(2)
+    assert job.start() == RecoveryPoint(None), "every subtask was restored"
 
 
 # ---- earlier decisions
 
 
-def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(house: House) -> None:
-    house.complete(1)
-    house.complete(2, released=False)
-    house.complete(3, released=False)
-    house.journal.write(ev.RequestAnswered("r", "drain", RequestOutcome.parse("accepted"), 2.0))
-    house.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
-    house.journal.write(ev.CheckpointTriggered(7, 3.0, "checkpoint"))
-    found = restored(house.journal.state)
-    assert (found.last_triggered, found.last_completed, found.last_released) == (7, 3, 1)
-    assert found.unreleased == (2, 3)
-    assert found.draining
-    assert found.dropped == {"a": ("history",)}
-    assert {uid: snapshot.batch_id for uid, snapshot in found.snapshots.items()} == {"a/0": 4, "b/0": 4}
+def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(job: RestoredJob) -> None:
+    job.complete(1)
+    job.complete(2, released=False)
+    job.complete(3, released=False)
+    job.journal.write(ev.RequestAnswered("r", "drain", RequestOutcome.parse("accepted"), 2.0))
+    job.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
+    job.journal.write(ev.CheckpointTriggered(7, 3.0, "checkpoint"))
+    state = restored(job.journal.state)
+    assert (state.last_triggered, state.last_completed, state.last_released) == (7, 3, 1)
+    assert state.unreleased == (2, 3)
+    assert state.draining
+    assert state.dropped == {"a": ("history",)}
+    assert {uid: snapshot.batch_id for uid, snapshot in state.snapshots.items()} == {"a/0": 4, "b/0": 4}
 
 
-def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(house: House) -> None:
+def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(job: RestoredJob) -> None:
     """The current files of the folder do not matter: the driver does not even list them."""
-    freeze(house.storage, "job/frozen/history.json", "history", ["file:///in/a.parquet"])
-    house.journal.write(ev.SourceFrozen("history", "frozen/history.json", 1, 0.0))
-    house.journal.write(ev.SourceFrozen("endless", None, 0, 0.0))
+    freeze(job.storage, "job/frozen/history.json", "history", ["file:///in/a.parquet"])
+    job.journal.write(ev.SourceFrozen("history", "frozen/history.json", 1, 0.0))
+    job.journal.write(ev.SourceFrozen("endless", None, 0, 0.0))
     reads = {"history": SourceReads(paths=["/in"]), "endless": SourceReads("rate")}
-    frozen = freeze_sources(NO_SPARK, house.storage, "job", OwnedJournal(house.journal), reads)
+    frozen = freeze_sources(NO_SPARK, job.storage, "job", OwnedJournal(job.journal), reads)
     assert frozen == {"history": FrozenFiles("history", ("file:///in/a.parquet",))}
 
 
 # ---- a log that lost its end
 
 
-def open_all(house: House) -> None:
-    journal = Journal(house.storage, "job")
+def open_all(job: RestoredJob) -> None:
+    journal = Journal(job.storage, "job")
     epoch = journal.claim("t2", Worker(), 9.0)
-    open_logs(OwnedJournal(journal), house.logs(), epoch, "streaming", None)
+    open_logs(OwnedJournal(journal), job.logs(), epoch, "streaming", None)
 
 
-def test_r11_the_log_of_a_finished_subtask_has_its_end(house: House) -> None:
+def test_r11_the_log_of_a_finished_subtask_has_its_end(job: RestoredJob) -> None:
     """The subtask would never be deployed again, and its consumers would wait for its end forever."""
-    house.log("a").end_of_data("finish")
-    house.log("a").end_of_partition()
-    house.journal.write(ev.SubtaskFinished(SubtaskId("a/0"), "0001-x", 1.0))
-    open_all(house)
-    house.storage.delete(f"{subtask_log_path('job', 'a', 0)}/{house.log('a').position - 1:08d}.json")
+    job.log("a").end_of_data("finish")
+    job.log("a").end_of_partition()
+    job.journal.write(ev.SubtaskFinished(SubtaskId("a/0"), "0001-x", 1.0))
+    open_all(job)
+    job.storage.delete(f"{subtask_log_path('job', 'a', 0)}/{job.log('a').position - 1:08d}.json")
     with pytest.raises(SubtaskLogLostError, match=r"a/0.* has no end"):
-        open_all(house)
-    assert {log.state.opened.epoch for log in house.logs().values() if log.state.opened} == {1, 2}, "none was opened"
+        open_all(job)
+    assert {log.state.opened.epoch for log in job.logs().values() if log.state.opened} == {1, 2}, "no log was opened"
 
 
-def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_stays_ended(house: House) -> None:
-    """The driver appends nothing after the end of a partition, because the consumers have left by then."""
-    before = house.log("a")
+def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_stays_ended(job: RestoredJob) -> None:
+    """The driver appends nothing after the end of a partition, because no consumer reads further."""
+    before = job.log("a")
     before.end_of_data("finish")
-    loaded = house.logs()
-    journal = Journal(house.storage, "job")
+    loaded = job.logs()
+    journal = Journal(job.storage, "job")
     epoch = journal.claim("t2", Worker(), 9.0)
     before.end_of_partition()
     attempts = open_logs(OwnedJournal(journal), loaded, epoch, "streaming", None)
     assert set(attempts) == {SubtaskId("b/0")}
     assert journal.state.finished == {SubtaskId("a/0")}
-    assert isinstance(house.log("a").records(0)[-1][1], EndOfPartition)
-    open_all(house)  # the next driver finds it in the same state
-    assert isinstance(house.log("a").records(0)[-1][1], EndOfPartition)
+    assert isinstance(job.log("a").records(0)[-1][1], EndOfPartition)
+    open_all(job)  # the next driver finds it in the same state
+    assert isinstance(job.log("a").records(0)[-1][1], EndOfPartition)

@@ -21,9 +21,9 @@ LIMITS = ("connection.establish.timeout", "connection.timeout", "attempts.maximu
 
 def all_settings(**options: Any) -> dict[str, str]:
     """Return the settings of the bucket "lake", with class names without their package."""
-    found = {split_setting(key): value for key, value in hadoop_settings("s3://lake/ckpt", options).items()}
-    assert {bucket for bucket, _ in found} <= {"lake"}
-    return {name: value.removeprefix("org.apache.hadoop.fs.s3a.") for (_, name), value in found.items()}
+    named = {split_setting(key): value for key, value in hadoop_settings("s3://lake/ckpt", options).items()}
+    assert {bucket for bucket, _ in named} <= {"lake"}
+    return {name: value.removeprefix("org.apache.hadoop.fs.s3a.") for (_, name), value in named.items()}
 
 
 def settings(**options: Any) -> dict[str, str]:
@@ -103,22 +103,22 @@ def test_a_profile_is_told_by_name() -> None:
 
 
 def test_a_bucket_may_have_dots() -> None:
-    found = hadoop_settings("s3://my.lake.endpoint", {"client_kwargs": {"region_name": "eu-1"}})
-    assert {split_setting(key) for key in found} == {
+    named = hadoop_settings("s3://my.lake.endpoint", {"client_kwargs": {"region_name": "eu-1"}})
+    assert {split_setting(key) for key in named} == {
         ("my.lake.endpoint", name) for name in ("endpoint.region", *LIMITS)
     }
 
 
 def job(**sinks: FileSink) -> Job:
-    found = Job("j")
+    made = Job("j")
 
-    @found.source
+    @made.source
     def live(read: Any) -> Any:
         raise AssertionError("not called")
 
     for uid, sink in sinks.items():
-        found.sink(uid, live, sink)
-    return found
+        made.sink(uid, live, sink)
+    return made
 
 
 def test_sinks_are_reached_with_their_own_options_or_else_with_the_roots() -> None:

@@ -1,4 +1,7 @@
-"""History and live on one folder: what is there is history, what comes is live, and each row comes once."""
+"""History and a live source on one folder.
+
+Existing files are history, later files are live, and each row is released once.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,7 @@ def test_a_file_is_known_by_the_path_that_spark_gives_with_its_rows(world: World
     frame = spark.read.parquet(world.path("in"))
     files = list_files(spark, SourceReads("parquet", {}, [world.path("in")]))
     paths = {row[0] for row in frame.select("_metadata.file_path").distinct().collect()}
-    assert {metadata_path(one) for one in files} == paths
+    assert {metadata_path(file) for file in files} == paths
     assert metadata_path("s3a://bucket/a b/ü#") == "s3a://bucket/a%20b/ü%23"
 
 
@@ -120,7 +123,7 @@ def test_a_file_that_comes_while_the_list_is_made_or_history_is_read_is_live(wor
     came: list[int] = []
 
     def hook(verb: str, path: str) -> None:
-        if verb == "create" and "/frozen/" in path and not came:  # listed, and not recorded yet
+        if verb == "create" and "/frozen/" in path and not came:  # listed, but not recorded
             came.extend(put(world, 100, 101))
         if verb == "replace" and "/prepared/" in path and len(came) == 2:  # the first batch
             came.extend(put(world, 102))
@@ -188,8 +191,8 @@ def test_sources_whose_rows_do_not_meet_may_share_files(world: World) -> None:
 
 def test_a_check_says_how_files_are_divided(world: World) -> None:
     put(world, 0)
-    told = check(world, job_of(world)).notes
-    assert told == (
+    notes = check(world, job_of(world)).notes
+    assert notes == (
         "source live: it leaves out the files of history, that is, the files that exist when the job first starts",
     )
 
@@ -198,7 +201,7 @@ def test_a_check_says_how_files_are_divided(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"after": "nothing"}, "a bounded source of files; the job has history"),
         ({"after": "live"}, "a bounded source of files; the job has history"),
@@ -208,10 +211,10 @@ def test_a_check_says_how_files_are_divided(world: World) -> None:
         ({"reads_again": "yes"}, "True or False"),
     ],
 )
-def test_what_after_may_name(given: dict[str, Any], told: str) -> None:
+def test_what_after_may_name(given: dict[str, Any], message: str) -> None:
     job = Job("orders")
     history: Callable[..., Any] = job.source(uid="history", bounded=True)(lambda read: read)
-    with pytest.raises(BadOperatorOptionError, match=told):
+    with pytest.raises(BadOperatorOptionError, match=message):
         live = job.source(uid="live", **given)(lambda read: read)
         job.sink("a", history, FileSink("/a"))  # type: ignore[arg-type]
         job.sink("b", live, FileSink("/b"))

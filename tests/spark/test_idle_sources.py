@@ -1,4 +1,4 @@
-"""Idle sources: which watermark the others give. No Spark."""
+"""The watermark of a query while some of its sources are idle. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_provider_ckpt.model.progress import SourceTimes, combined
 from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
 
 
-def seen(watermark: int | None, at: float) -> SourceTimes:
+def source_times(watermark: int | None, at: float) -> SourceTimes:
     return SourceTimes(newest=watermark, last_row_at=at)
 
 
@@ -24,7 +24,7 @@ class Query:
 
 def test_a_source_holds_the_watermark_until_its_timeout() -> None:
     query = Query(b=10)
-    times = {"a": seen(500, 1_000), "b": seen(100, 1_000)}
+    times = {"a": source_times(500, 1_000), "b": source_times(100, 1_000)}
     query.now += 9
     query.idle.advance_watermark(times)
     assert query.raised == []
@@ -37,29 +37,29 @@ def test_a_source_holds_the_watermark_until_its_timeout() -> None:
 def test_a_source_with_rows_again_holds_the_watermark_again() -> None:
     query = Query(b=10)
     query.now += 20
-    query.idle.advance_watermark({"a": seen(500, 1_020), "b": seen(100, 1_015)})
+    query.idle.advance_watermark({"a": source_times(500, 1_020), "b": source_times(100, 1_015)})
     assert query.raised == []
 
 
 def test_the_timeout_begins_with_the_query() -> None:
     """Time without a running query is not idleness."""
     query = Query(b=10)
-    query.idle.advance_watermark({"a": seen(500, 1_000), "b": seen(100, 100)})
+    query.idle.advance_watermark({"a": source_times(500, 1_000), "b": source_times(100, 100)})
     assert query.raised == []
 
 
 def test_a_source_that_is_not_idle_and_had_no_row_holds_the_watermark() -> None:
     query = Query(b=10)
     query.now += 20
-    query.idle.advance_watermark({"b": seen(100, 1_000)})
-    query.idle.advance_watermark({"a": seen(None, 1_000), "b": seen(100, 1_000)})
+    query.idle.advance_watermark({"b": source_times(100, 1_000)})
+    query.idle.advance_watermark({"a": source_times(None, 1_000), "b": source_times(100, 1_000)})
     assert query.raised == []
 
 
 def test_if_every_source_is_idle_the_furthest_decides() -> None:
     query = Query(a=10, b=10)
     query.now += 20
-    query.idle.advance_watermark({"a": seen(500, 1_000), "b": seen(100, 1_000)})
+    query.idle.advance_watermark({"a": source_times(500, 1_000), "b": source_times(100, 1_000)})
     assert query.raised == [500]
 
 
@@ -67,7 +67,7 @@ def test_a_query_that_reads_a_source_with_an_end_is_left_alone() -> None:
     query = Query(b=10)
     query.idle.begin(())
     query.now += 20
-    query.idle.advance_watermark({"a": seen(500, 1_000), "b": seen(100, 1_000)})
+    query.idle.advance_watermark({"a": source_times(500, 1_000), "b": source_times(100, 1_000)})
     assert query.raised == []
 
 

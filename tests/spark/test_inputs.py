@@ -126,7 +126,7 @@ def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_
     assert edges[EDGE.uid].offered == offered
 
 
-def taken_up(storage: Storage) -> SingleChannelFeed:
+def next_feed(storage: Storage) -> SingleChannelFeed:
     return SingleChannelFeed(storage, feed_folder("p", [EDGE.uid], EDGE.uid), "p", attempt=AttemptId(2, 0, "x"))
 
 
@@ -144,7 +144,10 @@ def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
     reading.storage.delete(feed_entry(reading, 1))
     if content is not None:
         reading.storage.create(feed_entry(reading, 1), content)
-    feed, (batch,) = taken_up(reading.storage), [one for _, one in reading.log.records() if isinstance(one, Batch)]
+    feed, (batch,) = (
+        next_feed(reading.storage),
+        [record for _, record in reading.log.records() if isinstance(record, Batch)],
+    )
     assert feed.fed == -1
     feed.note_partly_read(batch)
     feed.consume(SeenFiles(reading.storage, f"sources/{EDGE.uid}").advance(0))
@@ -161,7 +164,7 @@ def test_a_feed_with_a_hole_is_refused_by_name(reading: Reading, content: bytes 
     if content is not None:
         reading.storage.create(feed_entry(reading, 1), content)
     with pytest.raises(SparkFolderLostError, match="_spark_metadata/1 is "):
-        taken_up(reading.storage)
+        next_feed(reading.storage)
 
 
 def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) -> None:
@@ -200,7 +203,7 @@ def test_r21_a_query_that_goes_on_with_another_plan_reads_the_producers_that_it_
     before = dict(inputs.edges)
     factory._add_channels(subtask, inputs, VertexPlan(1, (gone.uid,), {"parts": 3, "a": 2}))
     assert set(inputs.edges) - set(before) == {"parts__v/1", "parts__v/2"}
-    assert all(inputs.edges[key] is one for key, one in before.items())
+    assert all(inputs.edges[key] is edge for key, edge in before.items())
     new = inputs.edges["parts__v/2"]
     assert (new.offered, new.read, new.ended, new.log.records()) == (0, 0, False, [])
     assert inputs.edge_sources == {"parts__v", "a__v"}

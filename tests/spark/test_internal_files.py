@@ -1,4 +1,7 @@
-"""The file that a row comes from: known in the query that reads the source, and refused behind a result partition."""
+"""The name of the file that a row comes from.
+
+It is known in the query that reads the source, and refused after a result partition.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.spark.app.known_warnings import INTERRUPTED, ignore_i
 
 
 def test_py4j_logs_a_batch_that_fails_and_none_that_is_interrupted(caplog: pytest.LogCaptureFixture) -> None:
-    """A worker that was stopped well logged the interruption and left a file with its stack trace."""
+    """The bug: a worker that was stopped cleanly logged the interruption and left a file with its stack trace."""
     ignore_interruptions()
     for message in (f"{INTERRUPTED}: the query was stopped", "no such shop"):
         try:

@@ -1,4 +1,4 @@
-"""The layout of Spark's log: one line for each event on the console, and the whole of longer ones in a file."""
+"""The layout of Spark's log: each event is one line on the console, and longer events are whole in a file."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Log:
         return builder.setThrown(None if error is None else self._jvm.java.io.IOException(error)).build()
 
     def shown(self, event: Any) -> str:
-        """Return what the console shows, without the time in front."""
+        """Return the line on the console, without its time."""
         return str(self.console.getLayout().toSerializable(event))[len("26/11/29 19:42:59 ") :]
 
     def kept(self, event: Any) -> str:
-        """Return what the file has after the event."""
+        """Return the file's content after the event."""
         self.traces.append(event)
         return Path(self.file.path).read_text() if self.file.exists else ""
 
@@ -132,7 +132,7 @@ print("stopped", not stores.isMaintenanceRunning())
 
 
 def test_the_tidying_of_state_stores_does_not_outlive_spark(tmp_path: Path) -> None:
-    """Its next turn would log a stack trace: SparkEnv not active, cannot do maintenance on StateStores."""
+    """The maintenance thread would log a stack trace: SparkEnv not active, cannot do maintenance on StateStores."""
     command = [sys.executable, "-c", STATEFUL, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "stopped True\n", done.stderr

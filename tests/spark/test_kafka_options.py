@@ -27,14 +27,14 @@ FROZEN = FrozenOffsets(
 
 
 def test_by_default_a_bounded_source_is_read_from_the_beginning_to_where_its_topics_end() -> None:
-    found = read_range("history", "job.py:1", {"Subscribe": "orders, returns"})
-    assert (found.topics, found.start, found.end) == (("orders", "returns"), EARLIEST, LATEST)
+    offsets = read_range("history", "job.py:1", {"Subscribe": "orders, returns"})
+    assert (offsets.topics, offsets.start, offsets.end) == (("orders", "returns"), EARLIEST, LATEST)
 
 
 def test_assigned_partitions_are_all_that_is_read() -> None:
-    found = read_range("history", "job.py:1", {"assign": '{"orders": [1, 0]}', "startingOffsets": "EARLIEST"})
-    assert found.topics == ("orders",)
-    assert found.partitions == frozenset({("orders", 0), ("orders", 1)})
+    offsets = read_range("history", "job.py:1", {"assign": '{"orders": [1, 0]}', "startingOffsets": "EARLIEST"})
+    assert offsets.topics == ("orders",)
+    assert offsets.partitions == frozenset({("orders", 0), ("orders", 1)})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_either_kind_of_end_is_read_back_and_a_lost_one_is_no_end(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("cause", "reason"),
     [
         (
             "Reason: Could not read records in offset [0, 50) for topic partition orders-1\nwith consumer group g.\n",
@@ -118,17 +118,17 @@ def test_either_kind_of_end_is_read_back_and_a_lost_one_is_no_end(tmp_path: Path
         ("Reason: Partitions Set(a-1) have been deleted. SQLSTATE: 22000", "Partitions Set(a-1) have been deleted."),
     ],
 )
-def test_rows_that_are_gone_are_no_reason_to_try_again(told: str, reason: str) -> None:
+def test_rows_that_are_gone_are_no_reason_to_try_again(cause: str, reason: str) -> None:
     lost = (
         "[STREAM_FAILED] Query [id = 1] terminated with exception: Some data may have been lost because they are not "
         "available in Kafka any more;\neither the data was aged out by Kafka or the topic may have been deleted before "
         "all the data in the\ntopic was processed.\nIf you don't want your streaming query to fail on such cases, set "
         "the source option failOnDataLoss to false.\n"
     )
-    found = terminal_error("rows", RuntimeError(lost + told))
-    assert isinstance(found, KafkaRowsGoneError)
-    assert found.data["reason"] == reason
-    assert not found.retryable
+    error = terminal_error("rows", RuntimeError(lost + cause))
+    assert isinstance(error, KafkaRowsGoneError)
+    assert error.data["reason"] == reason
+    assert not error.retryable
 
 
 def test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Settings that change values stay those of a job's first run, whatever a later run is given."""
+"""Settings that change values: a job keeps the settings of its first run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UTC_NOON, OSLO_NOON = 1_768_478_400, 1_768_474_800
 
 
 @pytest.fixture(autouse=True)
-def as_before(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def restored_settings(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Restore the settings of the session and of the processes afterwards."""
     jvm: Any = spark.sparkContext._jvm
     before = {key: str(spark.conf.get(key)) for key in SETTINGS if spark.conf.isModifiable(key)}
@@ -79,9 +79,9 @@ def warnings(run: Run) -> str:
 def test_the_time_zone_of_the_first_run_is_kept_and_another_one_is_told_or_taken_on_purpose(world: World) -> None:
     job = copying(world, "unix_seconds(cast(at AS timestamp)) AS seconds")
     assert ZONE not in warnings(next_row(world, job, conf={ZONE: "Europe/Oslo"}))
-    told = warnings(next_row(world, job, conf={ZONE: "UTC"}))
-    assert f"{ZONE}=UTC has no effect: the job has Europe/Oslo since its first run" in told
-    assert "--new-settings" in told
+    warning = warnings(next_row(world, job, conf={ZONE: "UTC"}))
+    assert f"{ZONE}=UTC has no effect: the job has Europe/Oslo since its first run" in warning
+    assert "--new-settings" in warning
     assert column(world, "seconds") == [OSLO_NOON, OSLO_NOON]
 
     assert ZONE not in warnings(next_row(world, job, conf={ZONE: "UTC"}, new_settings=True))
@@ -126,8 +126,8 @@ def test_python_functions_keep_the_time_zone_of_the_first_run(
     next_row(world, job)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    told = warnings(next_row(world, job))
-    assert "the time zone UTC of this process has no effect: the job has Europe/Oslo" in told
+    warning = warnings(next_row(world, job))
+    assert "the time zone UTC of this process has no effect: the job has Europe/Oslo" in warning
     assert (os.environ["TZ"], datetime.fromtimestamp(0).hour) == ("Europe/Oslo", 1)  # noqa: DTZ006
     assert column(world, "hour") == [1, 1]
 
@@ -147,8 +147,8 @@ def test_this_spark_has_every_setting_and_can_change_it(spark: SparkSession) -> 
 
 
 def test_what_is_ignored_is_told_with_both_values() -> None:
-    (told,) = KeptSettings({}, {"user.timezone": ("UTC", "Europe/Oslo")}).notices()
-    assert told.startswith("the JVM's time zone UTC has no effect: the job has Europe/Oslo since its first run")
+    (notice,) = KeptSettings({}, {"user.timezone": ("UTC", "Europe/Oslo")}).notices()
+    assert notice.startswith("the JVM's time zone UTC has no effect: the job has Europe/Oslo since its first run")
 
 
 def test_a_forged_journal_sets_nothing_else(spark: SparkSession) -> None:

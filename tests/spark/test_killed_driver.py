@@ -48,7 +48,7 @@ print("counted", spark.range(5).count(), flush=True)
 def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Path, submitted: bool) -> None:
     """The test stops the JVM with SIGSTOP.
 
-    A JVM whose exit and RocksDB wait for each other does not end either.
+    A JVM also hangs when its exit and RocksDB wait for each other.
     """
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
@@ -66,5 +66,7 @@ def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Pa
 def test_a_child_that_was_forked_does_not_end_the_jvm_of_its_parent() -> None:
     """The child inherits the JVM's gateway from its parent and requests a session."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    told = subprocess.run([sys.executable, "-c", FORKING], env=environ, stdout=subprocess.PIPE, text=True, timeout=300)
-    assert told.stdout.splitlines() == ["watching 0", "watching 1", "counted 5"]
+    parent = subprocess.run(
+        [sys.executable, "-c", FORKING], env=environ, stdout=subprocess.PIPE, text=True, timeout=300
+    )
+    assert parent.stdout.splitlines() == ["watching 0", "watching 1", "counted 5"]

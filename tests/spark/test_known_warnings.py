@@ -22,7 +22,7 @@ OURS = [
 OTHERS = ["Lost task 0.0 in stage 1.0", "Cannot find active jobs", "Query q [id = 1] terminated with error"]
 
 
-def answer(spark: SparkSession, text: str) -> str:
+def filter_result(spark: SparkSession, text: str) -> str:
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     message = log4j.message.SimpleMessage(text)
@@ -33,9 +33,9 @@ def answer(spark: SparkSession, text: str) -> str:
 @pytest.mark.parametrize("text", OURS)
 def test_what_our_doing_causes_is_kept_out_of_the_log(spark: SparkSession, text: str) -> None:
     silence(spark)
-    assert answer(spark, text) == "DENY"
+    assert filter_result(spark, text) == "DENY"
 
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_every_other_warning_comes(spark: SparkSession, text: str) -> None:
-    assert answer(spark, text) == "NEUTRAL"
+    assert filter_result(spark, text) == "NEUTRAL"

@@ -79,12 +79,12 @@ def test_history_that_is_in_order_closes_windows_while_it_is_read(world: World) 
     while_read: list[int] = []
     drain = world.ask("drain", lambda: bool(world.state().dropped))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and not world.state().ended:
             while_read.append(world.released_count())
         drain(line)
 
-    run = world.run(counting(world, in_order=True), hear)
+    run = world.run(counting(world, in_order=True), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert while_read[-1] > 0
     assert counted(world) == dict.fromkeys([*range(0, 240, 10), 1_000], 10)
@@ -102,7 +102,7 @@ def test_history_that_breaks_the_promise_of_its_order_is_counted(world: World) -
 
 
 def test_duplicates_are_dropped_within_the_delay_that_the_user_gave(world: World) -> None:
-    """Spark keeps a row until its event time plus the delay. A longer delay would drop what comes again later."""
+    """Spark keeps a row until its event time plus the delay. A longer delay would drop later duplicates."""
     job = Job("unique")
 
     @job.source(bounded=True, max_files_per_trigger=2, watermark=WATERMARK)
@@ -121,14 +121,14 @@ def test_duplicates_are_dropped_within_the_delay_that_the_user_gave(world: World
     for first in (6, 3, 0):
         world.put_ids("history", 1, 3, first)  # k is 0, 1, 2 in each file
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "source_dropped":
             for start in (100, 103, 200):
                 world.put_ids("live", 1, 3, start)
         drain(line)
 
     drain = world.ask("drain", lambda: world.read_up_to("unique", "live") == 2)
-    run = world.run(job, hear)
+    run = world.run(job, on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     rows = Counter(row["k"] for row in world.released())
     assert set(rows) == {0, 1, 2}

@@ -142,6 +142,6 @@ def test_a_file_from_the_far_future_hides_none_that_comes_later(world: World) ->
     "uri", ["hdfs://nn:8020/in/0.json", "s3a://bucket/in/a b.json", "file:///c:x/in/f.json", "file:/in/f%20.json"]
 )
 def test_a_frozen_file_has_the_name_under_which_it_is_seen(uri: str) -> None:
-    """One list has the listing's spelling, the other one has the stream's, which is escaped."""
+    """One list has the listing's spelling, and the other has the stream's, which is escaped."""
     (frozen,) = FrozenFiles("history", (uri,)).normal
     assert frozen == normal_path(uri.replace("%", "%25").replace(" ", "%20"))

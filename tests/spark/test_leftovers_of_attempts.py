@@ -67,7 +67,7 @@ def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path:
     log = SubtaskLog(storage, "log")
     log.load()
     log.open(first)
-    folders = {one: f"{one}-{number}-0a1b2c3d" for one, number in ((first, 7), (second, 8), (third, 9))}
+    folders = {attempt: f"{attempt}-{number}-0a1b2c3d" for attempt, number in ((first, 7), (second, 8), (third, 9))}
     torn = f"{first}-6-0a1b2c3d"
     for name in (*folders.values(), torn, "of somebody else"):
         storage.create(f"{DATA}/{name}/part-0", b"rows")

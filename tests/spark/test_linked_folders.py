@@ -19,7 +19,7 @@ from tests.spark.harness import World
 RECURSIVE = {"recursiveFileLookup": "true"}
 
 
-def found(place: Path, **options: str) -> list[LinkedFolder]:
+def find_links(place: Path, **options: str) -> list[LinkedFolder]:
     return sorted(linked_folders(SourceReads("json", options, [str(place)])), key=lambda link: link.path)
 
 
@@ -42,10 +42,12 @@ def test_links_are_found_as_spark_follows_them(tmp_path: Path) -> None:
     link(tmp_path, "out/b/y", "far")
     link(tmp_path, "in/day=1/hour=2", "far")
     expected = [("in/a/x", "out"), ("in/a/x/b/y", "far"), ("in/day=1/hour=2", "far")]
-    links = [(link.path, link.target) for link in found(tmp_path / "in", **RECURSIVE)]
+    links = [(link.path, link.target) for link in find_links(tmp_path / "in", **RECURSIVE)]
     assert links == [(f"{tmp_path}/{path}", f"{tmp_path}/{target}") for path, target in expected]
-    assert [one.path for one in found(tmp_path / "in")] == [f"{tmp_path}/in/day=1/hour=2"]
-    assert [one.path for one in found(tmp_path / "i*", **RECURSIVE)] == [f"{tmp_path}/{path}" for path, _ in expected]
+    assert [folder.path for folder in find_links(tmp_path / "in")] == [f"{tmp_path}/in/day=1/hour=2"]
+    assert [folder.path for folder in find_links(tmp_path / "i*", **RECURSIVE)] == [
+        f"{tmp_path}/{path}" for path, _ in expected
+    ]
     assert list(linked_folders(SourceReads("json", RECURSIVE, ["s3a://bucket/in", "s3a://bucket/?/*"]))) == []
 
 
@@ -53,7 +55,7 @@ def test_links_are_found_as_spark_follows_them(tmp_path: Path) -> None:
 def test_a_link_that_leads_back_loops(tmp_path: Path, target: str) -> None:
     folders(tmp_path, "in/a")
     link(tmp_path, "in/a/up", target)
-    assert any(one.loops for one in found(tmp_path / "in", **RECURSIVE))
+    assert any(folder.loops for folder in find_links(tmp_path / "in", **RECURSIVE))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Edges that have been read for long.
+"""Edges with a long history.
 
 Spark's log of the edge is shortened, and no row is read twice or missed (R4, R7).
 """
@@ -113,12 +113,12 @@ def compacted(world: World) -> dict[int, list[int]]:
     """
     folders = sorted((world.root / "job/vertices/doubled/0/spark").glob("*/sources/live__doubled"))
     numbers = [int(path.name.partition(".")[0]) for path in folders[-1].glob("*.compact")]
-    return {one: [json.loads(line)["batchId"] for line in lines(folders[-1], one)[1:]] for one in numbers}
+    return {number: [json.loads(line)["batchId"] for line in lines(folders[-1], number)[1:]] for number in numbers}
 
 
 def newest_attempt(world: World, vertex: str) -> AttemptId:
-    found = (AttemptId.find(path.name) for path in (world.root / f"job/vertices/{vertex}/0/spark").iterdir())
-    return max(one for one in found if one is not None)
+    attempts = (AttemptId.find(path.name) for path in (world.root / f"job/vertices/{vertex}/0/spark").iterdir())
+    return max(attempt for attempt in attempts if attempt is not None)
 
 
 def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_log(
@@ -136,8 +136,8 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
     stop_at_all()
     expected |= world.put_ids("live", FILES, 1, 1000)
     stop_at_all()
-    found = compacted(world)
-    assert found[min(found)][0] > 0
+    entries = compacted(world)
+    assert entries[min(entries)][0] > 0
     checkpoint = world.state().last_completed
 
     expected |= world.put_ids("live", 6, 1, 2000)
@@ -146,7 +146,7 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
         world.run(edged(world), storage=storage, checkpoint_interval=36_000, retained_checkpoints=2)
     behind = world.state().checkpoints[checkpoint].subtasks
     published = [n for n, record in world.records("doubled") if isinstance(record, Batch)]
-    assert max(published) > next(one.position for key, one in behind.items() if key.vertex == "doubled")
+    assert max(published) > next(snapshot.position for key, snapshot in behind.items() if key.vertex == "doubled")
 
     back = f"{world.root}/job/checkpoints/chk-{checkpoint}"
     stop = world.ask("stop", lambda: world.released_count() >= len(expected))
@@ -177,8 +177,8 @@ def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
     assert world.released_ids() == sorted(expected)
     assert (newest_attempt(world, "live").number, world.state().restarts) == (0, {})
     assert newest_attempt(world, "doubled").number > 1
-    found = compacted(world)
-    assert 0 not in found[max(found)]  # the number of remaining lines depends on when the last attempt began
+    entries = compacted(world)
+    assert 0 not in entries[max(entries)]  # the number of remaining lines depends on when the last attempt began
 
 
 def filtered(world: World) -> Job:
@@ -193,11 +193,11 @@ def filtered(world: World) -> Job:
         return rows.where("id >= 1000")
 
     @job.transform(inputs=[errors])
-    def told(rows: DataFrame) -> DataFrame:
+    def logged(rows: DataFrame) -> DataFrame:
         return rows.withColumn("twice", F.col("id") * 2)
 
     job.sink("all", live, FileSink(world.path("all")))
-    job.sink("out", told, FileSink(world.path("out")))
+    job.sink("out", logged, FileSink(world.path("out")))
     return job
 
 
@@ -208,12 +208,12 @@ def test_r7_the_log_behind_a_filter_that_lets_nothing_through_stays_short(
     monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
     world.put_ids("live", 1, 1, 1000)
 
-    def run_until(rows: int, told: int) -> list[int]:
+    def run_until(rows: int, errors: int) -> list[int]:
         lengths = [0]
 
         def is_done() -> bool:
-            lengths.append(len([one for _, one in world.records("errors") if not isinstance(one, Open)]))
-            return world.released_count("all") >= rows and world.released_count() >= told
+            lengths.append(len([record for _, record in world.records("errors") if not isinstance(record, Open)]))
+            return world.released_count("all") >= rows and world.released_count() >= errors
 
         run = world.run(filtered(world), world.ask("stop", is_done), retained_checkpoints=1)
         assert (run.status, run.cause) == ("STOPPED", None)

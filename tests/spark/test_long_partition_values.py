@@ -37,7 +37,7 @@ def job_of(world: World, shown: str, *, bounded: bool = True) -> Job:
 def test_it_ends_by_name_and_goes_on_when_the_rows_are_mended(spark: SparkSession, world: World, mode: str) -> None:
     for number in range(4):
         cities = ["a", LONG if number == 2 else "b"]
-        world.put("in", str(number), [{"id": 2 * number + one, "city": city} for one, city in enumerate(cities)])
+        world.put("in", str(number), [{"id": 2 * number + index, "city": city} for index, city in enumerate(cities)])
     ended = world.run(job_of(world, "city"), mode=mode)
     assert ended.status == "FAILED"
     assert ended.cause is not None

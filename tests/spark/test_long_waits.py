@@ -18,7 +18,7 @@ BEGAN = 1_800_000_000.0
 
 
 class Clock:
-    """Stands for the module ``time``. A pause takes no time."""
+    """A stand-in for the module ``time``. A pause takes no time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -40,29 +40,29 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def written(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
-    """Return a file that is written until then."""
+def growing_file(clock: Clock, until: float, path: str = "file:/in/a") -> FileStatus:
+    """Return a file that grows until the time ``until``."""
     last = min(clock.now, until)
     return FileStatus(path, int(last), int((BEGAN + last) * 1000))
 
 
 def test_a_wait_that_is_longer_than_usual_names_the_file_that_changed_last(clock: Clock) -> None:
-    told: list[tuple[str, float]] = []
-    look = lambda: [written(clock, 50, "file:/in/a"), written(clock, 1, "file:/in/b")]  # noqa: E731
-    await_settled(look, report=lambda file, seconds: told.append((file.path, seconds)))
-    assert told == [("file:/in/a", 15), ("file:/in/a", 30)]
+    reports: list[tuple[str, float]] = []
+    look = lambda: [growing_file(clock, 50, "file:/in/a"), growing_file(clock, 1, "file:/in/b")]  # noqa: E731
+    await_settled(look, report=lambda file, seconds: reports.append((file.path, seconds)))
+    assert reports == [("file:/in/a", 15), ("file:/in/a", 30)]
     assert clock.now == 60
 
 
 def test_a_usual_wait_is_not_told(clock: Clock) -> None:
-    told: list[Any] = []
-    await_settled(lambda: [written(clock, 0)], report=lambda *one: told.append(one))
-    assert (told, clock.now) == ([], 10)
+    reports: list[Any] = []
+    await_settled(lambda: [growing_file(clock, 0)], report=lambda *report: reports.append(report))
+    assert (reports, clock.now) == ([], 10)
 
 
 def test_a_batch_that_begins_again_goes_on_waiting_where_it_was(clock: Clock) -> None:
-    """A file that never ends held up its batch for ever: each new beginning had its ten minutes."""
-    await_settled(lambda: [written(clock, 10_000)], waited=LONGEST_WAIT - 5)
+    """The bug: a file that never ended held up its batch for ever, because each repeat waited for ten minutes again."""
+    await_settled(lambda: [growing_file(clock, 10_000)], waited=LONGEST_WAIT - 5)
     assert clock.now == 5
     young = [FileStatus("file:/in/a", 1, 2**62)]
     refuse_unsettled(None, "rows", young, lambda: False, waited=LONGEST_WAIT)  # type: ignore[arg-type]
@@ -72,6 +72,6 @@ def test_the_status_names_the_file() -> None:
     h = Harness(graph(vertex("v", sources="live", sinks="sink")))
     h.running()
     h.handle(FileAwaited(**h.world("v/0"), uid="live", file="/in/a", seconds=15.4))
-    told = [one.message for one in only(Notice, h.effects) if one.is_warning]
+    warnings = [notice.message for notice in only(Notice, h.effects) if notice.is_warning]
     expected = "source live: has waited 15 s for /in/a, which is still being written"
-    assert [message.partition(". ")[0] for message in told] == [expected]
+    assert [message.partition(". ")[0] for message in warnings] == [expected]

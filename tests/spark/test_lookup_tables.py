@@ -38,13 +38,13 @@ def run(world: World, spark: SparkSession, rows: int) -> Run:
 def test_a_table_that_changes_is_named_and_read_anew_at_the_next_start(spark: SparkSession, world: World) -> None:
     world.put("prices", "1", [{"id": 1, "price": 10}])
     world.put("live", "1", [{"id": 1}, {"id": 2}])
-    [told] = [line["message"] for line in run(world, spark, 2).of("warning") if "looks up" in line["message"]]
-    assert f"the query of priced looks up files in file:{world.path('prices')}, listed at 20" in told
+    [warning] = [line["message"] for line in run(world, spark, 2).of("warning") if "looks up" in line["message"]]
+    assert f"the query of priced looks up files in file:{world.path('prices')}, listed at 20" in warning
     world.put("prices", "2", [{"id": 2, "price": 20}])
     world.put("live", "2", [{"id": 2}])
     run(world, spark, 3)
-    found: list[Any] = sorted((row["id"], row["price"]) for row in world.released() if row["price"] is not None)
-    assert found == [(1, 10), (2, 20)]
+    joined: list[Any] = sorted((row["id"], row["price"]) for row in world.released() if row["price"] is not None)
+    assert joined == [(1, 10), (2, 20)]
 
 
 def test_a_table_without_a_file_is_named_as_empty(spark: SparkSession, world: World) -> None:
@@ -57,10 +57,10 @@ def test_a_table_without_a_file_is_named_as_empty(spark: SparkSession, world: Wo
 def test_the_time_of_the_listing_is_told(spark: SparkSession, world: World) -> None:
     world.put("prices", "1", [{"id": 1, "price": 10}])
     world.put("live", "1", [{"id": 1}])
-    one = job(world, spark)
+    priced = job(world, spark)
     options = RunOptions(job="tests:job", root=str(world.root), job_id="job")
-    plan = plan_job(spark, one, options)
+    plan = plan_job(spark, priced, options)
     assert plan.lookups == {"priced": (f"file:{world.path('prices')}",)}
-    (told,) = looks_up_files(plan, 0.0, "job", "/lake/ckpt")
-    assert "listed at 1970-01-01 00:00:00+00:00" in told
-    assert "`ckpt upgrade job --root /lake/ckpt` starts" in told
+    (notice,) = looks_up_files(plan, 0.0, "job", "/lake/ckpt")
+    assert "listed at 1970-01-01 00:00:00+00:00" in notice
+    assert "`ckpt upgrade job --root /lake/ckpt` starts" in notice

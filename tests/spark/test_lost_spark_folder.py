@@ -39,7 +39,7 @@ def published(world: World, vertex: str) -> int:
     return max(batches, default=-1)
 
 
-# ---- what is lost
+# ---- lost files
 
 
 def source_entry(attempt: Path) -> list[Path]:
@@ -198,7 +198,7 @@ def test_a_restore_without_the_folder_is_not_said_to_be_purged(world: World) -> 
 PUBLISHED = Batch(3, {"live": '{"logOffset":2}', "ticks": "17"})
 
 
-class Made:
+class CommittedFolder:
     """A folder with batches 0 to 4 committed and 5 planned. Batch 3 is the last published one."""
 
     def __init__(self, storage: Storage) -> None:
@@ -230,59 +230,61 @@ class Made:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    return Made(open_storage(f"memory://{tmp_path}"))
+def committed_folder(tmp_path: Path) -> CommittedFolder:
+    return CommittedFolder(open_storage(f"memory://{tmp_path}"))
 
 
-def purged(made: Made) -> None:
-    made.delete("offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/1", "commits/2")
+def purged(committed_folder: CommittedFolder) -> None:
+    committed_folder.delete("offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/1", "commits/2")
 
 
-def compacted(made: Made) -> None:
-    made.delete(*[f"sources/live/{number}" for number in range(5)])
-    made.entry("9.compact", 9)
-    made.entry("10", 10)
+def compacted(committed_folder: CommittedFolder) -> None:
+    committed_folder.delete(*[f"sources/live/{number}" for number in range(5)])
+    committed_folder.entry("9.compact", 9)
+    committed_folder.entry("10", 10)
 
 
-def not_planned(made: Made) -> None:
-    made.delete("offsets/5")
+def not_planned(committed_folder: CommittedFolder) -> None:
+    committed_folder.delete("offsets/5")
 
 
-def not_committed(made: Made) -> None:
+def not_committed(committed_folder: CommittedFolder) -> None:
     """Undo the commit of batch 4 and the plan of batch 5."""
-    made.delete("offsets/5", "commits/4")
+    committed_folder.delete("offsets/5", "commits/4")
 
 
-def nothing_read(made: Made) -> None:
-    made.entry("5", 5)
-    made.put("sources/live/6", "v1")
+def nothing_read(committed_folder: CommittedFolder) -> None:
+    committed_folder.entry("5", 5)
+    committed_folder.put("sources/live/6", "v1")
 
 
-def other_files(made: Made) -> None:
-    made.put("sources/live/.4.crc", "x")
-    made.put("sources/live/.7.7f.tmp", "x")
-    made.put("sources/ticks/0", "x")
-    made.put("sources/dropped/4", "x")
+def other_files(committed_folder: CommittedFolder) -> None:
+    committed_folder.put("sources/live/.4.crc", "x")
+    committed_folder.put("sources/live/.7.7f.tmp", "x")
+    committed_folder.put("sources/ticks/0", "x")
+    committed_folder.put("sources/dropped/4", "x")
 
 
 @pytest.mark.parametrize(
-    "state", [lambda made: None, purged, compacted, not_planned, not_committed, nothing_read, other_files]
+    "state", [lambda committed_folder: None, purged, compacted, not_planned, not_committed, nothing_read, other_files]
 )
-def test_what_spark_may_leave_is_gone_on_from(made: Made, state: Callable[[Made], None]) -> None:
-    state(made)
-    made.check()
-    made.check(None)
+def test_what_spark_may_leave_is_gone_on_from(
+    committed_folder: CommittedFolder, state: Callable[[CommittedFolder], None]
+) -> None:
+    state(committed_folder)
+    committed_folder.check()
+    committed_folder.check(None)
 
 
-def test_a_restore_goes_back_to_a_published_batch_whatever_came_later(made: Made) -> None:
-    made.put("offsets/5", "")
-    made.delete("offsets/4", "commits/4")
-    made.check(restores=True)
+def test_a_restore_goes_back_to_a_published_batch_whatever_came_later(committed_folder: CommittedFolder) -> None:
+    committed_folder.put("offsets/5", "")
+    committed_folder.delete("offsets/4", "commits/4")
+    committed_folder.check(restores=True)
 
 
-def test_a_folder_whose_query_never_ran_is_whole(made: Made) -> None:
-    made.storage.delete_tree("v/1")
-    made.check(None)
+def test_a_folder_whose_query_never_ran_is_whole(committed_folder: CommittedFolder) -> None:
+    committed_folder.storage.delete_tree("v/1")
+    committed_folder.check(None)
 
 
 @pytest.mark.parametrize(
@@ -303,34 +305,36 @@ def test_a_folder_whose_query_never_ran_is_whole(made: Made) -> None:
         ("sources/live/4", 'v1\n{"path":"fi'),
     ],
 )
-def test_what_is_missing_or_cut_is_named(made: Made, name: str, text: str | None) -> None:
+def test_what_is_missing_or_cut_is_named(committed_folder: CommittedFolder, name: str, text: str | None) -> None:
     if text is None:
-        made.delete(name)
+        committed_folder.delete(name)
     else:
-        made.put(name, text)
+        committed_folder.put(name, text)
     with pytest.raises(SparkFolderLostError, match=f"v/1/{name} "):
-        made.check()
+        committed_folder.check()
 
 
-def test_an_entry_that_the_newest_compacted_one_does_not_cover_is_missed(made: Made) -> None:
-    compacted(made)
-    made.offsets(5, 11)
+def test_an_entry_that_the_newest_compacted_one_does_not_cover_is_missed(committed_folder: CommittedFolder) -> None:
+    compacted(committed_folder)
+    committed_folder.offsets(5, 11)
     with pytest.raises(SparkFolderLostError, match="v/1/sources/live/11 is missing"):
-        made.check()
+        committed_folder.check()
 
 
-def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(made: Made) -> None:
-    made.delete("commits/4", "commits/3")
+def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(committed_folder: CommittedFolder) -> None:
+    committed_folder.delete("commits/4", "commits/3")
     with pytest.raises(SparkFolderLostError, match="commits/3 is missing, and batch 3 is published"):
-        made.check()
-    made.put("commits/3", "v1\n{}")
-    made.delete("offsets/5")
+        committed_folder.check()
+    committed_folder.put("commits/3", "v1\n{}")
+    committed_folder.delete("offsets/5")
     with pytest.raises(SparkFolderLostError, match="offsets/3 names other offsets"):
-        made.check(Batch(3, {"live": '{"logOffset":3}'}))
+        committed_folder.check(Batch(3, {"live": '{"logOffset":3}'}))
 
 
-def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_afresh(made: Made) -> None:
-    folders = AttemptFolders(made.storage, "v")
+def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_afresh(
+    committed_folder: CommittedFolder,
+) -> None:
+    folders = AttemptFolders(committed_folder.storage, "v")
     folders.refuse_lost(None, None, restores=False)
     folders.refuse_lost(AttemptId(1, 0, "x"), None, restores=True)  # the new attempt takes over nothing
     with pytest.raises(SparkFolderLostError, match=r"v holds no complete folder .* \(there is: 1\), and batch 3"):
@@ -339,23 +343,23 @@ def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_af
 
 @pytest.mark.parametrize("verb", [1, 2])
 def test_what_a_failing_store_does_not_delete_stays_and_ends_nothing(
-    made: Made, verb: int, caplog: pytest.LogCaptureFixture
+    committed_folder: CommittedFolder, verb: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one, two, fault = AttemptId(1, 0, "x"), AttemptId(2, 0, "x"), Fault(once=True)
-    folders = AttemptFolders(FaultyStorage(made.storage, fault), "w")
-    for attempt in (one, two):
+    first, second, fault = AttemptId(1, 0, "x"), AttemptId(2, 0, "x"), Fault(once=True)
+    folders = AttemptFolders(FaultyStorage(committed_folder.storage, fault), "w")
+    for attempt in (first, second):
         folders.create(attempt, None)
-        made.storage.replace(f"w/{attempt}/metadata", b"{}")
+        committed_folder.storage.replace(f"w/{attempt}/metadata", b"{}")
     fault.at = fault.verbs.count + verb
-    folders.delete_kept_before(two, lambda: None)
-    assert f"w/{one} cannot be deleted, and stays for now: the storage failed" in caplog.text
-    assert made.storage.list(f"w/{one}") == ["metadata"]
-    folders.delete_kept_before(two, lambda: None)
-    assert sorted(made.storage.list("w")) == sorted([str(two), f"{two}.json"])
+    folders.delete_kept_before(second, lambda: None)
+    assert f"w/{first} cannot be deleted, and stays for now: the storage failed" in caplog.text
+    assert committed_folder.storage.list(f"w/{first}") == ["metadata"]
+    folders.delete_kept_before(second, lambda: None)
+    assert sorted(committed_folder.storage.list("w")) == sorted([str(second), f"{second}.json"])
 
 
-def test_an_overtaken_attempt_deletes_no_folder(made: Made) -> None:
-    folders = AttemptFolders(made.storage, "w")
+def test_an_overtaken_attempt_deletes_no_folder(committed_folder: CommittedFolder) -> None:
+    folders = AttemptFolders(committed_folder.storage, "w")
     folders.create(AttemptId(1, 0, "x"), None)
 
     def overtaken() -> None:
@@ -363,23 +367,23 @@ def test_an_overtaken_attempt_deletes_no_folder(made: Made) -> None:
 
     with pytest.raises(LogFencedError):
         folders.delete_kept_before(AttemptId(2, 0, "x"), overtaken)
-    assert made.storage.list("w") == [f"{AttemptId(1, 0, 'x')}.json"]
+    assert committed_folder.storage.list("w") == [f"{AttemptId(1, 0, 'x')}.json"]
 
 
-def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(made: Made) -> None:
-    compacted(made)
-    whole = made.storage.read("v/1/sources/live/10")
+def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(committed_folder: CommittedFolder) -> None:
+    compacted(committed_folder)
+    whole = committed_folder.storage.read("v/1/sources/live/10")
     reads: list[str] = []
 
     class Moving(SparkFolder):
         def newest_commit(self) -> int | None:
             if len(reads) == 1:
-                made.storage.replace("v/1/sources/live/10", whole)
+                committed_folder.storage.replace("v/1/sources/live/10", whole)
             reads.append("")
             return super().newest_commit()
 
-    made.put("sources/live/10", "")
-    FolderCheck(Moving(made.storage, "v/1"), PUBLISHED, restores=False).run()
+    committed_folder.put("sources/live/10", "")
+    FolderCheck(Moving(committed_folder.storage, "v/1"), PUBLISHED, restores=False).run()
     assert len(reads) == 2
 
 

@@ -61,7 +61,7 @@ def test_state_that_is_lost_is_refused_by_name_and_gone_on_from_when_it_is_back(
 
 def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(world: World) -> None:
     expected = world.put_ids("history", 1, 10) | world.put_ids("live", 1, 10, 1000)
-    dropped = lambda: read(world, 0)() and any("history" in one for one in world.state().dropped.values())  # noqa: E731
+    dropped = lambda: read(world, 0)() and any("history" in sources for sources in world.state().dropped.values())  # noqa: E731
     assert world.run(windows(world), world.ask("stop", dropped)).status == "STOPPED"
     expected |= world.put_ids("live", 3, 10, 1020)
 
@@ -92,16 +92,16 @@ STORES = ("0/0/8_a", "0/1/8_b", "1/0/left/8_c", "1/0/right/8_d", "1/1/left/8_e",
 
 def snapshot(**files: int) -> bytes:
     named = [{"localFileName": "1.sst", "dfsSstFileName": f"{name}.sst", "sizeBytes": files[name]} for name in files]
-    told = io.BytesIO()
-    with zipfile.ZipFile(told, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("MANIFEST-000005", b"\0" * 1000)
         archive.writestr("metadata", "v1\n" + json.dumps({"sstFiles": named, "numKeys": 2}))
-    return told.getvalue()
+    return buffer.getvalue()
 
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Storage:
-    """Return a storage with the state that batch 7 and the batch before have left."""
+    """Return a storage with the state of batches 6 and 7."""
     made = open_storage(f"memory://{tmp_path}")
     for store in STORES:
         made.replace(f"v/1/state/{store}.zip", snapshot(**{"000008-x": 3}))
@@ -109,8 +109,8 @@ def storage(tmp_path: Path) -> Storage:
     made.replace("v/1/state/0/_metadata/metadata", b'v1\n{"stateStoreInfo":[{"storeName":"default"}]}')
     made.replace("v/1/state/0/0/_metadata/schema", b"v2...")
     path = "file:/elsewhere/state/1/_stateSchema/left/0_s"
-    told = {"stateStoreInfo": [{"stateSchemaFilePaths": [path]}, {"storeName": "right"}]}
-    made.replace("v/1/state/1/_metadata/v2/0", f"v2\n{json.dumps(told)}".encode())
+    metadata = {"stateStoreInfo": [{"stateSchemaFilePaths": [path]}, {"storeName": "right"}]}
+    made.replace("v/1/state/1/_metadata/v2/0", f"v2\n{json.dumps(metadata)}".encode())
     made.replace("v/1/state/1/_stateSchema/left/0_s", b"v3...")
     made.replace("v/1/state/0/0/7_older.zip", b"")
     made.replace("v/1/state/0/0/.8_a.zip.crc", b"")
@@ -154,17 +154,19 @@ def test_what_is_missing_or_damaged_is_named(storage: Storage, name: str, data: 
         storage.delete(f"v/1/state/{name}")
     else:
         storage.replace(f"v/1/state/{name}", data)
-    told = name if name != "1/1/right/8_f.zip" else "1/1/8_f.zip"  # only the files show where a store is
-    with pytest.raises(SparkStateLostError, match=f"/v/1/state/{told} {problem}") as caught:
+    shown = name if name != "1/1/right/8_f.zip" else "1/1/8_f.zip"  # only the files show where a store is
+    with pytest.raises(SparkStateLostError, match=f"/v/1/state/{shown} {problem}") as caught:
         check(storage)
     assert not caught.value.retryable
 
 
-@pytest.mark.parametrize("told", ["v3\nnot JSON", "v3\n[]", 'v3\n{"files": []}', 'v3\n{"sstFiles": [{"name": "x"}]}'])
-def test_a_whole_snapshot_of_another_spark_is_no_damage(storage: Storage, told: str) -> None:
+@pytest.mark.parametrize(
+    "manifest", ["v3\nnot JSON", "v3\n[]", 'v3\n{"files": []}', 'v3\n{"sstFiles": [{"name": "x"}]}']
+)
+def test_a_whole_snapshot_of_another_spark_is_no_damage(storage: Storage, manifest: str) -> None:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
-        archive.writestr("metadata", told)
+        archive.writestr("metadata", manifest)
     storage.replace("v/1/state/0/0/8_a.zip", made.getvalue())
     check(storage)
 

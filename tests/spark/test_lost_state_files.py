@@ -1,4 +1,4 @@
-"""State files that real Spark needs, for each kind of stateful operator: each of them is missed if it is gone."""
+"""State files that real Spark needs, for each kind of stateful operator. The loss of each file is noticed."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def _reads(path: str) -> Callable[[DataStreamReader], DataFrame]:
 def needed(folder: Path) -> tuple[set[str], set[str]]:
     """Return (files of the newest version of any store, all files below state/), as paths below state/."""
     commit = newest_file(folder / "commits")
-    told = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]
-    ids = {version for partitions in told.values() for stores in partitions for version in stores}
+    stores_by_id = json.loads(commit.read_text().splitlines()[1])["stateUniqueIds"]
+    ids = {version for partitions in stores_by_id.values() for stores in partitions for version in stores}
     state = folder / "state"
     there = {str(path.relative_to(state)) for path in state.rglob("*") if path.is_file()}
     there = {name for name in there if not name.endswith(".crc")}
@@ -85,7 +85,7 @@ def needed(folder: Path) -> tuple[set[str], set[str]]:
     return {name for name in stores if name in snapshots or f"{name.rpartition('.')[0]}.zip" not in snapshots}, there
 
 
-def missed(world: World, folder: Path, name: str) -> bool:
+def counts_as_lost(world: World, folder: Path, name: str) -> bool:
     path, kept, commit = folder / "state" / name, world.base / "kept", newest_file(folder / "commits")
     check = StateCheck(world.storage, str(folder.relative_to(world.root)))
     path.rename(kept)
@@ -112,10 +112,10 @@ def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, 
     assert (run.status, run.cause) == ("STOPPED", None)
     folder = spark_folder(world, "both")
     newest, there = needed(folder)
-    found = {name for name in there if missed(world, folder, name)}
-    assert newest <= found
+    needed_files = {name for name in there if counts_as_lost(world, folder, name)}
+    assert newest <= needed_files
     older = {name for name in there - newest if name.endswith((".zip", ".changelog"))}
-    assert not older & found, "what no commit needs any more is no loss"
+    assert not older & needed_files, "files that no commit needs do not count as lost"
     # the job resumes unharmed
     world.put_ids("one", 1, 10, 300)
     world.put_ids("two", 1, 10, 305)

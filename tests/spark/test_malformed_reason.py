@@ -89,8 +89,8 @@ def test_the_reasons_of_csv_rows_of_several_lines(world: World) -> None:
     rows['14,"a ""b"" , c",,y,'] = "read as null: price"
     rows['12,"a\nb",,2'] = "too few values"
     rows['13,"a\nb",,2,x'] = "read as null: day"
-    found = reasons(world, "csv", CSV, "\n".join(rows), multiLine=True, escape='"')
-    assert {row.rstrip("\n"): reason for row, reason in found.items()} == expected(rows)
+    by_row = reasons(world, "csv", CSV, "\n".join(rows), multiLine=True, escape='"')
+    assert {row.rstrip("\n"): reason for row, reason in by_row.items()} == expected(rows)
 
 
 def test_the_reasons_of_json_rows(world: World) -> None:
@@ -98,7 +98,7 @@ def test_the_reasons_of_json_rows(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "row", "said"),
+    ("form", "row", "message"),
     [
         ("csv", "9,,,2.5x,", "a row (read as null: price) does not fit the schema"),
         ("csv", "5,Ann", "a row (too few values) does not fit the schema"),
@@ -106,7 +106,7 @@ def test_the_reasons_of_json_rows(world: World) -> None:
         ("json", '[{"id": "x"}]', ".json: a row does not fit the schema"),
     ],
 )
-def test_the_error_of_a_source_that_fails_names_the_fault(world: World, form: str, row: str, said: str) -> None:
+def test_the_error_of_a_source_that_fails_names_the_fault(world: World, form: str, row: str, message: str) -> None:
     schema = CSV.removesuffix(", folder STRING") if form == "csv" else JSON
     (Path(world.path("in")) / f"1.{form}").write_text(row)
     job = Job("failing")
@@ -116,4 +116,4 @@ def test_the_error_of_a_source_that_fails_names_the_fault(world: World, form: st
     )
     run = world.run(job, mode="batch")
     assert run.status == "FAILED"
-    assert said in str(run.cause)
+    assert message in str(run.cause)

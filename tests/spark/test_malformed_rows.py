@@ -1,4 +1,4 @@
-"""Rows of CSV and JSON files that do not fit the schema: the job fails at them, or counts each of them once."""
+"""Rows of CSV and JSON files that do not fit the schema: they fail the job, or are counted once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ READS: dict[str, Read] = {"csv": csv, "json": json_lines}
 def put(world: World, folder: str, form: str, first: int, good: int = 3, bad: int = 0) -> Path:
     """Write a file whose last ``bad`` rows have a text in the column ``k``."""
     ids = range(first, first + good + bad)
-    lines = [(GOOD if one < first + good else BAD)[form].format(one) for one in ids]
+    lines = [(GOOD if number < first + good else BAD)[form].format(number) for number in ids]
     path = Path(world.path(folder)) / f"{first:06d}.{form}"
     hidden = path.with_name(f".{path.name}")
     hidden.write_text("".join(lines))
@@ -107,8 +107,8 @@ def test_a_bounded_source_fails_and_goes_on_when_the_file_is_mended(
     assert f"/in/{path.name}: a row (read as null: k) does not fit the schema. Nothing" in str(run.cause)
     assert "on_malformed='count'" in str(run.cause)
     assert "hunter2" not in f"{run.cause} {world.state().cause}"
-    shown = [one.getMessage() for one in caplog.records if "hunter2" in one.getMessage()]
-    assert [one.partition("begins with ")[2] for one in shown] == [ascii(BAD[form].format(13).rstrip())]
+    shown = [record.getMessage() for record in caplog.records if "hunter2" in record.getMessage()]
+    assert [message.partition("begins with ")[2] for message in shown] == [ascii(BAD[form].format(13).rstrip())]
     put(world, "in", form, 10, good=4)
     run = world.run(reading(world, READS[form]), mode=mode, resume_failed=True)
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -160,7 +160,7 @@ def test_malformed_rows_of_history_and_a_live_source_are_counted_once(
     assert "malformed rows since the job began: 3 in history, 6 in live" in run.lines[-1]["message"]
     assert run.lines[-1]["malformed_rows"] == 9
     assert any("more malformed row" in line["message"] for line in run.of("released"))
-    assert sum("read as nulls: in file:" in one.getMessage() for one in caplog.records) == 5
+    assert sum("read as nulls: in file:" in record.getMessage() for record in caplog.records) == 5
     assert "hunter2" not in caplog.text
 
 
@@ -351,9 +351,9 @@ def in_quarantine(world: World) -> list[tuple[str, ...]]:
 
 def expected_bad(form: str, *ids: int) -> list[tuple[str, ...]]:
     """Return the rows in quarantine of files that begin with 1, 10 and 20 and have two malformed rows each."""
-    first = {one: max(start for start in (1, 10, 20) if start <= one) for one in ids}
-    name = {one: f"{start:06d}.{form}" for one, start in first.items()}
-    return sorted((name[one], BAD[form].format(one).rstrip(), "read as null: k") for one in ids)
+    first = {number: max(start for start in (1, 10, 20) if start <= number) for number in ids}
+    name = {number: f"{start:06d}.{form}" for number, start in first.items()}
+    return sorted((name[number], BAD[form].format(number).rstrip(), "read as null: k") for number in ids)
 
 
 @MODES

@@ -1,4 +1,4 @@
-"""Fields inside columns of a union go by name: in structs, arrays and maps, with history and without it."""
+"""Fields inside columns of a union are matched by name, in structs, arrays and maps, with and without history."""
 
 from __future__ import annotations
 
@@ -57,27 +57,30 @@ def values(frame: DataFrame) -> list[Any]:
     return [row.asDict(recursive=True)["value"] for row in frame.collect()]
 
 
-def lowered(value: Any) -> Any:
+def lower_case(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key.lower(): lowered(one) for key, one in value.items()}
-    return [lowered(one) for one in value] if isinstance(value, list) else value
+        return {key.lower(): lower_case(item) for key, item in value.items()}
+    return [lower_case(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_both_inputs_keep_their_values(spark: SparkSession, case: str) -> None:
-    first, second, one, two = CASES[case]
-    frames = {"history": frame_of(spark, first, one), "live": frame_of(spark, second, two)}
-    assert [*map(lowered, values(unite(with_like_fields(BOTH, frames))))] == [lowered(one), lowered(two)]
+    first, second, of_history, of_live = CASES[case]
+    frames = {"history": frame_of(spark, first, of_history), "live": frame_of(spark, second, of_live)}
+    assert [*map(lower_case, values(unite(with_like_fields(BOTH, frames))))] == [
+        lower_case(of_history),
+        lower_case(of_live),
+    ]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_rest_of_a_union_keeps_its_values(spark: SparkSession, case: str) -> None:
-    first, second, one, two = CASES[case]
-    frames = {"history": frame_of(spark, first, one), "live": frame_of(spark, second, two)}
+    first, second, of_history, of_live = CASES[case]
+    frames = {"history": frame_of(spark, first, of_history), "live": frame_of(spark, second, of_live)}
     whole = unite(with_like_fields(BOTH, frames))
-    known = Union(whole.schema, {uid: frame.schema for uid, frame in frames.items()})
-    [left] = without_ended({"live": frames["live"]}, known)
-    assert [*map(lowered, values(left))] == [lowered(two)]
+    union = Union(whole.schema, {uid: frame.schema for uid, frame in frames.items()})
+    [left] = without_ended({"live": frames["live"]}, union)
+    assert [*map(lower_case, values(left))] == [lower_case(of_live)]
     assert left.schema.simpleString() == whole.schema.simpleString()
 
 
@@ -114,12 +117,12 @@ def test_case_tells_fields_apart_if_the_session_says_so(spark: SparkSession, exa
 
 
 def test_a_struct_that_changed_after_history_was_left_out_is_refused(spark: SparkSession) -> None:
-    first, second, one, two = CASES["wider"]
-    frames = {"history": frame_of(spark, first, one), "live": frame_of(spark, second, two)}
+    first, second, of_history, of_live = CASES["wider"]
+    frames = {"history": frame_of(spark, first, of_history), "live": frame_of(spark, second, of_live)}
     whole = unite(with_like_fields(BOTH, frames))
-    known = Union(whole.schema, {"live": frame_of(spark, "struct<b:int, c:int>", None).schema})
+    union = Union(whole.schema, {"live": frame_of(spark, "struct<b:int, c:int>", None).schema})
     with pytest.raises(SchemaChangedError, match="'live'"):
-        without_ended({"live": frame_of(spark, "struct<b:int, c:int>", None)}, known)
+        without_ended({"live": frame_of(spark, "struct<b:int, c:int>", None)}, union)
 
 
 def test_splits_keep_their_values_and_other_fields_are_refused(spark: SparkSession) -> None:
@@ -162,14 +165,14 @@ def job_of(world: World, chain: bool) -> Job:
 
 
 def put(world: World, folder: str, first: int, inner: pa.DataType) -> list[int]:
-    rows = [{"id": one, "at": address(one), "by": [("k", address(one))]} for one in range(first, first + 2)]
+    rows = [{"id": number, "at": address(number), "by": [("k", address(number))]} for number in range(first, first + 2)]
     schema = pa.schema([("id", pa.int64()), ("at", inner), ("by", pa.map_(pa.string(), inner))])
     world.put(folder, f"{first:06d}", rows, schema)
     return [first, first + 1]
 
 
-def address(one: int) -> dict[str, str]:
-    return {"city": f"city {one}", "street": f"street {one}"}
+def address(number: int) -> dict[str, str]:
+    return {"city": f"city {number}", "street": f"street {number}"}
 
 
 @pytest.mark.slow
@@ -190,5 +193,5 @@ def test_addresses_are_right_before_and_after_history_is_left_out(world: World, 
     assert (run.status, run.cause) == ("FINISHED", None)
     rows = {row["id"]: row for row in world.released()}
     assert sorted(rows) == sorted(expected + more)
-    for one, row in rows.items():
-        assert (row["at"], dict(row["by"])) == (address(one), {"k": address(one)})
+    for number, row in rows.items():
+        assert (row["at"], dict(row["by"])) == (address(number), {"k": address(number)})

@@ -39,8 +39,8 @@ def test_a_target_that_fails_for_a_moment_does_not_end_the_run_that_looks_whethe
         raise SinkUnavailableError(message="a lock")
 
     sinks: Any = {"a": SimpleNamespace(emptied=fails), "b": SimpleNamespace(emptied=lambda: "table b is empty")}
-    [told] = finds_table_empty(sinks)
-    assert told.startswith("sink b: table b is empty. This is right if a reader deletes what it has read. If ")
+    [notice] = finds_table_empty(sinks)
+    assert notice.startswith("sink b: table b is empty. This is right if a reader deletes what it has read. If ")
 
 
 def test_an_edit_of_a_query_that_keeps_state_is_told_at_the_start() -> None:
@@ -66,7 +66,7 @@ FEWER = (
 
 
 @pytest.mark.parametrize(
-    ("master", "cores", "number", "conf", "knows", "told"),
+    ("master", "cores", "number", "conf", "knows", "notices"),
     [
         ("local[2]", 2, 200, {}, False, [FEWER]),
         ("local[2]", 2, 200, {"spark.sql.shuffle.partitions": "200"}, False, []),
@@ -78,7 +78,7 @@ FEWER = (
     ids=["suggested", "chosen", "the state is there", "no state", "many cores", "a cluster"],
 )
 def test_fewer_partitions_are_suggested_for_new_state_of_a_small_local_job(
-    master: str, cores: int, number: int | None, conf: dict[str, str], knows: bool, told: list[str]
+    master: str, cores: int, number: int | None, conf: dict[str, str], knows: bool, notices: list[str]
 ) -> None:
     query = VertexDefinition("append", stateful=True, shuffle_partitions=number)
     definition, graph = JobDefinition("streaming", {}, {"counts": query}, {}), JobGraph((), ())
@@ -90,4 +90,4 @@ def test_fewer_partitions_are_suggested_for_new_state_of_a_small_local_job(
     )
     spark: Any = SimpleNamespace(sparkContext=context)
     plan = JobPlan(graph, "streaming", {}, {}, definition)
-    assert [*suggests_fewer_partitions(plan, spark, conf, before)] == told
+    assert [*suggests_fewer_partitions(plan, spark, conf, before)] == notices

@@ -53,8 +53,8 @@ def test_what_is_released_into_the_folder_of_a_deleted_job_stays(
     JobClient(world.root, world.job_id).delete()
     assert released(out) == before
     monkeypatch.setattr(garbage_search, "is_alive", lambda worker: False)  # the driver was this process
-    [found] = collect_garbage(world.root, delete=True).jobs
-    assert (found.status, found.garbage, released(out)) == ("DELETED", (), before)
+    [collected] = collect_garbage(world.root, delete=True).jobs
+    assert (collected.status, collected.garbage, released(out)) == ("DELETED", (), before)
     world.job_id = "another"
     assert world.run(job_of(world, out)).status == "FINISHED"
     both = released(out)
@@ -75,6 +75,6 @@ def test_a_sink_among_what_a_job_keeps_is_refused_and_nothing_is_written(world: 
     )
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.root))
-    assert run_job(RunRequest(options, Location(options.root), lambda told: lines.append(told.to_json()))) == 2
+    assert run_job(RunRequest(options, Location(options.root), lambda line: lines.append(line.to_json()))) == 2
     assert "lies among the files that job 'other' keeps" in lines[-1]["message"]
     assert not world.root.exists()

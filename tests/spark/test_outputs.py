@@ -38,13 +38,13 @@ def storage(world: World) -> Storage:
     return open_storage(world.base)
 
 
-def bound(world: World, *uids: str) -> dict[str, BoundSink]:
+def bind_sinks(world: World, *uids: str) -> dict[str, BoundSink]:
     return {uid: FileSink(world.path(uid)).bind(SinkContext("job", uid)) for uid in uids}
 
 
 def outputs(spark: SparkSession, world: World, *sinks: str, partition: bool = False) -> Outputs:
     target = PartitionTarget("p", "p/edge/data") if partition else None
-    return Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), bound(world, *sinks), target, "scratch")
+    return Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), bind_sinks(world, *sinks), target, "scratch")
 
 
 @pytest.mark.parametrize(("sinks", "partition"), [(1, False), (2, False), (1, True), (2, True), (0, True), (0, False)])
@@ -69,7 +69,7 @@ def test_r18_a_batch_is_computed_once_however_many_read_it(
     assert open_storage(world.base).files("scratch") == []
 
 
-class Odd(BoundSink):
+class OddSink(BoundSink):
     """A user-defined sink with user-defined handles."""
 
     def __init__(self, answer: Callable[[StageRequest], Any]) -> None:
@@ -90,7 +90,7 @@ class Odd(BoundSink):
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         (lambda request: None, "what is of type NoneType"),
         (lambda request: {"rows": 1}, 'an object whose "id" is not that of the request'),
@@ -103,17 +103,17 @@ class Odd(BoundSink):
     ],
 )
 def test_a_handle_that_no_log_can_hold_is_told_by_the_name_of_its_sink(
-    spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], told: str
+    spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], message: str
 ) -> None:
-    out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), {"own": Odd(answer)}, None, "scratch")
-    with pytest.raises(SinkContractError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{told}"):
+    out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), {"own": OddSink(answer)}, None, "scratch")
+    with pytest.raises(SinkContractError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{message}"):
         out.stage(spark.range(1), 0)
 
 
 def test_r18_several_sinks_get_the_same_rows_of_a_batch_that_is_not_deterministic(
     spark: SparkSession, world: World
 ) -> None:
-    sinks = bound(world, "one", "two")
+    sinks = bind_sinks(world, "one", "two")
     out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), sinks, None, "scratch")
     prepared = out.stage(spark.range(5).withColumn("r", F.rand()), 0)
     for uid, sink in sinks.items():
@@ -123,11 +123,11 @@ def test_r18_several_sinks_get_the_same_rows_of_a_batch_that_is_not_deterministi
     assert len(one) == 5
 
 
-class FailsForNow(BoundSink):
+class FailsOnce(BoundSink):
     """A file sink whose target fails once, after the frame was consumed."""
 
     def __init__(self, world: World) -> None:
-        self.sink = bound(world, "own")["own"]
+        self.sink = bind_sinks(world, "own")["own"]
         self.ids: list[str] = []
 
     def stage(self, frame: DataFrame, request: StageRequest) -> Handle:
@@ -147,7 +147,7 @@ class FailsForNow(BoundSink):
         return self.sink.collect_garbage(live_handles, live_attempts)
 
 
-def impatient(sink: str, is_over: Callable[[], bool]) -> SinkWait:
+def without_pauses(sink: str, is_over: Callable[[], bool]) -> SinkWait:
     """Return waits that do not pause."""
     now = itertools.count()
     return SinkWait(
@@ -166,11 +166,11 @@ def impatient(sink: str, is_over: Callable[[], bool]) -> SinkWait:
 def test_r18_a_sink_that_fails_for_now_is_given_the_batch_again(
     spark: SparkSession, world: World, stateful: bool, partition: bool, computed: int
 ) -> None:
-    """The rows of the first try count for nothing, and those of the second one are released once."""
-    sink, done = FailsForNow(world), spark.sparkContext.accumulator(0)
+    """Rows of the first try are discarded, and rows of the second try are released once."""
+    sink, done = FailsOnce(world), spark.sparkContext.accumulator(0)
     target = PartitionTarget("p", "p/edge/data") if partition else None
     storage, attempt = open_storage(world.base), AttemptId(1, 0, "x")
-    out = Outputs(spark, storage, attempt, {"own": sink}, target, "scratch", wait=impatient, is_stateful=stateful)
+    out = Outputs(spark, storage, attempt, {"own": sink}, target, "scratch", wait=without_pauses, is_stateful=stateful)
 
     def count(number: int) -> int:
         done.add(1)
@@ -185,8 +185,8 @@ def test_r18_a_sink_that_fails_for_now_is_given_the_batch_again(
 
 
 def test_r18_a_query_that_keeps_state_does_not_compute_a_batch_again(spark: SparkSession, world: World) -> None:
-    """Its state would be that of the first time, and its rows those of the second time."""
-    sink = FailsForNow(world)
+    """Its state would come from the first computation, and its rows from the second."""
+    sink = FailsOnce(world)
     out = Outputs(
         spark,
         open_storage(world.base),
@@ -194,7 +194,7 @@ def test_r18_a_query_that_keeps_state_does_not_compute_a_batch_again(spark: Spar
         {"own": sink},
         None,
         "scratch",
-        wait=impatient,
+        wait=without_pauses,
         is_stateful=True,
     )
     with pytest.raises(TransientError):
@@ -233,9 +233,9 @@ def test_partition_files_are_named_relative_to_the_partition_with_their_sizes(
 def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage, tmp_path: Path) -> None:
     store = PreparedStore(storage, "prepared")
     first, second = AttemptId(1, 0, "x"), AttemptId(2, 0, "y")
-    one = Prepared(first, 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
+    earlier = Prepared(first, 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
     assert store.read(first) is None
-    store.write(one)
+    store.write(earlier)
     two = Prepared(first, 4, (PartitionFile("edge/data/y/part-0", 9),), {}, rows=7)
     other = Prepared(second, 4, (), {})
     store.write(two)

@@ -1,4 +1,4 @@
-"""A driver that is overtaken while it starts: it does no harm (R5, R8).
+"""A driver that is fenced during its start does no harm (R5, R8).
 
 Its successor runs in the middle of the start. Between opening its logs and its first batch a driver appends nothing, so
 it does not notice the successor. It deletes leftovers of earlier attempts. These must not include anything from which
@@ -57,11 +57,11 @@ def job(world: World, hook: Hook = lambda verb, path: None) -> Job:
     return mixed(world, chain=False, sinks=("out", "too"), sink=lambda path: HookedSink(path, hook=hook))
 
 
-def leave_something(world: World) -> None:
+def leave_leftovers(world: World) -> None:
     """Leave the remains of three attempts.
 
-    The first one got nowhere. Spark committed the batches of the second one, which were not published. The third one
-    only staged files.
+    The first attempt produced nothing. Spark committed the batches of the second attempt, which were not published. The
+    third attempt only staged files.
 
     The first failure of a vertex ends a run. So the other vertex waits for the failure of history, which leaves most.
     """
@@ -90,19 +90,19 @@ def leave_something(world: World) -> None:
         (place / f"{dead}-7-x" / "part").write_text("x")
 
 
-def at(verb: str, *parts: str) -> Point:
+def at_verb(verb: str, *parts: str) -> Point:
     return lambda its, path: its == verb and all(part in path for part in parts)
 
 
 POINTS = {
-    "a log is opened": at("create", "doubled/0/log/"),
-    "a folder is complete": at("create", "doubled/0/spark/", ".json"),
-    "a marker is deleted": at("delete", "doubled/0/spark/", ".json"),
-    "a folder is deleted": at("delete_tree", "doubled/0/spark/"),
-    "a prepared record is deleted": at("delete", "history/0/prepared/"),
-    "staged output is deleted": at("delete_tree", "staging"),
-    "partition data are deleted": at("delete_tree", "/data/"),
-    "a feed is deleted": at("delete_tree", "/feeds/"),
+    "a log is opened": at_verb("create", "doubled/0/log/"),
+    "a folder is complete": at_verb("create", "doubled/0/spark/", ".json"),
+    "a marker is deleted": at_verb("delete", "doubled/0/spark/", ".json"),
+    "a folder is deleted": at_verb("delete_tree", "doubled/0/spark/"),
+    "a prepared record is deleted": at_verb("delete", "history/0/prepared/"),
+    "staged output is deleted": at_verb("delete_tree", "staging"),
+    "partition data are deleted": at_verb("delete_tree", "/data/"),
+    "a feed is deleted": at_verb("delete_tree", "/feeds/"),
 }
 
 
@@ -112,7 +112,7 @@ def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_su
     world: World, point: Point
 ) -> None:
     expected = world.put_ids("history", 6, 2) | world.put_ids("live", 2, 2, 1000)
-    leave_something(world)
+    leave_leftovers(world)
     before = world.state().epoch
     successors: list[str] = []
 
@@ -135,13 +135,13 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
     """The successor may be about to copy one of the earlier folders."""
     world.put_ids("history", 6, 2)
     world.put_ids("live", 2, 2, 1000)
-    leave_something(world)
+    leave_leftovers(world)
     before = world.state().epoch
     claimed: list[int] = []
     deleted: list[str] = []
 
     def hook(verb: str, path: str) -> None:
-        if not claimed and at("create", "/0/spark/", ".json")(verb, path) and world.state().epoch > before:
+        if not claimed and at_verb("create", "/0/spark/", ".json")(verb, path) and world.state().epoch > before:
             claimed.append(Journal(world.storage, world.job_id).claim("successor", Worker(), 0.0))
         elif claimed and verb.startswith("delete") and ("/spark/" in path or "/prepared/" in path):
             deleted.append(path)
@@ -151,13 +151,13 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
     assert (len(claimed), deleted) == (1, [])
 
 
-# ---- each deletion by itself
+# ---- each kind of deletion
 
 
 def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tmp_path: Path) -> None:
     """The order is by epoch and number.
 
-    An attempt with the same number is another process that takes itself for this attempt.
+    An attempt with the same number is another process that believes it is this attempt.
     """
     storage = open_storage(tmp_path)
     mine = AttemptId(4, 2, "d")
@@ -172,9 +172,9 @@ def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tm
         prepared.write(Prepared(attempt, 1, (), {}))
     folders.delete_before(mine)
     prepared.delete_before(mine)
-    assert [one for one in attempts if storage.exists(f"spark/{one}/metadata")] == attempts[2:]
-    assert [one for one in attempts if storage.exists(f"spark/{one}.json")] == attempts[2:]
-    assert [one for one in attempts if prepared.read(one) is not None] == attempts[2:]
+    assert [attempt for attempt in attempts if storage.exists(f"spark/{attempt}/metadata")] == attempts[2:]
+    assert [attempt for attempt in attempts if storage.exists(f"spark/{attempt}.json")] == attempts[2:]
+    assert [attempt for attempt in attempts if prepared.read(attempt) is not None] == attempts[2:]
     assert storage.exists("spark/kept/metadata")
     assert storage.exists("prepared/kept.json")
 

@@ -1,4 +1,4 @@
-"""Locations of a job's output that a user is shown."""
+"""Locations of a job's output in messages for users."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 @pytest.fixture(autouse=True)
-def as_before(spark: SparkSession) -> Iterator[None]:
+def restored_settings(spark: SparkSession) -> Iterator[None]:
     before = {key: str(spark.conf.get(key)) for key in SETTINGS}
     yield
     for key, value in before.items():
@@ -42,8 +42,8 @@ def sink(world: World, uid: str, form: str) -> FileSink:
 
 
 def lines(world: World, uid: str) -> list[Any]:
-    found = [json.loads(one) for path in Path(world.path(uid)).glob("*.json") for one in path.read_text().splitlines()]
-    return sorted(found, key=lambda row: int(row["id"]))
+    rows = [json.loads(line) for path in Path(world.path(uid)).glob("*.json") for line in path.read_text().splitlines()]
+    return sorted(rows, key=lambda row: int(row["id"]))
 
 
 def job(world: World, *sinks: str, apart: bool = False, form: str = "json") -> Job:
@@ -68,13 +68,13 @@ def test_one_sink_and_two_get_the_same_microseconds(world: World, mode: str) -> 
     schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
     for number in range(3):
         world.put("in", f"{number}", [{"id": 2 * number, "at": AT}, {"id": 2 * number + 1, "at": AT}], schema)
-    found = {}
+    rows_by_sink = {}
     for name, sinks, apart in (("one", ["a"], False), ("two", ["b", "c"], False), ("edge", ["d"], True)):
         world.job_id = f"{name}-{mode}"
         assert world.run(job(world, *sinks, apart=apart), mode=mode, conf=SETTINGS).status == "FINISHED"
         for uid in sinks:
-            found[uid] = lines(world, uid)
-    (expected, *others) = found.values()
+            rows_by_sink[uid] = lines(world, uid)
+    (expected, *others) = rows_by_sink.values()
     assert [row["id"] for row in expected] == list(range(6))
     assert {row["at"][-9:] for row in expected} == {"05.123456"}
     assert {row["micros"] % 1_000_000 for row in expected} == {123456}

@@ -1,4 +1,4 @@
-"""Columns that come from folders named ``column=value``: their types do not depend on the folders of the moment."""
+"""Columns that come from folders named ``column=value``: their types do not depend on the current folders."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def zones(world: World, schema: str = "id long", *, bounded: bool = False, conve
 
     @job.source(bounded=bounded)
     def rows(read: Any) -> DataFrame:
-        found: DataFrame = read.schema(schema).json(world.path("in"))
-        return found.withColumn("zone", F.expr("try_cast(zone AS INT)")) if converts else found
+        frame: DataFrame = read.schema(schema).json(world.path("in"))
+        return frame.withColumn("zone", F.expr("try_cast(zone AS INT)")) if converts else frame
 
     job.sink("out", rows, FileSink(world.path("out")))
     return job
@@ -191,5 +191,5 @@ def test_a_folder_that_spark_would_misread_is_refused(
     put(other, f"zone={value}", 1)
     run = other.run(zones(other, f"id long, zone {kind}", bounded=True), mode=mode)
     assert run.status == "FAILED"
-    told = f"cannot read the folder zone={value}: the schema of the source reads column zone as {named}"
-    assert told in str(run.cause)
+    message = f"cannot read the folder zone={value}: the schema of the source reads column zone as {named}"
+    assert message in str(run.cause)

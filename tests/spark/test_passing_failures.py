@@ -1,4 +1,4 @@
-"""Functions that fail for a moment while the next run is planned.
+"""Functions that fail temporarily while the next run is planned.
 
 Finished work stays: no job restarts from scratch because a service was down.
 """
@@ -89,7 +89,7 @@ def stopped_half_way(world: World, service: Service) -> set[str]:
     """Let a run die while some splits of a source are unread; return the splits that are done."""
     storage = RefusedEntries(world.storage, "parts", '"part-5"')
     assert world.run(job_of(world, service), storage=storage).status == "RESTARTING"
-    done = {name for at in (0, 1) for _, one in world.records("parts", at) for name in getattr(one, "splits", ())}
+    done = {name for at in (0, 1) for _, record in world.records("parts", at) for name in getattr(record, "splits", ())}
     assert 0 < len(done) < len(GIVEN)
     service.read.asked.clear()
     return done
@@ -103,7 +103,7 @@ def test_a_list_that_is_not_given_now_is_the_one_of_then(world: World, fails: Ca
     fails(service)
     run = world.run(job_of(world, service))
     assert (run.status, run.of("anew")) == ("FINISHED", [])
-    assert any("cannot check whether they have changed" in one["message"] for one in run.of("warning"))
+    assert any("cannot check whether they have changed" in line["message"] for line in run.of("warning"))
     assert not done & set(service.read.asked[1:])  # the first call is for the plan
     assert world.released_ids() == ids_of(GIVEN)
 
@@ -176,7 +176,7 @@ def test_what_fails_for_a_moment_while_a_transform_is_asked_once_more_is_for_the
 
 @pytest.mark.parametrize("kind", [LookupError, FileNotFoundError])
 def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: World, kind: type[Exception]) -> None:
-    """The frozen list contains the wrong split. The function fails for it every time, with whatever error."""
+    """The frozen list contains the wrong split. The function fails for it every time, with any kind of error."""
     wrong = [{"id": "wrong", "first": 0, "rows": 3}, *GIVEN[1:]]
     service = Service()
     storage = RefusedEntries(world.storage, "parts", BATCH)

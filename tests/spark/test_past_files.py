@@ -39,10 +39,10 @@ def storage(tmp_path: Path) -> Storage:
 
 def past(*, below: int, offset: int = NEWEST) -> PastFiles:
     """Return the past files of an edge whose producer's log begins with the file of batch ``below``."""
-    return PastFiles(offset, ("in/",), frozenset(f"in/{one}" for one in range(below, NEWEST + 1)))
+    return PastFiles(offset, ("in/",), frozenset(f"in/{file}" for file in range(below, NEWEST + 1)))
 
 
-def named(storage: Storage, name: str, log: str = LOG) -> list[int]:
+def numbers_in(storage: Storage, name: str, log: str = LOG) -> list[int]:
     version, *lines = storage.read(f"{log}/{name}").decode().splitlines()
     assert version == "v1"
     return [int(json.loads(line)["batchId"]) for line in lines]
@@ -53,7 +53,7 @@ def test_r7_what_no_feed_names_again_is_left_out_and_every_entry_stays(storage: 
     past(below=27).forget(storage, LOG)
     assert {*storage.list(LOG)} == before.keys()
     compacted = {9: [], 19: [], 29: [*range(27, 30)], 39: [*range(27, 40)]}
-    assert {number: named(storage, f"{number}.compact") for number in compacted} == compacted
+    assert {number: numbers_in(storage, f"{number}.compact") for number in compacted} == compacted
     for name in before.keys() - {f"{number}.compact" for number in compacted}:
         assert storage.read(f"{LOG}/{name}") == before[name]
     lines = [{*text.splitlines()} for text in (storage.read(f"{LOG}/39.compact"), before["39.compact"])]
@@ -65,21 +65,21 @@ def test_r7_what_no_feed_names_again_is_left_out_and_every_entry_stays(storage: 
 def test_r2_what_a_planned_batch_takes_stays_whatever_can_be_fed(storage: Storage) -> None:
     """The batch may run again, with the files that the log names."""
     past(below=NEWEST, offset=34).forget(storage, LOG)
-    assert named(storage, "39.compact") == [*range(35, 40)]
+    assert numbers_in(storage, "39.compact") == [*range(35, 40)]
 
 
 def test_r7_of_a_producer_that_is_not_known_every_file_stays(storage: Storage) -> None:
     PastFiles(NEWEST, ("in", "in/1"), frozenset()).forget(storage.child("another"), "nothing")
     PastFiles(NEWEST, ("elsewhere/",), frozenset()).forget(storage, LOG)
-    assert named(storage, "39.compact") == [*range(40)]
+    assert numbers_in(storage, "39.compact") == [*range(40)]
 
 
 def test_r4_a_shortened_log_goes_back_to_a_checkpoint(storage: Storage) -> None:
     past(below=27).forget(storage, LOG)
     SparkFolder(storage, "v").rewind(34, ["live"])
-    assert SeenFiles(storage, LOG).advance(100) == {f"in/{one}" for one in range(27, 35)}
+    assert SeenFiles(storage, LOG).advance(100) == {f"in/{file}" for file in range(27, 35)}
     past(below=31, offset=34).forget(storage, LOG)
-    assert SeenFiles(storage, LOG).advance(100) == {f"in/{one}" for one in range(30, 35)}  # 30 on: later entries
+    assert SeenFiles(storage, LOG).advance(100) == {f"in/{file}" for file in range(30, 35)}  # 30 on: later entries
 
 
 def test_nothing_is_written_when_nothing_is_past(storage: Storage) -> None:
@@ -108,7 +108,7 @@ def unfit(base: Path, path: str) -> list[str]:
 OPENS: list[Numbered] = [(number, Open(AttemptId(number + 1, 0, "x"), number + 1, f"{number}")) for number in range(3)]
 
 
-def begun(storage: Storage, epoch: int) -> SparkFolder:
+def begin_attempt(storage: Storage, epoch: int) -> SparkFolder:
     attempt, folders = AttemptId(epoch, 0, "x"), AttemptFolders(storage, "spark")
     return folders.create(attempt, folders.previous(OPENS, attempt), past={"live": past(below=27)})
 
@@ -124,26 +124,26 @@ def first_attempt(storage: Storage) -> Storage:
 def test_r8_the_folder_before_keeps_its_log_and_the_copy_has_whole_checksums(tmp_path: Path) -> None:
     """The previous attempt may be alive, and on a local disk both folders share the file."""
     storage = first_attempt(open_storage(tmp_path))
-    folder = begun(storage, 2)
+    folder = begin_attempt(storage, 2)
     before = f"spark/{AttemptId(1, 0, 'x')}/sources/live"
-    assert named(storage, "39.compact", before) == [*range(40)]
-    assert named(storage, "39.compact", f"{folder.path}/sources/live") == [*range(27, 40)]
+    assert numbers_in(storage, "39.compact", before) == [*range(40)]
+    assert numbers_in(storage, "39.compact", f"{folder.path}/sources/live") == [*range(27, 40)]
     assert unfit(tmp_path, folder.path) == []
 
 
 def test_r8_an_attempt_that_dies_while_it_forgets_leaves_a_folder_that_is_whole_or_not_chosen(tmp_path: Path) -> None:
     verbs = Verbs()
-    begun(CrashingStorage(first_attempt(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 2)
+    begin_attempt(CrashingStorage(first_attempt(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 2)
     behind_the_copy = verbs.count - 6  # four entries and the marker
     for at, when in [point for point in crash_points(verbs.count) if point[0] > behind_the_copy]:
         inner = first_attempt(open_storage(f"memory://{tmp_path}/{at}-{when}"))
         with pytest.raises(SimulatedCrash):
-            begun(CrashingStorage(inner, at, when), 2)
-        folder = begun(inner, 3)
+            begin_attempt(CrashingStorage(inner, at, when), 2)
+        folder = begin_attempt(inner, 3)
         AttemptFolders(inner, "spark").refuse_lost(
             AttemptId(3, 0, "x"), Batch(NEWEST, offsets_of(NEWEST)), restores=False
         )
-        assert named(inner, "39.compact", f"{folder.path}/sources/live") == [*range(27, 40)]
+        assert numbers_in(inner, "39.compact", f"{folder.path}/sources/live") == [*range(27, 40)]
 
 
 # ---- which files are past
@@ -181,8 +181,8 @@ class Consumer:
 
     def past(self, edges: list[EdgeInput], number: int) -> list[int]:
         """Return the batches of a producer whose file is past at the beginning of the attempt."""
-        found = past_inputs(edges, Batch(0, {EDGE.uid: '{"logOffset":3}'}))
-        (files,) = found.values() if found else (PastFiles(-1, (), frozenset()),)
+        by_edge = past_inputs(edges, Batch(0, {EDGE.uid: '{"logOffset":3}'}))
+        (files,) = by_edge.values() if by_edge else (PastFiles(-1, (), frozenset()),)
         log = f"log-{number}"
         for batch in range(1, 11):
             line = json.dumps({"path": f"file:///{self.path(number, batch)}", "timestamp": 1, "batchId": 0})
@@ -217,7 +217,7 @@ def test_r7_a_file_that_the_feed_names_is_not_past(consumer: Consumer) -> None:
 
 
 def test_r8_nothing_is_past_if_a_log_is_known_less_far_than_it_was_read(consumer: Consumer) -> None:
-    """Another process writes the log. Its later entries would count as forgotten."""
+    """Another process writes the log. Its later entries would count as truncated."""
     consumer.logs[0].forget(6, kept=())
     assert consumer.past(consumer.edges(1, read=11), 0) == [1, 2, 3, 4, 5]
     assert consumer.past(consumer.edges(2, read=12), 0) == []

@@ -46,8 +46,8 @@ def result(world: World) -> PersistedResult:
 
 def partitions(world: World) -> set[str]:
     """Return the vertices that have data files."""
-    found = (world.root / "job" / "vertices").glob("*/*/partition/**/part-*.parquet")
-    return {path.relative_to(world.root / "job" / "vertices").parts[0] for path in found}
+    files = (world.root / "job" / "vertices").glob("*/*/partition/**/part-*.parquet")
+    return {path.relative_to(world.root / "job" / "vertices").parts[0] for path in files}
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
@@ -65,7 +65,7 @@ def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, 
     assert {row["id"] for row in read_persisted(spark.read, there.root, "job", "clean").collect()} == expected
     run_to_the_end(there, persisting(there), mode=mode)  # again: nothing runs, and nothing is deleted
     assert result(there).rows == 20
-    assert there.released_ids("out") == sorted(one for one in expected if one % 3 == 0)
+    assert there.released_ids("out") == sorted(number for number in expected if number % 3 == 0)
 
 
 def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World) -> None:
@@ -171,7 +171,7 @@ def test_before_its_job_has_finished_nobody_reads_it(world: World) -> None:
 
 
 def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it(world: World) -> None:
-    """The driver dies when it completes the checkpoint that would cover the result."""
+    """The driver dies at the completion of the checkpoint that would cover the result."""
     world.put_ids("history", 3, 2)
 
     with suppress(TransientError):
@@ -180,8 +180,8 @@ def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it
         path.unlink()
     run = world.run(persisting(world), mode="batch")
     assert (run.status, run.cause) == ("FINISHED", None)
-    (told,) = run.of("reconciled")
-    assert "run again: clean/0 (files of 1 batch are gone that must be kept)" in told["message"]
+    (line,) = run.of("reconciled")
+    assert "run again: clean/0 (files of 1 batch are gone that must be kept)" in line["message"]
     assert result(world).rows == 6
     assert world.released_ids() == [0, 3]
 

@@ -66,8 +66,8 @@ def test_a_planned_file_that_is_gone_fails_by_name_and_nothing_is_lost_when_it_i
 
 def planned_file(world: World, source: str) -> Path:
     """Return a file of the batch that is planned and not committed."""
-    found = [path for path in world.root.rglob(f"*/sources/{source}/*") if path.name.isdigit()]
-    newest = max(found, key=lambda path: int(path.name))
+    entries = [path for path in world.root.rglob(f"*/sources/{source}/*") if path.name.isdigit()]
+    newest = max(entries, key=lambda path: int(path.name))
     line = json.loads(newest.read_text().splitlines()[1])
     return Path(line["path"].removeprefix("file://"))
 
@@ -150,7 +150,7 @@ def test_a_colon_in_the_name_of_a_local_file_is_refused_by_name(world: World, mo
 def folder_with(base: Path, *, newest: int, orphan: bool, name: str = "x%5B1%5D") -> SparkFolder:
     """Return a folder with batches 0 to ``newest`` planned and batch 0 committed.
 
-    History took one file a batch, the last one of which is ``name``.
+    History took one file in each batch. The last file is ``name``.
     """
     storage = open_storage(base)
     for batch in range(newest + 1):

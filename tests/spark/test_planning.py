@@ -34,8 +34,8 @@ def plan(spark: SparkSession, world: World, job: Job, **options: Any) -> JobPlan
     return plan_job(spark, job, world.options(**options))
 
 
-def vertices(found: JobPlan) -> dict[str, tuple[str, ...]]:
-    return {vertex.uid: vertex.operators for vertex in found.graph.vertices}
+def vertices(job_plan: JobPlan) -> dict[str, tuple[str, ...]]:
+    return {vertex.uid: vertex.operators for vertex in job_plan.graph.vertices}
 
 
 # ---- which query runs which operator
@@ -67,14 +67,14 @@ def with_bounded_step(world: World, step: Callable[[DataFrame], DataFrame]) -> J
 
 
 def test_bounded_steps_without_state_are_inline_too(spark: SparkSession, world: World) -> None:
-    found = plan(spark, world, with_bounded_step(world, lambda rows: rows.where("id > 1")))
-    assert len(found.graph.vertices) == 1
+    job_plan = plan(spark, world, with_bounded_step(world, lambda rows: rows.where("id > 1")))
+    assert len(job_plan.graph.vertices) == 1
 
 
 def test_r2_a_bounded_step_with_state_is_a_query_of_its_own(spark: SparkSession, world: World) -> None:
     """If the state were dropped together with its finished source, it would be lost."""
-    found = plan(spark, world, with_bounded_step(world, lambda rows: rows.dropDuplicates(["id"])))
-    assert vertices(found) == {"first": ("history", "first"), "both": ("live", "both")}
+    job_plan = plan(spark, world, with_bounded_step(world, lambda rows: rows.dropDuplicates(["id"])))
+    assert vertices(job_plan) == {"first": ("history", "first"), "both": ("live", "both")}
 
 
 def test_a_bounded_source_without_a_file_list_is_a_query_of_its_own(spark: SparkSession, world: World) -> None:
@@ -165,9 +165,11 @@ def test_an_input_that_is_left_out_is_refused(spark: SparkSession, world: World,
     job = Job("unread")
     live = job.source(uid="live", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("live")))
     other = job.source(uid="other", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("other")))
-    one = job.transform(inputs={"rows": [live], "more": [other]}, uid="one")(lambda rows, more: eval(gives))
+    transformed = job.transform(inputs={"rows": [live], "more": [other]}, uid="one")(lambda rows, more: eval(gives))
     job.sink(
-        "out", job.transform(inputs=[one], uid="two")(lambda rows: rows.where("id > 1")), FileSink(world.path("out"))
+        "out",
+        job.transform(inputs=[transformed], uid="two")(lambda rows: rows.where("id > 1")),
+        FileSink(world.path("out")),
     )
     with pytest.raises(UnsupportedQueryError, match=r"'one' \(.*\) does not read its input 'other'"):
         plan(spark, world, job)
@@ -184,8 +186,8 @@ def test_in_front_of_one_side_a_transform_makes_it_another_input(spark: SparkSes
 
     @job.transform(inputs={"one": [live], "two": [same]})
     def pairs(one: DataFrame, two: DataFrame) -> DataFrame:
-        known = one.sparkSession.range(3)
-        return one.join(two.select("id"), "id").join(known, "id").join(known.select("id"), "id")
+        table = one.sparkSession.range(3)
+        return one.join(two.select("id"), "id").join(table, "id").join(table.select("id"), "id")
 
     job.sink("out", pairs, FileSink(world.path("out")))
     assert len(plan(spark, world, job).graph.vertices) == 2
@@ -193,9 +195,9 @@ def test_in_front_of_one_side_a_transform_makes_it_another_input(spark: SparkSes
 
 def test_r13_the_watermark_of_history_crosses_its_partition(spark: SparkSession, world: World) -> None:
     """If the watermark were lost on the way, live event time alone would make history late."""
-    found = plan(spark, world, windows(world, chain=False))
-    assert "history" in vertices(found)
-    assert "watermarkDelayMs" not in "".join(found.schemas_json().values())
+    job_plan = plan(spark, world, windows(world, chain=False))
+    assert "history" in vertices(job_plan)
+    assert "watermarkDelayMs" not in "".join(job_plan.schemas_json().values())
 
 
 @pytest.mark.parametrize("watermarks", [True, False])
@@ -223,12 +225,12 @@ def builder(spark: SparkSession, world: World, job: Job) -> QueryBuilder:
 
 
 def test_r2_a_query_without_its_finished_source_reads_the_rest(spark: SparkSession, world: World) -> None:
-    one = builder(spark, world, mixed(world))
-    assert can_drop(one, "history", frozenset())
-    assert set(one.build().reads) == {"history", "live"}
+    query = builder(spark, world, mixed(world))
+    assert can_drop(query, "history", frozenset())
+    assert set(query.build().reads) == {"history", "live"}
     without = builder(spark, world, mixed(world)).build(frozenset({"history"}))
     assert set(without.reads) == {"live"}
-    assert not can_drop(one, "live", frozenset({"history"}))
+    assert not can_drop(query, "live", frozenset({"history"}))
 
 
 def test_the_only_input_of_a_parameter_cannot_be_left_out(spark: SparkSession, world: World) -> None:
@@ -472,8 +474,8 @@ def test_event_time_is_not_worked_out_anew_behind_a_query_of_several_sources(spa
     with pytest.raises(UnsupportedQueryError, match=r"'behind'.*'both' unites or joins several sources"):
         plan(spark, world, united(world, counted, chain=False))
     assert vertices(plan(spark, world, united(world, counted, chain=True)))
-    found = plan(spark, world, united(world, counted, chain=False, output_mode="update"))
-    assert [found.definition.vertices[uid].watermark for uid in ("both", "behind")] == [None, None]
+    job_plan = plan(spark, world, united(world, counted, chain=False, output_mode="update"))
+    assert [job_plan.definition.vertices[uid].watermark for uid in ("both", "behind")] == [None, None]
 
 
 def test_a_watermark_that_is_set_there_is_refused(spark: SparkSession, world: World) -> None:

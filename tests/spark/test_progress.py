@@ -27,7 +27,7 @@ def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
 ) -> None:
     """A Python object costs half a second an event.
 
-    A live batch is the last one for a while, so only its event gets it published.
+    No other batch follows a live batch for a while, so it is published only because of its event.
     """
     made: list[Any] = []
 
@@ -64,4 +64,4 @@ def test_an_event_that_pyspark_has_made_an_object_of_is_understood(monkeypatch: 
     listener: StreamingQueryListener = ProgressListener(runners)
     event: Any = SimpleNamespace(progress=SimpleNamespace(id=query))
     listener.onQueryProgress(event)
-    assert [one.on_progress.call_count for one in (mine, other, none)] == [1, 0, 0]
+    assert [observer.on_progress.call_count for observer in (mine, other, none)] == [1, 0, 0]

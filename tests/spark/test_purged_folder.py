@@ -1,4 +1,4 @@
-"""A folder without anything that no retained checkpoint needs (R6): a job resumes and restores in it."""
+"""A purged Spark folder (R6): a job resumes and restores in it."""
 
 from __future__ import annotations
 

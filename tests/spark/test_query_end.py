@@ -16,7 +16,7 @@ def end() -> QueryEnd:
     return end
 
 
-def said(end: QueryEnd) -> dict[str, object]:
+def flags(end: QueryEnd) -> dict[str, object]:
     asked = {"expected": end.is_expected, "interrupted": end.is_interrupted, "for good": end.is_run_over}
     return {"failure": end.failure, **asked}
 
@@ -25,7 +25,7 @@ NOTHING = {"failure": None, "expected": False, "interrupted": False, "for good":
 
 
 def test_the_end_of_a_query_that_is_to_run_on_is_a_failure(end: QueryEnd) -> None:
-    assert said(end) == NOTHING
+    assert flags(end) == NOTHING
 
 
 def test_as_long_as_none_runs_on_nothing_that_ends_is_a_failure() -> None:
@@ -34,9 +34,9 @@ def test_as_long_as_none_runs_on_nothing_that_ends_is_a_failure() -> None:
 
 def test_an_end_that_is_expected_is_no_interruption_before_the_query_is_stopped(end: QueryEnd) -> None:
     end.expect()
-    assert said(end) == {**NOTHING, "expected": True}
+    assert flags(end) == {**NOTHING, "expected": True}
     end.interrupt()
-    assert said(end) == {**NOTHING, "expected": True, "interrupted": True}
+    assert flags(end) == {**NOTHING, "expected": True, "interrupted": True}
 
 
 def test_the_next_query_begins_without_what_was_said_of_the_one_before(end: QueryEnd) -> None:
@@ -44,9 +44,9 @@ def test_the_next_query_begins_without_what_was_said_of_the_one_before(end: Quer
     end.batch_failed(error)
     end.expect()
     end.interrupt()
-    assert said(end) == {"failure": error, "expected": True, "interrupted": True, "for good": False}
+    assert flags(end) == {"failure": error, "expected": True, "interrupted": True, "for good": False}
     end.begin()
-    assert said(end) == {**NOTHING, "expected": True}
+    assert flags(end) == {**NOTHING, "expected": True}
 
 
 def test_the_end_of_the_run_is_not_forgotten_by_a_query_that_is_being_started() -> None:
@@ -54,4 +54,4 @@ def test_the_end_of_the_run_is_not_forgotten_by_a_query_that_is_being_started() 
     end.end_run()
     end.begin()
     end.must_run()
-    assert said(end) == {"failure": None, "expected": True, "interrupted": True, "for good": True}
+    assert flags(end) == {"failure": None, "expected": True, "interrupted": True, "for good": True}

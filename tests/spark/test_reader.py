@@ -1,4 +1,4 @@
-"""The readers that a source function gets: they have names and limits, and record the inputs that were read."""
+"""The readers that a source function gets. They have names and limits, and record the inputs."""
 
 from __future__ import annotations
 

@@ -60,10 +60,10 @@ def test_what_is_recorded_of_it_is_how_its_state_is_cut(world: World) -> None:
 
 
 def counted(world: World) -> int:
-    found: dict[int, int] = {}
+    newest: dict[int, int] = {}
     for row in world.released("counted"):
-        found[row["k"]] = max(found.get(row["k"], 0), row["n"])
-    return sum(found.values())
+        newest[row["k"]] = max(newest.get(row["k"], 0), row["n"])
+    return sum(newest.values())
 
 
 def moving(world: World, folder: str, *, moved: bool) -> Job:

@@ -25,16 +25,16 @@ CHANGES = ["logic", "cut", "both"]
 @pytest.mark.parametrize("kind", CHANGES)
 def test_what_is_held_when_queries_are_changed_is_shown_once(world: World, kind: str) -> None:
     world.put_ids("live", 2, 10)
-    door, told = Path(world.path("gate")) / "open", list[RequestOutcome]()
+    door, outcomes = Path(world.path("gate")) / "open", list[RequestOutcome]()
 
     def is_open(pending: PendingRelease) -> bool:
         return door.exists()
 
     def staged(rows: int) -> None:
         def are_there() -> bool:
-            batches = [one for _, one in world.records("marked") if isinstance(one, Batch)]
-            found: list[int] = [one.handles["out"]["rows"] for one in batches if "out" in one.handles]
-            return sum(found) >= rows
+            batches = [record for _, record in world.records("marked") if isinstance(record, Batch)]
+            counts: list[int] = [batch.handles["out"]["rows"] for batch in batches if "out" in batch.handles]
+            return sum(counts) >= rows
 
         wait_until(are_there, "staged rows")
         behind = world.state().last_completed
@@ -49,13 +49,16 @@ def test_what_is_held_when_queries_are_changed_is_shown_once(world: World, kind:
             change = change.assign_execution_logic("marked", counting_version(world, "v2"))
         if kind != "logic":
             change = change.assign_workload("counts", state_partitions=3)
-        told.append(script.change(change))
+        outcomes.append(script.change(change))
         world.put_ids("live", 1, 10, start=20)
         staged(30)
 
     with UserScript(world, work):
         run = world.run(counting(world, is_open))
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
     assert world.released_count() == 0
 
     door.touch()

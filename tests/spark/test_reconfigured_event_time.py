@@ -45,7 +45,7 @@ def marking(world: World) -> Job:
 def test_a_function_that_marks_another_event_time_is_refused(world: World) -> None:
     live = "@job.source\ndef live(read):\n    return read"
     timed_by = "F.timestamp_seconds"
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     marks = [
         '.withWatermark("other", "1 second")',
         '.withWatermark("ts", "1 hour")',
@@ -60,7 +60,7 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
             columns = f'.withColumn("ts", {timed_by}("id")).withColumn("other", {timed_by}("k"))'
             function = f"@job.transform(inputs=[live], chain=False)\ndef marked(rows):\n    return rows{columns}{mark}"
             reference = write_version(world, f"v{number}", live, function)
-            told.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
+            outcomes.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
         world.put_ids("live", 1, 10, 20)
         wait_until(lambda: world.released_count() >= 2, "the next window")
         world.request("drain")
@@ -70,7 +70,7 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
     assert run.status == "FINISHED", run.cause
     assert world.released_ids() == [0, 10, 20]
     assert world.state().settings == {}
-    assert [one.detail.partition("the one that runs: ")[2].partition(";")[0] for one in told] == [
+    assert [outcome.detail.partition("the one that runs: ")[2].partition(";")[0] for outcome in outcomes] == [
         "it has another watermark: other, 1 seconds",
         "it has another watermark: ts, 1 hours",
         "its output follows the event time of no column, and its consumers follow 'ts', 1000 ms",
@@ -90,17 +90,17 @@ def test_a_watermark_behind_the_union_is_refused(world: World) -> None:
         '    return counted.select(F.unix_seconds("window.start").alias("id"), "n")'
     )
     world.put_ids("history", 2, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         reference = write_version(world, "v2", sources, function)
-        told.append(script.change(Reconfiguration().assign_execution_logic("counts", reference)))
+        outcomes.append(script.change(Reconfiguration().assign_execution_logic("counts", reference)))
         world.put_ids("live", 1, 10, 100)
         wait_until(lambda: world.read_up_to("counts", "live") == 0, "read")
         world.request("drain")
 
     with UserScript(world, work, end="nothing"):
         run = world.run(windows(world))
-    assert run.status == "FINISHED", (run.cause, told)
-    assert "another watermark" in told[0].detail
+    assert run.status == "FINISHED", (run.cause, outcomes)
+    assert "another watermark" in outcomes[0].detail
     assert world.released_ids() == [0, 10, 100]

@@ -34,8 +34,8 @@ JOIN = "a.selectExpr('id', 'k AS ka').join(b.selectExpr('id', 'k AS kb'), 'id').
 SWAPPED = "b.selectExpr('id', 'k AS kb').join(a.selectExpr('id', 'k AS ka'), 'id').select('id', 'ka', 'kb')"
 BY_ID, BY_K = (f"a.unionByName(b).dropDuplicates(['{key}'])" for key in ("id", "k"))
 SUMS, TURNED = (
-    f"a.unionByName(b).groupBy('k').agg(F.sum('id').alias('x'), F.max('id').alias('y')).selectExpr('k', '{what} AS d')"
-    for what in ("x - y", "- y + x")
+    f"a.unionByName(b).groupBy('k').agg(F.sum('id').alias('x'), F.max('id').alias('y')).selectExpr('k', '{total} AS d')"
+    for total in ("x - y", "- y + x")
 )
 UNION = "a.unionByName(b)"
 STRUCTS = "id long, k long, s struct<n: long>, t struct<n: long>"
@@ -45,7 +45,7 @@ BRANCHES, TURNED_BRANCHES = (
 )
 
 
-def two(world: World, gives: str, mode: str) -> Job:
+def job_of_two_feeds(world: World, gives: str, mode: str) -> Job:
     job = Job("two")
 
     def live(read: DataStreamReader) -> DataFrame:
@@ -54,14 +54,14 @@ def two(world: World, gives: str, mode: str) -> Job:
     def other(read: DataStreamReader) -> DataFrame:
         return read.schema(IDS).parquet(world.path("other"))
 
-    sources = [job.source(uid=one.__name__, max_files_per_trigger=1)(one) for one in (live, other)]
+    sources = [job.source(uid=function.__name__, max_files_per_trigger=1)(function) for function in (live, other)]
     inputs = {"a": [sources[0]], "b": [sources[1]]}
     made = job.transform(inputs=inputs, uid="behind", output_mode=mode)(lambda a, b: eval(gives))  # type: ignore[arg-type]
     job.sink("out", made, FileSink(world.path("out")))
     return job
 
 
-def another(world: World, gives: str, mode: str, option: str) -> str:
+def other_version(world: World, gives: str, mode: str, option: str) -> str:
     sources = "".join(
         f"@job.source\ndef {uid}(read):\n    return read.schema({IDS!r}){option}.parquet({world.path(uid)!r})\n"
         for uid in ("live", "other")
@@ -91,14 +91,16 @@ def another(world: World, gives: str, mode: str, option: str) -> str:
 def test_what_would_be_taken_for_another_is_refused(
     world: World, before: str, after: str, mode: str, option: str, why: str
 ) -> None:
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     world.put_ids("live", 1, 10)
     world.put_ids("other", 1, 10)
 
     def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 1, "rows")
-        reference = another(world, after, mode, option)
-        told.append(script.change(Reconfiguration().assign_execution_logic("live" if option else "behind", reference)))
+        reference = other_version(world, after, mode, option)
+        outcomes.append(
+            script.change(Reconfiguration().assign_execution_logic("live" if option else "behind", reference))
+        )
         world.put_ids("live", 1, 10, 100)
         world.put_ids("other", 1, 10, 100)
         count = world.released_count()
@@ -106,10 +108,10 @@ def test_what_would_be_taken_for_another_is_refused(
         world.request("drain")
 
     with UserScript(world, work, end="nothing"):
-        run = world.run(two(world, before, mode))
-    assert run.status == "FINISHED", (run.cause, told)
+        run = world.run(job_of_two_feeds(world, before, mode))
+    assert run.status == "FINISHED", (run.cause, outcomes)
     assert world.state().settings == {}
-    assert why in told[0].detail, told
+    assert why in outcomes[0].detail, outcomes
 
 
 RENAMED = "a.unionByName(b).withColumnRenamed('id', 'i').dropDuplicates(['i']).withColumnRenamed('i', 'id')"
@@ -138,27 +140,27 @@ def test_the_next_run_refuses_what_would_be_taken_for_another(
 
     def run(job: Job) -> str:
         count = world.released_count()
-        told = world.run(job, world.ask("stop", lambda: world.released_count() > count))
-        assert told.cause is None
-        return told.status
+        ended = world.run(job, world.ask("stop", lambda: world.released_count() > count))
+        assert ended.cause is None
+        return ended.status
 
-    assert run(two(world, before, mode)) == "STOPPED"
+    assert run(job_of_two_feeds(world, before, mode)) == "STOPPED"
     world.put_ids("live", 1, 20, 5)
     if why is None:
-        assert run(two(world, after, mode)) == "STOPPED"
+        assert run(job_of_two_feeds(world, after, mode)) == "STOPPED"
         assert world.released_ids() == sorted({*range(25), *range(100, 110)})
         return
     written = world.everything_under_root()
     with pytest.raises(DefinitionChangedError, match=why):
-        world.run(two(world, after, mode))
+        world.run(job_of_two_feeds(world, after, mode))
     assert world.everything_under_root() == written
-    assigned = Reconfiguration().assign_execution_logic("behind", another(world, after, mode, ""))
+    assigned = Reconfiguration().assign_execution_logic("behind", other_version(world, after, mode, ""))
     JobClient(str(world.root), world.job_id).assign_for_next_run(assigned)
     with pytest.raises(DefinitionChangedError, match=f"{why}.*behind was given .*v2.py:job"):
-        world.run(two(world, before, mode))
+        world.run(job_of_two_feeds(world, before, mode))
     assigned = Reconfiguration().assign_execution_logic("behind", None)
     JobClient(str(world.root), world.job_id).assign_for_next_run(assigned)
-    assert run(two(world, before, mode)) == "STOPPED"
+    assert run(job_of_two_feeds(world, before, mode)) == "STOPPED"
 
 
 def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession, world: World) -> None:
@@ -167,7 +169,7 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
 
     a, b = stream("a"), stream("b")
     at = F.timestamp_seconds("id")
-    timed = [one.withColumn("ts", at).withWatermark("ts", "1 second") for one in (a, b)]
+    timed = [frame.withColumn("ts", at).withWatermark("ts", "1 second") for frame in (a, b)]
     pairs = timed[0].alias("l").join(timed[1].alias("r"), F.expr("l.id = r.id AND l.k = r.k AND l.ts >= r.ts"))
     assert kept_state(pairs) == [KeptState("Join", ("id = id", "k = k"), (("a",), ("b",)), bounds=("(ts >= ts)",))]
     counted = a.unionByName(b).groupBy(F.upper("k").alias("key")).count()
@@ -183,14 +185,14 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
 
 
 def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: SparkSession, world: World) -> None:
-    """Spark keeps keys and sums in the order in which the query meets them, whatever is made of them later."""
+    """Spark keeps keys and sums in the order of their first use in the query, independent of later steps."""
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     b = spark.readStream.name("b").schema("id2 long, k2 long, id long, k long").parquet(world.path("live"))
     crossed = [
         a.alias("l").join(b.alias("r"), F.expr(on)) for on in ("l.id = r.k AND l.k = r.id", "l.k = r.id AND l.id = r.k")
     ]
     total, other = F.sum("id"), F.sum("k")
-    sums = [a.groupBy("k").agg(one.alias("d")) for one in (total - other, -other + total)]
+    sums = [a.groupBy("k").agg(difference.alias("d")) for difference in (total - other, -other + total)]
     distinct = [a.select(*names).distinct() for names in (("id", "k"), ("k", "id"))]
     for name in ("va", "vb"):
         frame = spark.readStream.name(name).schema(STRUCTS).parquet(world.path("live"))
@@ -206,8 +208,8 @@ def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: Spa
         spark.sql(f"select count(*) from va l join vb r on l.id = r.id group by {by}")
         for by in ("l.k, r.k", "r.k, l.k")
     ]
-    for one, turned in (crossed, sums, distinct, in_where, united, fields, sides, *_made_up_by_spark(spark, a)):
-        had, has = kept_state(one), kept_state(turned)
+    for query, turned in (crossed, sums, distinct, in_where, united, fields, sides, *_made_up_by_spark(spark, a)):
+        had, has = kept_state(query), kept_state(turned)
         assert not had[0].fits(has[0])
         assert confused_states(had, has) == (had[0], has[0])
     assert kept_state(sides[0])[0].by == ("va.k", "vb.k")
@@ -225,10 +227,10 @@ def _made_up_by_spark(spark: SparkSession, a: DataFrame) -> list[list[DataFrame]
     same = F.udf(lambda x: x, "long")
     first, other = F.sum(same("id")), F.sum(same("k"))
     by_python = [a.groupBy(*keys).count() for keys in ((same("k"), same("id")), (same("id"), same("k")))]
-    sums = [a.groupBy("k").agg(one.alias("d")) for one in (first - other, -other + first)]
+    sums = [a.groupBy("k").agg(difference.alias("d")) for difference in (first - other, -other + first)]
     counts = [
-        spark.sql(f"select k, {what} d from va group by k")
-        for what in ("count_if(id > 5) - count_if(id <= 5)", "-count_if(id <= 5) + count_if(id > 5)")
+        spark.sql(f"select k, {expression} d from va group by k")
+        for expression in ("count_if(id > 5) - count_if(id <= 5)", "-count_if(id <= 5) + count_if(id > 5)")
     ]
     nulls = [
         spark.sql(f"select nullif(id + k, 3) x, nullif(id - k, 3) y, count(*) from va group by {by}")
@@ -256,8 +258,8 @@ def test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when(spar
         assert now == again
         assert "_common_expr" not in str(now)
     today = "date(timestamp_seconds(id)) = current_date()"
-    told = kept_state(spark.sql(f"select k, sum(if({today}, 1, 0)) from va group by k"))
-    assert not any(character.isdigit() for character in str(told[0].calls)), "another one tomorrow"
+    kept = kept_state(spark.sql(f"select k, sum(if({today}, 1, 0)) from va group by k"))
+    assert not any(character.isdigit() for character in str(kept[0].calls)), "the state would differ tomorrow"
 
 
 def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
@@ -271,7 +273,7 @@ def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
         monkeypatch.setattr(job_plan, "kept_state", lambda frame: turned[number : number + 1])
         world.put_ids("live", 1, 5, number * 100)
         world.put_ids("other", 1, 5, number * 100 + 50)
-        job, count = two(world, UNION + ".groupBy('id', 'k').count()", "update"), world.released_count()
+        job, count = job_of_two_feeds(world, UNION + ".groupBy('id', 'k').count()", "update"), world.released_count()
         job.code = code
         return world.run(job, world.ask("stop", lambda: world.released_count() > count)).status
 
@@ -292,15 +294,15 @@ def test_a_text_in_what_is_kept_is_told_from_others_and_not_told(spark: SparkSes
 
 
 def test_a_secret_in_the_path_of_a_source_is_not_told() -> None:
-    told = replacement_query._shown(SourceReads("parquet", {}, ["s3a://KEY:SECRET@lake/in"]))
-    assert "SECRET" not in told
-    assert "lake/in" in told
+    shown = replacement_query._shown(SourceReads("parquet", {}, ["s3a://KEY:SECRET@lake/in"]))
+    assert "SECRET" not in shown
+    assert "lake/in" in shown
 
 
 def test_what_is_the_same_however_it_is_written_is_the_same(spark: SparkSession, world: World) -> None:
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     b = spark.readStream.name("b").schema("id2 long, k2 long").parquet(world.path("live"))
-    for one, other in (
+    for query, other in (
         (a.join(b, F.expr("id = id2")), a.join(b, F.expr("id2 = id"))),
         (a.alias("x").groupBy("x.id").count(), a.alias("y").groupBy("y.id").count()),
         (a.groupBy(F.rand(), "k").count(), a.groupBy(F.rand(), "k").count()),
@@ -311,7 +313,7 @@ def test_what_is_the_same_however_it_is_written_is_the_same(spark: SparkSession,
         ),
         (a.join(b, F.expr("id = id2 AND k = 5")), a.join(b, F.expr("k = 5 AND id = id2"))),
     ):
-        assert kept_state(one) == kept_state(other)
+        assert kept_state(query) == kept_state(other)
     assert kept_state(a.join(b, F.expr("id = id2"))) != kept_state(a.join(b, F.expr("k = id2")))
 
 
@@ -340,11 +342,11 @@ def test_the_keys_of_a_function_of_the_users_are_told(spark: SparkSession, world
             pass
 
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
-    told = [
+    keys = [
         kept_state(a.groupBy(key).transformWithStateInPandas(Nothing(), "id long", "append", "none"))[0].by
         for key in ("id", "k")
     ]
-    assert told == [("id",), ("k",)]
+    assert keys == [("id",), ("k",)]
 
 
 def followed(world: World, history: str) -> Job:

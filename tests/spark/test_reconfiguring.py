@@ -1,6 +1,6 @@
 """Changes to queries of a running job: functions, limits and state partitions.
 
-Every row is released once, whatever happens.
+Every row is released once in all cases.
 """
 
 from __future__ import annotations
@@ -29,24 +29,27 @@ pytestmark = pytest.mark.slow
 
 def most_rows(world: World, after: int) -> int:
     """Return the largest number of rows of a batch of the live query after that log entry."""
-    found = [one for number, one in world.records("live") if number > after and isinstance(one, Batch)]
-    return max(one.rows or 0 for one in found)
+    later = [record for number, record in world.records("live") if number > after and isinstance(record, Batch)]
+    return max(batch.rows or 0 for batch in later)
 
 
 def test_a_query_goes_on_with_another_function(world: World) -> None:
     world.put_ids("live", 2, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(20)
         change = Reconfiguration().assign_execution_logic("marked", counting_version(world, "v2"))
-        told.append(script.change(change))
+        outcomes.append(script.change(change))
         script.put(30)
 
     with UserScript(world, work):
         run = world.run(counting(world))
 
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
     check_counting(world, 40)
     by = {row["id"]: row["by"] for row in world.released()}
     assert {by[i] for i in range(30)} == {"one"}
@@ -55,16 +58,19 @@ def test_a_query_goes_on_with_another_function(world: World) -> None:
 
 def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -> None:
     world.put_ids("live", 2, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(20)
-        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
         script.put(30)
 
     with UserScript(world, work):
         run = world.run(counting(world))
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
     check_counting(world, 40)
     state = world.state()
     assert state.settings["counts"].state_partitions == 3
@@ -103,58 +109,58 @@ def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -
 )
 def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[str, str], why: str) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     (uid,) = version
 
     def work(script: UserScript) -> None:
         script.put(10)
         change = Reconfiguration().assign_execution_logic(uid, counting_version(world, "v2", **version))
-        told.append(script.change(change))
+        outcomes.append(script.change(change))
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    (outcome,) = told
+    (outcome,) = outcomes
     assert outcome.result.value == "failed"
     assert why in outcome.detail
-    assert "while the job ran" not in outcome.detail, "nobody was given it"
+    assert "while the job ran" not in outcome.detail, "no query has used it"
     assert outcome.detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert world.state().settings == {}
-    assert not list(world.root.rglob("trial/*")), "nothing is left of what was tried"
+    assert not list(world.root.rglob("trial/*")), "the trial left no files"
 
 
 def test_a_source_that_reads_something_else_is_refused(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("elsewhere", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     path = Path(counting_version(world, "v2").removesuffix(":job"))
     path.write_text(path.read_text().replace(world.path("live"), world.path("elsewhere")))
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(Reconfiguration().assign_execution_logic("live", f"{path}:job")))
+        outcomes.append(script.change(Reconfiguration().assign_execution_logic("live", f"{path}:job")))
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert "source live reads parquet" in told[0].detail
+    assert "source live reads parquet" in outcomes[0].detail
 
 
 def test_executors_where_there_are_none_are_refused(world: World) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(Reconfiguration().assign_resources("counts", executors=2)))
+        outcomes.append(script.change(Reconfiguration().assign_resources("counts", executors=2)))
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert "its Spark has no executors (master local[2]); run the job on a cluster to change them" in told[0].detail
+    assert "its Spark has no executors (master local[2]); run the job on a cluster to change them" in outcomes[0].detail
     check_counting(world, 30)
     assert world.state().settings == {}
 
@@ -166,18 +172,21 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
     world.put_ids("live", 2, 10)
     change = Reconfiguration().assign_workload("live", max_files_per_batch=3, trigger_interval="200ms")
     change.assign_resources("counts", pool_weight=3).assign_execution_logic("counts", counting_version(world, "v2"))
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(20)
-        told.append(script.change(change))
+        outcomes.append(script.change(change))
         script.put(30, files=8)
 
     with UserScript(world, work):
         run = world.run(counting(world))
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
     check_counting(world, 110)
-    assert 10 < most_rows(world, after=0) <= 30, "up to three files at once, as many as were there; one before"
+    assert 10 < most_rows(world, after=0) <= 30, "at most three files at once; one before the change"
     so_far = world.records("live")[-1][0]
     (done,) = world.state().reconfigurations
     assert set(done.took) == {"live", "counts"}
@@ -193,7 +202,7 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
 def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: str) -> None:
     """For Spark the function's byte limit is the same option.
 
-    Spark does not start a query that has a limit of files and one of bytes.
+    Spark does not start a query that has both a file limit and a byte limit.
     """
     world.put_ids("live", 2, 10)
     job = Job("limited")
@@ -207,19 +216,22 @@ def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: 
         return rows
 
     job.sink("out", marked, FileSink(world.path("out")))
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     so_far: list[int] = []
 
     def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 20, "released rows")
-        told.append(script.change(Reconfiguration().assign_workload("live", **{limit: 1})))
+        outcomes.append(script.change(Reconfiguration().assign_workload("live", **{limit: 1})))
         so_far.append(world.records("live")[-1][0])
         world.put_ids("live", 6, 10, start=20)
-        wait_until(lambda: world.released_count() >= 80 or world.state().status != "RUNNING", "the others")
+        wait_until(lambda: world.released_count() >= 80 or world.state().status != "RUNNING", "rows after the change")
 
     with UserScript(world, work):
         run = world.run(job)
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
     assert world.released_ids() == list(range(80))
     assert most_rows(world, after=so_far[0]) == 10
 
@@ -227,22 +239,22 @@ def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: 
 # ---- a driver that dies during a change
 
 
-def dying_behind(world: World, entry: str) -> HookedStorage:
+def dies_after_entry(world: World, entry: str) -> HookedStorage:
     """Return a storage that fails once the journal has ``entry``."""
     gone: list[str] = []
 
     def hook(verb: str, path: str) -> None:
         if gone:
             raise StorageTransientError(verb=verb, uri=path, reason="the driver is dead")
-        if verb == "create" and "/journal/" in path and told():
+        if verb == "create" and "/journal/" in path and has_entry():
             gone.append(path)
             raise StorageTransientError(verb=verb, uri=path, reason="the driver is dead")
 
-    def told() -> bool:
+    def has_entry() -> bool:
         journal = Path(world.root) / "job" / "journal"
         while True:
             with contextlib.suppress(FileNotFoundError):  # the journal is being compacted
-                return any(entry in one.read_text() for one in journal.glob("*.json"))
+                return any(entry in entry_file.read_text() for entry_file in journal.glob("*.json"))
 
     return HookedStorage(world.storage, hook)
 
@@ -262,14 +274,14 @@ def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world:
         wait_until(lambda: script.client.look().reconfigured == 1, "the decision")
 
     with pytest.raises(JournalUnwritableError), UserScript(world, work, end="nothing"):
-        world.run(counting(world), storage=dying_behind(world, '"Reconfigured"'))
+        world.run(counting(world), storage=dies_after_entry(world, '"Reconfigured"'))
     assert world.state().reconfigured == 1
     with UserScript(world, lambda script: script.put(30)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
     check_counting(world, 40)
-    (told,) = world.state().reconfigurations
-    assert (told.outcome.result.value, dict(told.took)) == ("accepted", {}), "decided, and not seen through"
+    (recorded,) = world.state().reconfigurations
+    assert (recorded.outcome.result.value, dict(recorded.took)) == ("accepted", {}), "decided, and not completed"
     if change == "logic":
         assert {row["by"] for row in world.released() if row["id"] >= 30} == {"two"}
     else:

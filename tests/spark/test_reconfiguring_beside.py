@@ -32,11 +32,11 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 
-def cut(parts: int) -> Reconfiguration:
+def repartition(parts: int) -> Reconfiguration:
     return Reconfiguration().assign_workload("counts", state_partitions=parts)
 
 
-def half_way(act: Callable[[], None]) -> Callable[[str, str], None]:
+def during_copy(act: Callable[[], None]) -> Callable[[str, str], None]:
     """Return a hook that acts once, in the trial's thread, when the copy for a trial is half complete."""
     seen: list[str] = []
 
@@ -54,13 +54,15 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
 ) -> None:
     monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 300.0)  # the test sees all that it does after the takeover
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     successors: list[str] = []
 
     def second(script: UserScript) -> None:
-        wait_until(lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second")
+        wait_until(
+            lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second driver"
+        )
         script.put(20)
-        told.append(script.change(cut(3)))
+        outcomes.append(script.change(repartition(3)))
         script.put(30)
 
     def succeed() -> None:
@@ -69,12 +71,12 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
 
     def first(script: UserScript) -> None:
         script.put(10)
-        script.client.reconfigure(cut(5))
+        script.client.reconfigure(repartition(5))
 
-    storage = HookedStorage(world.storage, half_way(succeed))
+    storage = HookedStorage(world.storage, during_copy(succeed))
     with pytest.raises(OvertakenError), UserScript(world, first, end="nothing"):
         world.run(counting(world), storage=storage)
-    assert (successors, [one.result.value for one in told]) == (["STOPPED"], ["completed"]), told
+    assert (successors, [outcome.result.value for outcome in outcomes]) == (["STOPPED"], ["completed"]), outcomes
     assert world.state().settings["counts"].state_partitions == 3
     with UserScript(world, lambda script: script.put(40)):
         again = world.run(counting(world))
@@ -86,7 +88,7 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
 def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.put_ids("live", 1, 10)
     begun, gate = threading.Event(), threading.Event()
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def hold() -> None:
         begun.set()
@@ -94,24 +96,27 @@ def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.Cap
 
     def work(script: UserScript) -> None:
         script.put(10)
-        asked = script.client.reconfigure(cut(3))
+        asked = script.client.reconfigure(repartition(3))
         try:
             wait_until(begun.is_set, "a trial")
             assert main(["show", world.job_id, "--root", str(world.root)]) == 0
             with suppress(JobRunsError):  # there may be nothing to release at that moment
                 script.client.release(counting(world))
-            found = collect_garbage(str(world.root), world.job_id, delete=True)
-            assert not [one for job in found.jobs for one in job.garbage if "/trial/" in one.path]
+            report = collect_garbage(str(world.root), world.job_id, delete=True)
+            assert not [item for job in report.jobs for item in job.garbage if "/trial/" in item.path]
         finally:
             gate.set()
         outcome = script.client.answer(asked, 60).outcome
         assert outcome is not None
-        told.append(outcome)
+        outcomes.append(outcome)
         script.put(20)
 
     with UserScript(world, work):
-        run = world.run(counting(world), storage=HookedStorage(world.storage, half_way(hold)))
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
+        run = world.run(counting(world), storage=HookedStorage(world.storage, during_copy(hold)))
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
     check_counting(world, 30)
     assert state_partitions(world) == 3
     assert "RUNNING" in capsys.readouterr().out

@@ -44,7 +44,7 @@ class HookedLists(HookedStorage):
         return HookedLists(inner, self.hook, self.verbs)
 
 
-def dying_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage:
+def dies_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage:
     gone: list[str] = []
 
     def hook(verb: str, path: str) -> None:
@@ -75,7 +75,7 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
         script.client.reconfigure(Reconfiguration().assign_workload("counts", state_partitions=5))
 
     with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
-        world.run(counting(world), storage=dying_at(world, matches), restart_attempts=0)
+        world.run(counting(world), storage=dies_at(world, matches), restart_attempts=0)
     assert world.state().reconfigured == 1
     folder = committed_folder(world)
     if moment == "in the cut":
@@ -96,18 +96,18 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
 
 def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
     world.put_ids("live", 2, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(20)
-        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
-        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
-        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=4)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=4)))
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["completed"] * 3
+    assert [outcome.result.value for outcome in outcomes] == ["completed"] * 3
     with UserScript(world, lambda script: script.put(30)):
         again = world.run(counting(world))
     assert again.status == "STOPPED", again.cause
@@ -118,34 +118,34 @@ def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
 def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
     world.put_ids("history", 2, 10)
     world.put_ids("live", 1, 10, 100)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
-        wait_until(lambda: len(world.state().dropped) > 0, "history that is dropped")
-        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
+        wait_until(lambda: len(world.state().dropped) > 0, "the drop of history")
+        outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=3)))
         world.put_ids("live", 1, 10, 110)
         wait_until(lambda: world.read_up_to("counts", "live") == 1, "read")
-        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=2)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=2)))
         world.request("drain")
 
     with UserScript(world, work, end="nothing"):
         run = world.run(windows(world))
     assert run.status == "FINISHED", run.cause
     assert world.released_ids() == [0, 10, 100, 110]
-    assert not list(world.root.rglob("trial")), "nothing is left of a job that has finished, no folder either"
+    assert not list(world.root.rglob("trial")), "a finished job leaves no trial, not even a folder"
 
 
 def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile(world: World) -> None:
     world.put_ids("history", 20, 5)
     world.put_ids("live", 2, 10, 1000)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() > 10, "rows")
-        told.append(script.change(Reconfiguration().assign_workload("history", max_bytes_per_batch=3000)))
-        told.append(script.change(Reconfiguration().assign_workload("history", max_files_per_batch=3)))
-        wait_until(lambda: world.state().dropped, "history that is dropped")
-        told.append(script.change(Reconfiguration().assign_workload("doubled", max_files_per_batch=4)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("history", max_bytes_per_batch=3000)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("history", max_files_per_batch=3)))
+        wait_until(lambda: world.state().dropped, "the drop of history")
+        outcomes.append(script.change(Reconfiguration().assign_workload("doubled", max_files_per_batch=4)))
         world.put_ids("live", 2, 10, 1020)
         wait_until(lambda: world.released_count() >= 140, "rows")
         world.request("drain")
@@ -186,11 +186,11 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
 
 def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: SparkSession) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=5)))
 
     with UserScript(world, work):
         world.run(counting(world))
@@ -203,7 +203,7 @@ def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: Spar
         assert state_partitions(world) == 5
 
         def more(script: UserScript) -> None:
-            told.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=7)))
+            outcomes.append(script.change(Reconfiguration().assign_workload("counts", state_partitions=7)))
             script.put(30)
 
         with UserScript(world, more):
@@ -219,7 +219,11 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 0.2)
-    gate, ended, told = Path(world.path("gate")) / "open", Path(world.path("gate")) / "ended", list[RequestOutcome]()
+    gate, ended, outcomes = (
+        Path(world.path("gate")) / "open",
+        Path(world.path("gate")) / "ended",
+        list[RequestOutcome](),
+    )
     waits = f"import os, time\n                while not os.path.exists('{gate}'): time.sleep(0.05)\n"
     waits += '                return rows.withColumn("by", F.lit("two"))'
     world.put_ids("live", 1, 10)
@@ -227,7 +231,7 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
     def work(script: UserScript) -> None:
         script.put(10)
         reference = counting_version(world, "v2", marked=waits)
-        told.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
+        outcomes.append(script.change(Reconfiguration().assign_execution_logic("marked", reference)))
         script.put(20)
         script.client.stop()
         try:
@@ -239,7 +243,7 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
         run = world.run(counting(world), checkpoint_timeout=3)
         ended.touch()
     assert run.status == "STOPPED", run.cause
-    assert "had not prepared its new query within 3 s" in told[0].detail
+    assert "had not prepared its new query within 3 s" in outcomes[0].detail
     check_counting(world, 30)
 
 
@@ -247,7 +251,7 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 0.2)
-    gate, told = Path(world.path("gate")) / "open", list[RequestOutcome]()
+    gate, outcomes = Path(world.path("gate")) / "open", list[RequestOutcome]()
     waits = f"import os, time\n                while not os.path.exists('{gate}'): time.sleep(0.05)\n"
     waits += '                return rows.withColumn("by", F.lit("two"))'
     world.put_ids("live", 1, 10)
@@ -259,15 +263,15 @@ def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
                 change = Reconfiguration().assign_execution_logic(
                     "marked", counting_version(world, name, marked=marked)
                 )
-                told.append(script.change(change))
+                outcomes.append(script.change(change))
         finally:
             gate.touch()
-        wait_until(lambda: script.change(change).is_carried_out, "a change behind it")
+        wait_until(lambda: script.change(change).is_carried_out, "a second change")
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(counting(world), checkpoint_timeout=3)
     assert run.status == "STOPPED", run.cause
-    assert "had not prepared its new query within 3 s" in told[0].detail
-    assert "an earlier trial has not ended" in told[1].detail
+    assert "had not prepared its new query within 3 s" in outcomes[0].detail
+    assert "an earlier trial has not ended" in outcomes[1].detail
     check_counting(world, 30)

@@ -43,34 +43,34 @@ def one_query(world: World, make: Make, **options: Any) -> Job:
     return job
 
 
-def whole(rows: DataFrame, others: DataFrame) -> DataFrame:
+def count_all(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.unionByName(others).groupBy().agg(F.count("*").alias("n"))
 
 
-def whole_of_some(rows: DataFrame, others: DataFrame) -> DataFrame:
+def count_distinct(rows: DataFrame, others: DataFrame) -> DataFrame:
     return rows.unionByName(others).dropDuplicates(["id"]).groupBy().agg(F.count("*").alias("n"))
 
 
-@pytest.mark.parametrize("make", [whole, whole_of_some], ids=["alone", "behind an operator with keys"])
+@pytest.mark.parametrize("make", [count_all, count_distinct], ids=["alone", "behind an operator with keys"])
 def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 10, 20)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def top() -> int:
         return max((row["n"] for row in world.released()), default=0)
 
     def work(script: UserScript) -> None:
         wait_until(lambda: top() == 30, "30 counted")
-        told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
         world.put_ids("live", 1, 10, 30)
         wait_until(lambda: top() == 40, "40 counted")
 
     with UserScript(world, work):
-        run = world.run(one_query(world, make, output_mode="update" if make is whole else "complete"))
+        run = world.run(one_query(world, make, output_mode="update" if make is count_all else "complete"))
     assert run.status == "STOPPED", run.cause
-    assert told[0].result.value == "failed"
-    assert "uses only one part" in told[0].detail
+    assert outcomes[0].result.value == "failed"
+    assert "uses only one part" in outcomes[0].detail
 
 
 KINDS: dict[str, Make] = {
@@ -85,12 +85,12 @@ def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
     make = KINDS[kind]
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 10, "rows")
         for parts, start in ((5, 20), (2, 30)):
-            told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=parts)))
+            outcomes.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=parts)))
             world.put_ids("other", 1, 10, start - 10)
             world.put_ids("live", 1, 10, start)
             wait_until(lambda: world.released_count() >= start, "rows")  # noqa: B023
@@ -108,13 +108,13 @@ def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
         run = world.run(one_query(world, make))
     assert run.status == "STOPPED", run.cause
     assert world.released_ids() == list(range(50))
-    assert [one.result.value for one in told] == ["completed"] * 2, told
+    assert [outcome.result.value for outcome in outcomes] == ["completed"] * 2, outcomes
 
 
 def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 1, 999)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def total() -> int:
         best: dict[int, int] = {}
@@ -124,19 +124,19 @@ def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
 
     def work(script: UserScript) -> None:
         wait_until(lambda: total() == 21, "rows")
-        told.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("behind", state_partitions=5)))
         world.put_ids("live", 1, 10, 20)
         wait_until(lambda: total() == 31, "rows")
 
     with UserScript(world, work):
         run = world.run(one_query(world, lambda rows, others: running_count(rows.unionByName(others))))
     assert run.status == "STOPPED", run.cause
-    assert told[0].result.value == "completed"
+    assert outcomes[0].result.value == "completed"
 
 
 def test_a_limit_that_was_given_for_files_that_are_over_is_in_the_way_of_no_other_change(world: World) -> None:
     world.put_ids("history", 2, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     job = Job("kinds")
 
     @job.source(bounded=True)
@@ -156,14 +156,14 @@ def test_a_limit_that_was_given_for_files_that_are_over_is_in_the_way_of_no_othe
 
     def work(script: UserScript) -> None:
         limit = Reconfiguration().assign_workload("both", max_files_per_batch=1)
-        told.append(script.change(limit))
+        outcomes.append(script.change(limit))
         wait_until(lambda: bool(world.state().dropped), "a source that is dropped")
-        told.append(script.change(Reconfiguration().assign_resources("both", pool_weight=2)))
-        told.append(script.change(Reconfiguration().assign_workload("both", max_files_per_batch=2)))
+        outcomes.append(script.change(Reconfiguration().assign_resources("both", pool_weight=2)))
+        outcomes.append(script.change(Reconfiguration().assign_workload("both", max_files_per_batch=2)))
 
     with UserScript(world, work):
         run = world.run(job)
     assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["completed", "completed", "failed"], told
-    assert "it reads no files" in told[2].detail
+    assert [outcome.result.value for outcome in outcomes] == ["completed", "completed", "failed"], outcomes
+    assert "it reads no files" in outcomes[2].detail
     assert sorted(row["id"] for row in world.released() if row["id"] < 100) == list(range(20))

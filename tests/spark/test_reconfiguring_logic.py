@@ -45,7 +45,7 @@ def assign(reference: str | None) -> Reconfiguration:
 
 
 def refuses_what_was_edited(world: World) -> None:
-    """Check that a run is refused, with the ways out, because the assigned file was edited after its trial."""
+    """Check that a run is refused, with advice, because the assigned file was edited after its trial."""
     epoch = world.state().epoch
     with pytest.raises(UnfitLogicError, match="has changed since marked was given it") as refused:
         world.run(counting(world))
@@ -54,38 +54,38 @@ def refuses_what_was_edited(world: World) -> None:
     assert world.state().epoch == epoch, "nothing is written"
 
 
-def by(world: World) -> list[str]:
+def marks_of_rows(world: World) -> list[str]:
     """Return the marks of the rows, one for each ten rows."""
-    found: dict[int, set[str]] = {}
+    marks: dict[int, set[str]] = {}
     for row in world.released():
-        found.setdefault(row["id"] // 10, set()).add(row["by"])
-    assert all(len(one) == 1 for one in found.values())
-    return [one.pop() for _, one in sorted(found.items())]
+        marks.setdefault(row["id"] // 10, set()).add(row["by"])
+    assert all(len(names) == 1 for names in marks.values())
+    return [names.pop() for _, names in sorted(marks.items())]
 
 
 def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_again(world: World) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(with_helper(world, "a", "first"))))
+        outcomes.append(script.change(assign(with_helper(world, "a", "first"))))
         script.put(20)
-        told.append(script.change(assign(with_helper(world, "b", "second"))))
+        outcomes.append(script.change(assign(with_helper(world, "b", "second"))))
         script.put(30)
         again = with_helper(world, "b", "mended")
         script.put(40)
-        told.append(script.change(assign(again)))
+        outcomes.append(script.change(assign(again)))
         script.put(50)
-        told.append(script.change(assign(again)))
+        outcomes.append(script.change(assign(again)))
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["completed"] * 4, told
-    assert "nothing had to be changed: the code read for marked already runs" in told[-1].detail
+    assert [outcome.result.value for outcome in outcomes] == ["completed"] * 4, outcomes
+    assert "nothing had to be changed: the code read for marked already runs" in outcomes[-1].detail
     check_counting(world, 60)
-    assert by(world) == ["one", "one", "first", "second", "second", "mended"]
+    assert marks_of_rows(world) == ["one", "one", "first", "second", "second", "mended"]
     assert "marks_of_this_test" not in sys.modules
 
 
@@ -104,7 +104,7 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert by(world) == ["one", "one", "first", "first"]
+    assert marks_of_rows(world) == ["one", "one", "first", "first"]
     assert run.of("warning") == []
 
     refuses_what_was_edited(world)
@@ -113,22 +113,22 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     check_counting(world, 50)
-    assert by(world)[-1] == "mended"
+    assert marks_of_rows(world)[-1] == "mended"
 
 
 def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read_since(world: World) -> None:
     world.put_ids("live", 1, 10)
     assigned, edited = 'return rows.withColumn("by", F.lit("two"))', 'return rows.withColumn("by", F.lit("three"))'
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def first(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(counting_version(world, "v", marked=assigned))))
+        outcomes.append(script.change(assign(counting_version(world, "v", marked=assigned))))
         script.put(20)
 
     def second(script: UserScript) -> None:
         script.put(30)
-        told.append(script.change(assign(counting_version(world, "v", marked=assigned))))
+        outcomes.append(script.change(assign(counting_version(world, "v", marked=assigned))))
         script.put(40)
 
     for work in (first, second):
@@ -137,8 +137,8 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
         assert run.status == "STOPPED", run.cause
         again = assign(counting_version(world, "v", marked=edited))
         JobClient(str(world.root), world.job_id).assign_for_next_run(again)
-    assert all(one.is_carried_out for one in told), told
-    assert by(world) == ["one", "one", "two", "three", "two"]
+    assert all(outcome.is_carried_out for outcome in outcomes), outcomes
+    assert marks_of_rows(world) == ["one", "one", "two", "three", "two"]
 
 
 def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
@@ -164,37 +164,37 @@ def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
     check_counting(world, 50)
-    assert by(world) == ["one", "one", "one", "one", "two"]
+    assert marks_of_rows(world) == ["one", "one", "one", "one", "two"]
     counting_version(world, "v2", marked='return rows.withColumn("by", F.lit("three"))')
     refuses_what_was_edited(world)
 
 
 def test_a_function_is_that_of_the_job_again(world: World) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def first(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(counting_version(world, "v2"))))
+        outcomes.append(script.change(assign(counting_version(world, "v2"))))
         script.put(20)
 
     def second(script: UserScript) -> None:
         script.put(30)
-        told.append(script.change(assign(None)))
+        outcomes.append(script.change(assign(None)))
         script.put(40)
 
     for work in (first, second):
         with UserScript(world, work):
             run = world.run(counting(world))
         assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["completed"] * 2, told
+    assert [outcome.result.value for outcome in outcomes] == ["completed"] * 2, outcomes
     check_counting(world, 50)
-    assert by(world) == ["one", "one", "two", "two", "one"]
+    assert marks_of_rows(world) == ["one", "one", "two", "two", "one"]
     assert world.state().settings == {}
 
 
 def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
-    """The file is assigned to return to it, and again after an edit.
+    """The job's own file is assigned, and assigned again after an edit.
 
     Meanwhile the job runs with the file as it was loaded.
     """
@@ -202,30 +202,30 @@ def test_the_jobs_own_file_can_be_assigned(world: World) -> None:
     literal = "F.lit(marks_of_this_test.NAME)"  # the executors import the helpers of a job's own file themselves
     own = with_helper(world, "own", "own", literal)
     world.reference, job = own, _own_job(world, own)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(counting_version(world, "v2"))))
+        outcomes.append(script.change(assign(counting_version(world, "v2"))))
         script.put(20)
-        told.append(script.change(assign(own)))
+        outcomes.append(script.change(assign(own)))
         script.put(30)
-        told.append(script.change(assign(with_helper(world, "own", "mended", literal))))
+        outcomes.append(script.change(assign(with_helper(world, "own", "mended", literal))))
         script.put(40)
 
     with UserScript(world, work):
         run = world.run(job)
     assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["completed"] * 3, told
+    assert [outcome.result.value for outcome in outcomes] == ["completed"] * 3, outcomes
     check_counting(world, 50)
-    assert by(world) == ["own", "own", "two", "own", "mended"]
+    assert marks_of_rows(world) == ["own", "own", "two", "own", "mended"]
 
     with_helper(world, "own", "edited", literal)  # as users edit a job's file between two runs
     with UserScript(world, lambda script: script.put(50)):
         run = world.run(_own_job(world, own))
     assert run.status == "STOPPED", run.cause
     assert any("is not what it was when it was assigned" in line["message"] for line in run.of("warning"))
-    assert by(world)[-1] == "edited"
+    assert marks_of_rows(world)[-1] == "edited"
 
 
 def _own_job(world: World, reference: str) -> Job:
@@ -244,7 +244,7 @@ def _sink(world: World, name: str) -> Any:
 def test_a_version_reads_the_parameters_of_the_run(world: World) -> None:
     world.put_ids("live", 1, 10)
     job = counting(world)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     reference = counting_version(world, "v2", marked='return rows.withColumn("by", F.lit(day))')
     path = Path(reference.removesuffix(":job"))
     text = path.read_text()
@@ -254,16 +254,16 @@ def test_a_version_reads_the_parameters_of_the_run(world: World) -> None:
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(f"{missing}:job")))
-        told.append(script.change(assign(reference)))
+        outcomes.append(script.change(assign(f"{missing}:job")))
+        outcomes.append(script.change(assign(reference)))
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(job, params={"day": "friday"})
     assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["failed", "completed"], told
-    assert "night" in told[0].detail
-    assert by(world) == ["one", "one", "friday"]
+    assert [outcome.result.value for outcome in outcomes] == ["failed", "completed"], outcomes
+    assert "night" in outcomes[0].detail
+    assert marks_of_rows(world) == ["one", "one", "friday"]
 
 
 @pytest.mark.parametrize("ends", ["completed", "failed"])
@@ -274,17 +274,17 @@ def test_a_queries_functions_are_called_once_for_a_change(world: World, ends: st
     count = f'open({str(calls)!r}, "a").write("x")'
     fails = "" if ends == "completed" else "; raise ValueError('no')"
     reference = counting_version(world, "v2", marked=f'{count}{fails}; return rows.withColumn("by", F.lit("two"))')
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(reference)))
+        outcomes.append(script.change(assign(reference)))
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert told[0].result.value == ends
+    assert outcomes[0].result.value == ends
     assert calls.read_text() == "x"
     check_counting(world, 30)
 
@@ -299,33 +299,33 @@ def hold(i, gate={gate!r}):
 
 
 def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(world: World) -> None:
-    """The other queries run unchanged, and so does this one when its batch ends."""
+    """The other queries run unchanged. This query also runs unchanged when its batch ends."""
     gate = Path(world.path("gate")) / "open"
     marked = 'return rows.withColumn("by", F.udf(hold, "string")("id"))'
     path = Path(counting_version(world, "v2", marked=marked).removesuffix(":job"))
     path.write_text(path.read_text() + HOLD.format(gate=str(gate)))
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(script.change(assign(f"{path}:job")))
+        outcomes.append(script.change(assign(f"{path}:job")))
         world.put_ids("live", 1, 10, 20)
         try:
             wait_until(lambda: _is_in_batch(world), "a batch that does not end")
             changes = Reconfiguration().assign_workload("marked", trigger_interval="10ms")
             changes.assign_execution_logic("live", _reading_less(world))
-            told.append(script.change(changes))
+            outcomes.append(script.change(changes))
         finally:
             gate.touch()
         script.put(30)
-        told.append(script.change(Reconfiguration().assign_workload("marked", trigger_interval="10ms")))
+        outcomes.append(script.change(Reconfiguration().assign_workload("marked", trigger_interval="10ms")))
 
     with UserScript(world, work):
         run = world.run(counting(world), checkpoint_timeout=8)
     assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["completed", "failed", "completed"], told
-    assert "marked/0 did not pause within 8 s" in told[1].detail, told[1]
+    assert [outcome.result.value for outcome in outcomes] == ["completed", "failed", "completed"], outcomes
+    assert "marked/0 did not pause within 8 s" in outcomes[1].detail, outcomes[1]
     check_counting(world, 40)
 
 
@@ -339,26 +339,26 @@ def _is_in_batch(world: World) -> bool:
     """Return True if a batch of the query is planned and not committed."""
     spark = Path(world.root) / "job" / "vertices" / "marked" / "0" / "spark"
     for folder in spark.glob("*"):
-        planned, committed = ({one.name for one in (folder / kind).glob("[0-9]*")} for kind in ("offsets", "commits"))
+        planned, committed = ({path.name for path in (folder / kind).glob("[0-9]*")} for kind in ("offsets", "commits"))
         if planned - committed:
             return True
     return False
 
 
 def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_before(world: World) -> None:
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         change = Reconfiguration().assign_execution_logic("counts", counting_version(world, "v2"))
-        told.append(script.change(change))
+        outcomes.append(script.change(change))
         script.put(0)
-        told.append(script.change(change))
+        outcomes.append(script.change(change))
         script.put(10)
 
     world.path("live")
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert "it has committed no micro-batch" in told[0].detail
-    assert told[1].result.value == "completed", told[1]
+    assert "it has committed no micro-batch" in outcomes[0].detail
+    assert outcomes[1].result.value == "completed", outcomes[1]
     check_counting(world, 20)

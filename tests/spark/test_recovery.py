@@ -58,7 +58,9 @@ def job_of(world: World, read: SplitReader, *, sinks: bool = True) -> Job:
     return job
 
 
-def dies(world: World, read: SplitReader, vertex: str = "report", text: str = BATCH, *, sinks: bool = True) -> None:
+def run_until_death(
+    world: World, read: SplitReader, vertex: str = "report", text: str = BATCH, *, sinks: bool = True
+) -> None:
     """Let the driver lose its storage when the vertex publishes, or at an entry with another ``text``."""
     died = world.run(job_of(world, read, sinks=sinks), storage=RefusedEntries(world.storage, vertex, text))
     assert died.status == "RESTARTING"
@@ -70,26 +72,26 @@ def results(world: World, vertex: str) -> list[Path]:
     return sorted((world.root / world.job_id / "vertices" / vertex).glob("*/partition/**/part-*.parquet"))
 
 
-def of_split(world: World, name: str) -> Path:
+def file_of_split(world: World, name: str) -> Path:
     """Return a data file of the split."""
-    found, *_ = [
+    path, *_ = [
         world.root / world.job_id / "vertices" / "parts" / str(number) / "partition" / file.path
         for number in (0, 1)
         for _, record in world.records("parts", number)
         if name in getattr(record, "splits", ())
         for file in record.files  # type: ignore[union-attr]
     ]
-    return found
+    return path
 
 
 def restarted(world: World) -> dict[str, int | None]:
     """Return the subtasks that run again -> their number of splits, or None without splits."""
-    found = world.state().reconciled
-    assert found is not None
-    return {one.subtask: None if one.splits is None else size(one.splits) for one in found.reset}
+    reconciled = world.state().reconciled
+    assert reconciled is not None
+    return {reset.subtask: None if reset.splits is None else size(reset.splits) for reset in reconciled.reset}
 
 
-def ends(world: World, read: SplitReader, *, sinks: bool = True) -> Run:
+def run_to_the_end(world: World, read: SplitReader, *, sinks: bool = True) -> Run:
     """Run the job to its end and check that all rows are released once.
 
     The driver plans with the first remaining split, if there is one.
@@ -103,27 +105,27 @@ def ends(world: World, read: SplitReader, *, sinks: bool = True) -> Run:
 
 def test_what_is_finished_is_kept(world: World) -> None:
     read = SplitReader()
-    dies(world, read)
+    run_until_death(world, read)
     read.asked.clear()
     there = JobClient(world.storage, world.job_id).get_partition_with_metrics()
     files = {vertex: results(world, vertex) for vertex in ("parts", "clean")}
-    assert sum(one.rows or 0 for one in there if one.subtask.vertex == "parts") == len(ids_of(GIVEN))
-    assert [one.rows for one in there if one.subtask.vertex == "clean"] == [len(ids_of(GIVEN))]
-    assert {one.subtask.vertex for one in there if one.is_finished} == set(files)
+    assert sum(partition.rows or 0 for partition in there if partition.subtask.vertex == "parts") == len(ids_of(GIVEN))
+    assert [partition.rows for partition in there if partition.subtask.vertex == "clean"] == [len(ids_of(GIVEN))]
+    assert {partition.subtask.vertex for partition in there if partition.is_finished} == set(files)
     for vertex, paths in files.items():
-        sizes = [one.bytes for one in there if one.subtask.vertex == vertex]
+        sizes = [partition.bytes for partition in there if partition.subtask.vertex == vertex]
         assert sum(sizes) == sum(path.stat().st_size for path in paths)
-    run = ends(world, read)
+    run = run_to_the_end(world, read)
     assert read.asked == []
     assert restarted(world) == {}
-    (told,) = run.of("reconciled")
-    assert told["message"] == "kept from earlier runs: clean, parts (6 splits); run again: nothing"
+    (line,) = run.of("reconciled")
+    assert line["message"] == "kept from earlier runs: clean, parts (6 splits); run again: nothing"
 
 
 def test_without_recovery_the_job_begins_anew(world: World) -> None:
     """Flink's option for this is ``execution.batch.job-recovery.enabled: false``."""
     read = SplitReader()
-    dies(world, read)
+    run_until_death(world, read)
     read.asked.clear()
     run = world.run(job_of(world, read), batch_recovery=False)
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -210,7 +212,7 @@ def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: W
 def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(world: World) -> None:
     """The driver dies between the final checkpoint and its release.
 
-    A vertex without a sink has FINISHED. The one before it has a sink and is only at its end. The bug refused each
+    A vertex without a sink has FINISHED. The vertex before it has a sink and is only at its end. The bug refused each
     later run.
     """
     read, job = SplitReader(), Job("recovery")
@@ -253,20 +255,20 @@ def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> Non
 
 def test_a_result_that_everybody_has_read_may_be_gone(world: World) -> None:
     read = SplitReader()
-    dies(world, read)
+    run_until_death(world, read)
     for path in results(world, "parts"):
         path.unlink()
     read.asked.clear()
-    ends(world, read)
+    run_to_the_end(world, read)
     assert (read.asked, restarted(world)) == ([], {})
 
 
 def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World) -> None:
     read = SplitReader()
-    dies(world, read)
+    run_until_death(world, read)
     results(world, "clean")[0].unlink()
     read.asked.clear()
-    run = ends(world, read)
+    run = run_to_the_end(world, read)
     assert (read.asked, restarted(world)) == ([], {"clean/0": None})
     assert "clean/0 (files of 1 batch are gone that report/0 must read)" in run.of("reconciled")[0]["message"]
 
@@ -274,12 +276,12 @@ def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World)
 @pytest.mark.parametrize("how", ["gone", "emptied"])
 def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) -> None:
     read = SplitReader()
-    dies(world, read, "clean")
-    lost = [of_split(world, name) for name in ("part-1", "part-4")]
+    run_until_death(world, read, "clean")
+    lost = [file_of_split(world, name) for name in ("part-1", "part-4")]
     for path in lost:
         path.unlink() if how == "gone" else path.write_bytes(b"")
     read.asked.clear()
-    ends(world, read)
+    run_to_the_end(world, read)
     assert Counter(read.asked) - Counter({"part-0": 1}) == Counter({"part-1": 1, "part-4": 1})  # part-0: the plan
     assert sum(count or 0 for count in restarted(world).values()) == 2
 
@@ -288,13 +290,13 @@ def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) ->
 def test_upwards_from_what_is_wanted(world: World, sinks: bool) -> None:
     """The output of clean is lost, so its input is needed again. One split of that input is lost, too."""
     read = SplitReader()
-    dies(world, read, sinks=sinks)
+    run_until_death(world, read, sinks=sinks)
     assert ("clean/0" in world.state().finished) is not sinks
-    of_split(world, "part-3").unlink()
+    file_of_split(world, "part-3").unlink()
     for path in results(world, "clean"):
         path.unlink()
     read.asked.clear()
-    ends(world, read, sinks=sinks)
+    run_to_the_end(world, read, sinks=sinks)
     assert set(read.asked) - {"part-0"} == {"part-3"}
     again = restarted(world)
     assert again.pop("clean/0") is None
@@ -312,7 +314,7 @@ def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World
     assert died.status == "RESTARTING"
     assert "the next run produces every missing file again" in str(died.cause)
     read.asked.clear()
-    ends(world, read)
+    run_to_the_end(world, read)
     assert len(set(read.asked) - {"part-0"}) <= 1
 
 
@@ -320,8 +322,8 @@ def test_an_end_that_an_overtaken_driver_writes_in_the_midst_of_a_recovery_hides
     """The bug completed and released the job without the split."""
 
     read = SplitReader()
-    dies(world, read, "parts", END)
-    of_split(world, "part-3").unlink()
+    run_until_death(world, read, "parts", END)
+    file_of_split(world, "part-3").unlink()
     overtaken = [SubtaskLog(world.storage, subtask_log_path(world.job_id, "parts", number)) for number in (0, 1)]
     for log in overtaken:
         log.load()
@@ -344,7 +346,7 @@ class NothingPublished(WrappedStorage):
 
     def create(self, path: str, data: bytes) -> None:
         if b'"type": "Batch"' in data:
-            wait_until(lambda: Journal(self.inner, "job").replay().last_completed > 0, "a checkpoint of nothing")
+            wait_until(lambda: Journal(self.inner, "job").replay().last_completed > 0, "an empty checkpoint")
             raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="gone")
         self.inner.create(path, data)
 
@@ -393,7 +395,7 @@ def with_more(world: World, read: SplitReader, operator: str) -> Job:
 
 def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwise(world: World) -> None:
     read = SplitReader()
-    dies(world, read)
+    run_until_death(world, read)
     results(world, "clean")[0].unlink()
     run = world.run(with_more(world, read, "clean"))
     assert run.status == "FINISHED"
@@ -404,7 +406,7 @@ def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwis
 def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World) -> None:
     """The bug handed out no splits to the subtask, which waited forever."""
     read = SplitReader()
-    dies(world, read)
+    run_until_death(world, read)
     vertices = world.root / world.job_id / "vertices"
     shutil.rmtree(vertices / "clean")
     kept = world.base / "kept"
@@ -413,7 +415,7 @@ def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World
     with pytest.raises(SubtaskLogLostError, match=r"parts/0.* has no end"):
         world.run(job_of(world, read))
     shutil.copytree(kept, vertices / "parts" / "0")
-    run = ends(world, read)
+    run = run_to_the_end(world, read)
     assert restarted(world) == {"clean/0": None}
     assert "clean/0 (its end is in the journal but not in its log)" in run.of("reconciled")[0]["message"]
 
@@ -422,13 +424,13 @@ def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world:
     """The test tries every verb of the recovery, until the lost split is read again."""
     for at in range(1, 100):
         read, lost = SplitReader(), World(world.base / f"at-{at}")
-        dies(lost, read, "clean")
-        of_split(lost, "part-2").unlink()
+        run_until_death(lost, read, "clean")
+        file_of_split(lost, "part-2").unlink()
         read.asked.clear()
         with suppress(TransientError):
             lost.run(job_of(lost, read), storage=FaultyStorage(lost.storage, Fault(at)))
         is_over = "part-2" in read.asked
-        ends(lost, read)
+        run_to_the_end(lost, read)
         if is_over:
             break
     assert 5 < at < 99

@@ -34,7 +34,7 @@ def job_of(world: World, schema: str, *, recursive: bool = True, folder: str = "
 
 
 def test_a_column_that_only_folders_give_is_refused_by_name(world: World) -> None:
-    """The rows came with a null day."""
+    """The bug released rows whose day was null."""
     put(world, "day=1/Zone=a%20b", '{"id":1}\n')
     with pytest.raises(UnfitSourceError, match="would be null in each row") as refused:
         world.run(job_of(world, "id LONG, zone STRING"), mode="batch")

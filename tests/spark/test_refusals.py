@@ -45,7 +45,7 @@ GOOD = 'return rows.withColumn("twice", F.col("id") * 2)'
 
 
 @pytest.fixture(autouse=True)
-def _a_driver_is_there(spark: SparkSession) -> None:
+def _driver_exists(spark: SparkSession) -> None:
     pass
 
 
@@ -59,7 +59,7 @@ def run(world: World, reference: str, storage_options: dict[str, Any] | None = N
     lines: list[Line] = []
     options = world.options(job=reference, **given)
     location = Location(options.root, storage_options or {})
-    code = run_job(RunRequest(options, location, lambda told: lines.append(told.to_json())))
+    code = run_job(RunRequest(options, location, lambda line: lines.append(line.to_json())))
     return code, lines[-1]
 
 
@@ -163,7 +163,7 @@ def test_a_root_that_is_not_ours_is_left_as_it_is(world: World, marker: str) -> 
     world.root.mkdir()
     (world.root / "ckpt-root.json").write_text(marker)
     code, line = run(world, job_file(world))
-    is_newer = '"version": 99' in marker  # the root is right, and this release is not
+    is_newer = '"version": 99' in marker  # the root is valid, but this release is too old for it
     assert (code, line["kind"]) == ((ExitCode.TERMINAL, "failed") if is_newer else (ExitCode.REFUSED, "refused"))
     assert world.everything_under_root() == ["ckpt-root.json"]
     assert (world.root / "ckpt-root.json").read_text() == marker
@@ -240,7 +240,7 @@ def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(w
 
 
 def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
-    """A job that goes back to a checkpoint could not read the files again."""
+    """A job that restores a checkpoint could not read the files again."""
     world.put_ids("history", 1, 3)
     reference = job_file(world)
     path = world.base / "file_job.py"
@@ -317,7 +317,7 @@ FILES = 'schema("value long").parquet("{base}/history")'
 
 
 @pytest.mark.parametrize(
-    ("ends", "read", "told"),
+    ("ends", "read", "message"),
     [
         ("", RATE, "whose end cannot be known before it is read"),
         (', ends="available_now"', FILES, "whose end is frozen when the job first starts: leave it out"),
@@ -325,14 +325,14 @@ FILES = 'schema("value long").parquet("{base}/history")'
     ],
 )
 def test_r11_a_bounded_source_has_a_frozen_end_or_says_how_it_ends(
-    world: World, ends: str, read: str, told: str
+    world: World, ends: str, read: str, message: str
 ) -> None:
     world.put("history", "1", [{"value": 1}])
     world.put("live", "1", [{"value": 2}])
     path = world.base / "endless_job.py"
     path.write_text(ENDLESS.format(ends=ends, read=read.format(base=world.base), base=world.base))
     code, line = run(world, f"{path}:job")
-    assert (code, told in line["message"]) == (ExitCode.REFUSED, True), line
+    assert (code, message in line["message"]) == (ExitCode.REFUSED, True), line
     assert world.everything_under_root() == []
 
 

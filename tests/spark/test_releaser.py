@@ -48,8 +48,8 @@ class Target(BoundSink):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         if self.error is not None:
             raise self.error
-        known = {one for _, ids in self.released for one in ids}
-        new = [handle["id"] for handle in handles if handle["id"] not in known]
+        released = {handle_id for _, ids in self.released for handle_id in ids}
+        new = [handle["id"] for handle in handles if handle["id"] not in released]
         self.released.append((checkpoint, new))
         if self.losing:
             self.losing -= 1
@@ -65,10 +65,10 @@ class Target(BoundSink):
 
 @pytest.fixture
 def log(tmp_path: Path) -> SubtaskLog:
-    one = SubtaskLog(open_storage(tmp_path), "log")
-    one.load()
-    one.open(AttemptId(1, 0, "a"))
-    return one
+    subtask_log = SubtaskLog(open_storage(tmp_path), "log")
+    subtask_log.load()
+    subtask_log.open(AttemptId(1, 0, "a"))
+    return subtask_log
 
 
 def publish(log: SubtaskLog, number: int) -> None:
@@ -98,8 +98,8 @@ def release(
         post=answers.append,
         check_fenced=lambda: None,
     )
-    for one, after in pairs:
-        releaser.release("s", one, {"s": SinkProgress(after)})
+    for checkpoint, after in pairs:
+        releaser.release("s", checkpoint, {"s": SinkProgress(after)})
     releaser.close()
     return answers
 
@@ -141,7 +141,7 @@ def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "result"),
     [
         (None, "what is of type NoneType"),
         ({"rows": 1.0, "files": 2}, "no whole number for rows"),
@@ -149,7 +149,7 @@ def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_
     ],
 )
 def test_a_sink_that_does_not_say_what_it_released_is_told_by_name_and_not_asked_again(
-    log: SubtaskLog, answer: object, told: str
+    log: SubtaskLog, answer: object, result: str
 ) -> None:
     class Silent(Target):
         def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
@@ -160,7 +160,7 @@ def test_a_sink_that_does_not_say_what_it_released_is_told_by_name_and_not_asked
     [failed] = release(log, Silent(), (completed(log, 1), None))
     assert isinstance(failed, ReleaseFailed)
     assert failed.terminal
-    assert f"Silent) returned from release() {told}; it has to be counts" in failed.cause
+    assert f"Silent) returned from release() {result}; it has to be counts" in failed.cause
     assert failed.cause.startswith("sink 's' (")
 
 
@@ -173,11 +173,11 @@ def test_a_savepoint_is_no_end(log: SubtaskLog) -> None:
 
 def test_a_release_that_fails_says_whether_trying_again_may_help(log: SubtaskLog) -> None:
     publish(log, 0)
-    one = completed(log, 1)
+    checkpoint = completed(log, 1)
     lost = StagedFilesMissingError(job="j", checkpoint=1, sink="s", count=1, path="p", uri="u")
     errors = [StorageTransientError(verb="move", uri="u", reason="gone"), lost, OSError("odd")]
     for error, terminal in zip(errors, (False, True, False), strict=True):
-        (answer,) = release(log, Target(error), (one, None))
+        (answer,) = release(log, Target(error), (checkpoint, None))
         assert isinstance(answer, ReleaseFailed)
         assert (answer.checkpoint, answer.terminal) == (1, terminal)
 
@@ -203,7 +203,7 @@ def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(lo
         check_fenced=lambda: None,
     )
     now[0] = GRAPH.rescaled({"v": 3})
-    both = {name: one.barrier(1, 1) for name, one in logs.items()}  # v/2 has not started
+    both = {name: subtask_log.barrier(1, 1) for name, subtask_log in logs.items()}  # v/2 has not started
     releaser.release("s", CheckpointCompleted(1, 0.0, 1.0, "checkpoint", both, {}), {})
     releaser.close()
     assert target.released == [(1, ["h0", "new"])]
@@ -212,20 +212,20 @@ def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(lo
 def test_a_gate_holds_what_there_is_to_release_and_is_asked_about_nothing_else(log: SubtaskLog) -> None:
     empty = completed(log, 1)
     publish(log, 0)
-    one = completed(log, 2)
+    filled = completed(log, 2)
     asked, target, is_open = list[PendingRelease](), Target(), [False]
 
     def gate(pending: PendingRelease) -> bool:
         asked.append(pending)
         return is_open[0]
 
-    assert release(log, target, (empty, None), (one, empty), gate=gate) == [
+    assert release(log, target, (empty, None), (filled, empty), gate=gate) == [
         ReleaseDone(1, 1, "s", {"rows": 0}),
         ReleaseHeld(1, 2, "s", "s"),
     ]
     assert asked == [PendingRelease("j", "s", 2, 1)]
     is_open[0] = True
-    assert release(log, target, (one, empty), gate=gate) == [ReleaseDone(1, 2, "s", {"rows": 1})]
+    assert release(log, target, (filled, empty), gate=gate) == [ReleaseDone(1, 2, "s", {"rows": 1})]
     assert target.released == [(1, []), (2, ["h0"])]
 
 
@@ -233,10 +233,10 @@ def test_a_gate_holds_what_there_is_to_release_and_is_asked_about_nothing_else(l
 def test_a_gate_that_says_neither_true_nor_false_lets_nothing_pass(log: SubtaskLog, answer: object) -> None:
     publish(log, 0)
     target = Target()
-    (told,) = release(log, target, (completed(log, 1), None), gate=lambda pending: answer)  # type: ignore[return-value,arg-type]
-    assert isinstance(told, ReleaseFailed)
-    assert told.terminal
-    assert repr(answer) in told.cause
+    (failed,) = release(log, target, (completed(log, 1), None), gate=lambda pending: answer)  # type: ignore[return-value,arg-type]
+    assert isinstance(failed, ReleaseFailed)
+    assert failed.terminal
+    assert repr(answer) in failed.cause
     assert target.released == []
 
 
@@ -247,10 +247,10 @@ def test_a_gate_that_raises_lets_nothing_pass_and_is_asked_again(log: SubtaskLog
     def gate(pending: PendingRelease) -> bool:
         raise ConnectionError("the service is down")
 
-    (told,) = release(log, target, (completed(log, 1), None), gate=gate)
-    assert isinstance(told, ReleaseFailed)
-    assert not told.terminal
-    assert "the service is down" in told.cause
+    (failed,) = release(log, target, (completed(log, 1), None), gate=gate)
+    assert isinstance(failed, ReleaseFailed)
+    assert not failed.terminal
+    assert "the service is down" in failed.cause
     assert target.released == []
 
 
@@ -261,10 +261,10 @@ def test_a_gate_that_raises_an_error_of_this_package_is_asked_again_too(log: Sub
     def gate(pending: PendingRelease) -> bool:
         raise NoSuchJobError(job_id="upstream", root="/r", known="none")
 
-    (told,) = release(log, Target(), (completed(log, 1), None), gate=gate)
-    assert isinstance(told, ReleaseFailed)
-    assert not told.terminal
-    assert "the gate of sink 's' of job 'j'" in told.cause
+    (failed,) = release(log, Target(), (completed(log, 1), None), gate=gate)
+    assert isinstance(failed, ReleaseFailed)
+    assert not failed.terminal
+    assert "the gate of sink 's' of job 'j'" in failed.cause
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError()])
@@ -274,8 +274,8 @@ def test_whatever_a_gate_raises_is_answered(log: SubtaskLog, error: BaseExceptio
     def gate(pending: PendingRelease) -> bool:
         raise error
 
-    (told,) = release(log, Target(), (completed(log, 1), None), gate=gate)
-    assert isinstance(told, ReleaseFailed)
+    (failed,) = release(log, Target(), (completed(log, 1), None), gate=gate)
+    assert isinstance(failed, ReleaseFailed)
 
 
 class Shop:
@@ -303,8 +303,10 @@ class Table(Target):
         if self.shop.failing:
             self.shop.failing -= 1
             raise StorageTransientError(verb="commit", uri="u", reason="gone")
-        known = {one for _, of in self.shop.released for ids in of.values() for one in ids}
-        done = [(one.sink, [handle["id"] for handle in one.handles if handle["id"] not in known]) for one in shares]
+        released = {handle_id for _, of in self.shop.released for ids in of.values() for handle_id in ids}
+        done = [
+            (share.sink, [handle["id"] for handle in share.handles if handle["id"] not in released]) for share in shares
+        ]
         self.shop.released.append((checkpoint, {sink.uid: ids for sink, ids in done if isinstance(sink, Table)}))
         if self.shop.losing:
             self.shop.losing -= 1
@@ -312,7 +314,7 @@ class Table(Target):
         return [{"rows": len(ids)} for _, ids in done]
 
 
-def together(
+def release_shared(
     log: SubtaskLog, shop: Shop, *asked: tuple[str, CheckpointCompleted, CheckpointCompleted | None], **gates: Gate
 ) -> list[object]:
     graph = JobGraph((JobVertex("v", ("v",), ("v",), (), ("s", "t"), bounded=False),), ())
@@ -327,9 +329,9 @@ def together(
         post=answers.append,
         check_fenced=lambda: None,
     )
-    for uid, one, after in asked:
+    for uid, checkpoint, after in asked:
         count = len(answers)
-        releaser.release(uid, one, {"s": SinkProgress(after), "t": SinkProgress(after)})
+        releaser.release(uid, checkpoint, {"s": SinkProgress(after), "t": SinkProgress(after)})
         wait_until(lambda: len(answers) > count, "an answer")  # noqa: B023
     releaser.close()
     return answers
@@ -345,7 +347,9 @@ def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_tol
     publish_both(log, 1)
     second = completed(log, 2)
     shop = Shop()
-    answers = together(log, shop, ("s", first, None), ("s", second, first), ("t", first, None), ("t", second, first))
+    answers = release_shared(
+        log, shop, ("s", first, None), ("s", second, first), ("t", first, None), ("t", second, first)
+    )
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]}), (2, {"s": ["s1"], "t": ["t1"]})]
     assert answers == [
         ReleaseDone(1, 1, "s", {"rows": 1}),
@@ -357,18 +361,20 @@ def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_tol
 
 def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -> None:
     publish_both(log, 0)
-    one, shop, is_open = completed(log, 1), Shop(), [False]
-    asked = ("s", one, None), ("t", one, None)
-    answers = together(log, shop, *asked, t=lambda pending: is_open[0])
-    assert answers == [ReleaseHeld(1, 1, "s", "t"), ReleaseHeld(1, 1, "t", "t")], "whose gate it is"
+    checkpoint, shop, is_open = completed(log, 1), Shop(), [False]
+    asked = ("s", checkpoint, None), ("t", checkpoint, None)
+    answers = release_shared(log, shop, *asked, t=lambda pending: is_open[0])
+    assert answers == [ReleaseHeld(1, 1, "s", "t"), ReleaseHeld(1, 1, "t", "t")], (
+        "the last field names the sink whose gate holds"
+    )
     assert shop.released == []
     is_open[0] = True
-    together(log, shop, *asked, t=lambda pending: is_open[0])
+    release_shared(log, shop, *asked, t=lambda pending: is_open[0])
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "result"),
     [
         ("both", "release_together() what is of type str; it has to be a list of the counts of all 2 sinks"),
         ([{"rows": 1}], "release_together() what is of type list of length 1"),
@@ -377,22 +383,22 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
     ],
 )
 def test_a_release_of_several_that_does_not_say_what_it_released_is_told_by_name(
-    log: SubtaskLog, answer: Any, told: str
+    log: SubtaskLog, answer: Any, result: str
 ) -> None:
     publish_both(log, 0)
     shop = Shop()
     shop.answers = [answer]
-    [failed] = together(log, shop, ("s", completed(log, 1), None))
+    [failed] = release_shared(log, shop, ("s", completed(log, 1), None))
     assert isinstance(failed, ReleaseFailed)
     assert failed.terminal
-    assert f"(Table) returned from {told}" in failed.cause
+    assert f"(Table) returned from {result}" in failed.cause
 
 
 def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_next_one(log: SubtaskLog) -> None:
     publish_both(log, 0)
-    one, shop = completed(log, 1), Shop()
+    checkpoint, shop = completed(log, 1), Shop()
     shop.failing = 1
-    failed, *done = together(log, shop, ("s", one, None), ("t", one, None), ("s", one, None))
+    failed, *done = release_shared(log, shop, ("s", checkpoint, None), ("t", checkpoint, None), ("s", checkpoint, None))
     assert isinstance(failed, ReleaseFailed)
     assert done == [ReleaseDone(1, 1, "t", {"rows": 1}), ReleaseDone(1, 1, "s", {"rows": 1})]
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
@@ -403,7 +409,7 @@ def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_s
     publish_both(log, 0)
     first, second = completed(log, 1), completed(log, 2)
     shop = Shop()
-    answers = together(log, shop, ("s", first, None), ("t", second, None))
+    answers = release_shared(log, shop, ("s", first, None), ("t", second, None))
     assert answers == [
         ReleaseDone(1, 1, "s", {"rows": 1}),
         ReleaseDone(1, 2, "t", {"rows": 1, "earlier_rows": 1}),
@@ -416,8 +422,10 @@ def test_rows_that_were_told_are_not_told_again_though_who_asks_next_did_not_kno
     first = completed(log, 1)
     publish_both(log, 1)
     second, shop = completed(log, 2), Shop()
-    *_, told = together(log, shop, ("s", first, None), ("t", first, None), ("s", second, None), ("t", second, None))
-    assert told == ReleaseDone(1, 2, "t", {"rows": 1})
+    *_, last = release_shared(
+        log, shop, ("s", first, None), ("t", first, None), ("s", second, None), ("t", second, None)
+    )
+    assert last == ReleaseDone(1, 2, "t", {"rows": 1})
 
 
 def test_rows_of_a_transaction_whose_reply_was_lost_are_told_by_whatever_is_asked_next(log: SubtaskLog) -> None:
@@ -426,10 +434,10 @@ def test_rows_of_a_transaction_whose_reply_was_lost_are_told_by_whatever_is_aske
     publish_both(log, 1)
     second, shop = completed(log, 2), Shop()
     shop.losing = 1
-    lost, *done = together(log, shop, ("s", first, None), ("t", second, None), ("s", second, None))
+    lost, *done = release_shared(log, shop, ("s", first, None), ("t", second, None), ("s", second, None))
     assert isinstance(lost, ReleaseFailed)
-    told = {"rows": 2, "earlier_rows": 1}
-    assert done == [ReleaseDone(1, 2, "t", told), ReleaseDone(1, 2, "s", told)]
+    rows = {"rows": 2, "earlier_rows": 1}
+    assert done == [ReleaseDone(1, 2, "t", rows), ReleaseDone(1, 2, "s", rows)]
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]}), (2, {"s": ["s1"], "t": ["t1"]})]
 
 
@@ -458,10 +466,12 @@ def test_so_are_those_of_a_driver_that_died_before_it_could_tell(log: SubtaskLog
 
 def test_a_log_that_ends_before_what_a_checkpoint_covers_releases_nothing(log: SubtaskLog) -> None:
     publish(log, 0)
-    one = completed(log, 1)
-    beyond = replace(one, subtasks={name: replace(each, position=9) for name, each in one.subtasks.items()})
+    checkpoint = completed(log, 1)
+    beyond = replace(
+        checkpoint, subtasks={name: replace(each, position=9) for name, each in checkpoint.subtasks.items()}
+    )
     target = Target()
-    (told,) = release(log, target, (beyond, None))
-    assert isinstance(told, ReleaseFailed)
-    assert told.terminal
+    (failed,) = release(log, target, (beyond, None))
+    assert isinstance(failed, ReleaseFailed)
+    assert failed.terminal
     assert target.released == []

@@ -39,10 +39,10 @@ from tests.spark.split_jobs import (
 from tests.support.waiting import wait_until
 
 
-class Asked:
+class RescaleRequester:
     """A function for splits that waits from the third split on, until a rescale was requested and ``when`` holds."""
 
-    def __init__(self, world: World, parallelism: int, when: Callable[[str], bool] = lambda told: True) -> None:
+    def __init__(self, world: World, parallelism: int, when: Callable[[str], bool] = lambda split: True) -> None:
         self._world, self._parallelism, self._when = world, parallelism, when
         self._free, self._lock = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
@@ -66,8 +66,8 @@ class Asked:
         try:
             client = JobClient(str(self._world.root), self._world.job_id)
             wait_until(lambda: client.look().status == "RUNNING", "a job that runs")
-            asked = client.rescale("parts", self._parallelism)
-            self.answer = client.answer(asked, 60).outcome
+            request = client.rescale("parts", self._parallelism)
+            self.answer = client.answer(request, 60).outcome
         except Exception as error:
             self.error = error
         finally:
@@ -76,25 +76,25 @@ class Asked:
 
 def graph_changes(world: World) -> list[ev.GraphChange]:
     log = AppendLog(world.storage, journal_path(world.job_id), format="journal")
-    found = [decode(event) for entry in log.load() for event in entry.body["events"]]
-    decided = [event.graph for event in found if isinstance(event, ev.Reconfigured)]
+    events = [decode(event) for entry in log.load() for event in entry.body["events"]]
+    decided = [event.graph for event in events if isinstance(event, ev.Reconfigured)]
     return [graph for graph in decided if graph is not None]
 
 
 @pytest.mark.parametrize("make", [query_of_splits, sink_of_splits])
 def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: Callable[..., Any]) -> None:
     given = splits(14)
-    asked = Asked(world, 3)
+    requester = RescaleRequester(world, 3)
     live = world.put_ids("live", 1, 2, 1000)
     raw = ["raw"] if make is sink_of_splits else []
     rows = ids_of(given)
     drain = world.drain_at(len(rows) + (0 if raw else len(live)), *raw)
-    run = world.run(make(world, given, SplitReader(then=asked), parallelism=1), drain)
+    run = world.run(make(world, given, SplitReader(then=requester), parallelism=1), drain)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 3")
+    assert (requester.error, str(requester.answer)) == (None, "completed: parts is read by 3")
     everything = world.released_ids() + (world.released_ids("raw") if raw else [])
     assert sorted(everything) == sorted([*rows, *live])
-    assert done_splits(world, given, 3) == {one["id"] for one in given}
+    assert done_splits(world, given, 3) == {split["id"] for split in given}
     assert set(completed_splits(world, 3).values()) == {0, 1, 2}
     state = world.state()
     assert (state.epoch, state.graph().vertex("parts").parallelism) == (1, 3)
@@ -103,20 +103,20 @@ def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: 
 
 def test_fewer_subtasks_read_what_is_left(world: World) -> None:
     given = splits(16)
-    asked = Asked(world, 1)
-    run = world.run(query_of_splits(world, given, SplitReader(then=asked), parallelism=3), world.drain_at(48))
+    requester = RescaleRequester(world, 1)
+    run = world.run(query_of_splits(world, given, SplitReader(then=requester), parallelism=3), world.drain_at(48))
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 1")
+    assert (requester.error, str(requester.answer)) == (None, "completed: parts is read by 1")
     assert world.released_ids() == ids_of(given)
-    assert done_splits(world, given, 3) == {one["id"] for one in given}
+    assert done_splits(world, given, 3) == {split["id"] for split in given}
 
 
 def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(world: World) -> None:
     given = splits(14)
-    asked = Asked(world, 3)
-    run = world.run(only_splits(world, given, SplitReader(then=asked), parallelism=1))
+    requester = RescaleRequester(world, 3)
+    run = world.run(only_splits(world, given, SplitReader(then=requester), parallelism=1))
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert (asked.error, str(asked.answer)) == (None, "completed: parts is read by 3")
+    assert (requester.error, str(requester.answer)) == (None, "completed: parts is read by 3")
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
     assert set(completed_splits(world, 3).values()) == {0, 1, 2}
 
@@ -124,17 +124,17 @@ def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(worl
 def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(world: World) -> None:
     """The log of the first new subtask cannot be opened. The user need not request the change again."""
     given = splits(14)
-    asked = Asked(world, 3)
+    requester = RescaleRequester(world, 3)
 
     def hook(verb: str, path: str) -> None:
         if "/parts/1/log" in path or "/parts/2/log" in path:
             raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
 
     storage = HookedStorage(world.storage, hook)
-    run = world.run(query_of_splits(world, given, SplitReader(then=asked), parallelism=1), storage=storage)
+    run = world.run(query_of_splits(world, given, SplitReader(then=requester), parallelism=1), storage=storage)
     assert run.status == "RESTARTING"
     assert "parts/" in str(run.cause)
-    assert str(asked.answer).startswith("failed: the job became RESTARTING first; later runs apply it")
+    assert str(requester.answer).startswith("failed: the job became RESTARTING first; later runs apply it")
     assert len(graph_changes(world)) == 1
     assert world.run(query_of_splits(world, given, parallelism=1), world.drain_at(42)).status == "FINISHED"
     assert world.released_ids() == ids_of(given)
@@ -147,17 +147,18 @@ def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(
 @pytest.mark.slow
 def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None:
     """A job with batch_recovery=False drops the rows it had read, but keeps the user's request."""
-    given, asked = splits(14), Asked(world, 3)
+    given, requester = splits(14), RescaleRequester(world, 3)
 
     def hook(verb: str, path: str) -> None:
         if "/parts/1/log" in path or "/parts/2/log" in path:
             raise StorageTransientError(verb=verb, uri=path, reason="on purpose")
 
     died = world.run(
-        only_splits(world, given, SplitReader(then=asked), parallelism=1), storage=HookedStorage(world.storage, hook)
+        only_splits(world, given, SplitReader(then=requester), parallelism=1),
+        storage=HookedStorage(world.storage, hook),
     )
     assert died.status == "RESTARTING"
-    assert str(asked.answer).startswith("failed: the job became RESTARTING first; later runs apply it")
+    assert str(requester.answer).startswith("failed: the job became RESTARTING first; later runs apply it")
     run = world.run(only_splits(world, given, parallelism=1), batch_recovery=False)
     assert (run.status, len(run.of("anew"))) == ("FINISHED", 1)
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
@@ -191,16 +192,16 @@ def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tm
 
 def test_a_stop_and_another_run_keep_the_number_until_another_one_is_declared(world: World) -> None:
     given = splits(20)
-    asked = Asked(world, 3)
+    requester = RescaleRequester(world, 3)
     stopped = threading.Event()
 
     def then(split: str) -> None:
-        asked(split)
+        requester(split)
         if split == "part-12":
             stopped.wait(60)
 
     def stop(line: Line) -> None:
-        if asked.answer is not None and not stopped.is_set():
+        if requester.answer is not None and not stopped.is_set():
             world.request("stop")
             stopped.set()
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 AGAIN: dict[str, Any] = {"restart_attempts": 3, "restart_delay": 0}
 
 
-def times(number: int, act: Callable[[], None] = fail_prepared) -> Callable[[], None]:
+def at_first_calls(number: int, act: Callable[[], None] = fail_prepared) -> Callable[[], None]:
     """Return a function that calls ``act`` at its first ``number`` calls, and does nothing after that."""
     left = [None] * number
 
@@ -142,8 +142,10 @@ def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(wor
     run = world.run(mixed(world), world.drain_at(len(expected)), storage=storage, **AGAIN)
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
     assert attempts(world, "doubled") == [(1, 0), (1, 1)]
-    ids = [one.batch_id for one in batches(world, "doubled")]
-    assert ids == [*range(ids[0], ids[0] + len(ids))], "on a slow machine the log has forgotten the first by now"
+    ids = [batch.batch_id for batch in batches(world, "doubled")]
+    assert ids == [*range(ids[0], ids[0] + len(ids))], (
+        "on a slow machine the log has lost its first batches to truncation"
+    )
 
 
 def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(world: World) -> None:
@@ -180,8 +182,10 @@ def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
 
     @job.transform(inputs=[live])
     def counts(rows: DataFrame) -> DataFrame:
-        found = rows.groupBy(F.window("at", "1 minute").alias("w")).agg(F.count("*").alias("n"), F.sum("id").alias("s"))
-        return found.select(F.date_format("w.start", "HH:mm").alias("minute"), "n", "s")
+        grouped = rows.groupBy(F.window("at", "1 minute").alias("w")).agg(
+            F.count("*").alias("n"), F.sum("id").alias("s")
+        )
+        return grouped.select(F.date_format("w.start", "HH:mm").alias("minute"), "n", "s")
 
     job.sink("out", counts, FileSink(world.path("out")))
     storage = HookedStorage(world.storage, at_prepared("counts", 4, fail_prepared))
@@ -199,7 +203,7 @@ def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
 
 def test_a_source_that_was_left_out_is_not_read_by_the_next_attempt(world: World) -> None:
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 5, 1000)
-    fails = times(1)
+    fails = at_first_calls(1)
 
     def hook(verb: str, path: str) -> None:
         if verb == "replace" and "/doubled/0/prepared/" in path and world.state().dropped:
@@ -285,7 +289,7 @@ def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World,
 
 def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None:
     given, read = splits(6), SplitReader()
-    fails = times(2, lambda: (_ for _ in ()).throw(ConnectionError("the service is down")))
+    fails = at_first_calls(2, lambda: (_ for _ in ()).throw(ConnectionError("the service is down")))
 
     def then(split: str) -> None:
         if split == "part-3":
@@ -321,7 +325,7 @@ def test_nothing_of_a_task_stays_in_a_driver_that_lives_on(world: World, monkeyp
 
     def left() -> list[MicroBatches]:
         gc.collect()
-        return [one for one in (each() for each in made) if one is not None]
+        return [alive for alive in (each() for each in made) if alive is not None]
 
     monkeypatch.setattr(MicroBatches, "__init__", created)
     storage = HookedStorage(world.storage, fail_once)

@@ -35,7 +35,7 @@ Point = Callable[[str, str], bool]
 VERTICES = ("history", "cleaned", "merged")
 
 
-def behind(world: World) -> dict[str, list[int]]:
+def uncovered_batches(world: World) -> dict[str, list[int]]:
     """Return for each vertex the positions of live batches that no checkpoint covers."""
     state = world.state()
     last = state.checkpoints[state.last_completed]
@@ -51,15 +51,15 @@ def behind(world: World) -> dict[str, list[int]]:
 
 def taken_by_spark(world: World) -> list[Path]:
     """Return the files that the edges' file sources have in their logs, in the newest attempt's folders."""
-    found: set[str] = set()
+    files: set[str] = set()
     for vertex, edge in (("cleaned", "history__cleaned"), ("merged", "cleaned__merged")):
         attempts = f"{subtask_path(world.job_id, vertex, 0)}/spark"
         newest = max(name for name in world.storage.list(attempts) if not name.endswith(".json"))
-        found |= SeenFiles(world.storage, f"{attempts}/{newest}/sources/{edge}").advance(1_000_000)
-    return [Path("/", path) for path in sorted(found)]
+        files |= SeenFiles(world.storage, f"{attempts}/{newest}/sources/{edge}").advance(1_000_000)
+    return [Path("/", path) for path in sorted(files)]
 
 
-def dead_behind_the_checkpoint(world: World) -> None:
+def die_after_the_checkpoint(world: World) -> None:
     """Let a run without checkpoints die when every vertex has published.
 
     History has not ended by then, because the end of a source triggers a checkpoint.
@@ -67,7 +67,9 @@ def dead_behind_the_checkpoint(world: World) -> None:
     dead: list[int] = []
 
     def die() -> None:
-        wait_until(lambda: all(behind(world).values()), lambda: f"a batch in every log: {behind(world)}")
+        wait_until(
+            lambda: all(uncovered_batches(world).values()), lambda: f"a batch in every log: {uncovered_batches(world)}"
+        )
         dead.append(1)
 
     hold = at_prepared("history", 2, die)
@@ -90,9 +92,9 @@ def failed_run(world: World) -> tuple[set[int], str]:
     expected = world.put_ids("history", 8, 1) | world.put_ids("live", 1, 2, 1000)
     assert world.stop_in_batch(depths(world), "history").status == "STOPPED"
     expected |= world.put_ids("live", 1, 2, 2000)
-    dead_behind_the_checkpoint(world)
+    die_after_the_checkpoint(world)
     # otherwise a restore and a resume would be the same, and no test here would notice a mix-up
-    assert all(behind(world).values()), behind(world)
+    assert all(uncovered_batches(world).values()), uncovered_batches(world)
     assert not set(world.released_ids()) >= expected
     path = f"{world.root}/{world.job_id}/checkpoints/chk-{world.state().last_completed}"
     assert Path(path, "_metadata").exists()
@@ -150,7 +152,7 @@ def restore_and_die(world: World, path: str, dies: Point, rows: int) -> bool:
     return bool(refused)
 
 
-def go_on_from_latest(world: World, expected: set[int]) -> None:
+def resume_from_latest(world: World, expected: set[int]) -> None:
     run = world.run(depths(world), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
@@ -167,23 +169,23 @@ def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once
     """
     monkeypatch.setattr(retention, "TRUNCATE_AT", 10_000)  # the test checks the checkpoint's barriers at the end
     expected, path = failed_run(world)
-    void, number = behind(world), world.state().last_completed
+    void, number = uncovered_batches(world), world.state().last_completed
     files: list[Path] = []
     gone: list[Path] = []
     drain = world.drain_at(len(expected))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "checkpoint" and not files:
             files.extend(taken_by_spark(world))
             gone.extend(file for file in files if not file.exists())
         drain(line)
 
-    run = world.run(depths(world), hear, restore=path)
+    run = world.run(depths(world), on_line, restore=path)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
     assert world.released_ids("raw") == [*range(8)]
     assert files
-    assert not gone, "Spark is to read files of void batches, which are deleted"
+    assert not gone, "Spark must have read files of void batches, which are deleted"
     for vertex in VERTICES:
         live = dict(world.records(vertex))
         assert not live.keys() & set(void[vertex]), vertex
@@ -201,7 +203,7 @@ def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once
 def test_r4_going_on_from_latest_completes_a_restore_that_died_between_two_logs(world: World, dies: Point) -> None:
     expected, path = failed_run(world)
     assert restore_and_die(world, path, dies, len(expected))
-    go_on_from_latest(world, expected)
+    resume_from_latest(world, expected)
 
 
 @pytest.mark.slow
@@ -209,7 +211,7 @@ def test_r4_a_restore_may_be_interrupted_twice(world: World) -> None:
     expected, path = failed_run(world)
     assert restore_and_die(world, path, marker_of("merged"), len(expected))
     assert restore_and_die(world, "latest", marker_of("cleaned"), len(expected))
-    go_on_from_latest(world, expected)
+    resume_from_latest(world, expected)
 
 
 @pytest.mark.chaos
@@ -223,14 +225,14 @@ def test_r4_a_restore_may_die_at_every_verb(world: World) -> None:
         print(f"verb {at} of the restore")
         if not died:
             return
-        go_on_from_latest(here, expected)
+        resume_from_latest(here, expected)
 
 
 @pytest.mark.slow
 def test_the_same_restore_again_goes_on_once_a_checkpoint_completed_after_it(world: World) -> None:
     """A supervisor repeats the same command.
 
-    The driver must not refuse it, and must not go back a second time.
+    The driver must not refuse it, and must not restore a second time.
     """
     expected, path = failed_run(world)
     before = world.state().last_completed

@@ -41,18 +41,18 @@ def storage(tmp_path: Path) -> Storage:
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def truncate_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Truncate a log whenever there is anything to truncate."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(storage: Storage) -> None:
     """The input entry at the checkpoint's position stays too, because it may have been read in part."""
-    house = RetainedJob(storage).live(LAST)
-    assert house.data() == [LAST - 1, LAST]
-    assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 1)
-    assert [one.batch_id for _, one in house.logs[A].records() if isinstance(one, Batch)] == [LAST - 1, LAST]
+    job = RetainedJob(storage).live(LAST)
+    assert job.data() == [LAST - 1, LAST]
+    assert job.positions("a")[0] == job.positions("b")[0] == 2 * (LAST - 1)
+    assert [record.batch_id for _, record in job.logs[A].records() if isinstance(record, Batch)] == [LAST - 1, LAST]
 
 
 @pytest.mark.parametrize("gap", [0, 5])
@@ -61,14 +61,14 @@ def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(s
 
     The head passes the other three again and again. They stay in the log in memory, and for a new reader of the log.
     """
-    house = RetainedJob(storage).live(4, released=1)
-    house.idle(range(5, 5 + gap))
-    house.logs[B].append_batch(Batch(5, {}, handles={"out": {"id": "h5", "rows": 1}}))
-    house.idle(range(5 + gap, 200))
+    job = RetainedJob(storage).live(4, released=1)
+    job.idle(range(5, 5 + gap))
+    job.logs[B].append_batch(Batch(5, {}, handles={"out": {"id": "h5", "rows": 1}}))
+    job.idle(range(5 + gap, 200))
     assert len(storage.list(subtask_log_path("job", "b", 0))) < 6 * TRUNCATE_AT
-    assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h2", "h3", "h4", "h5"]
-    house.idle(range(200, 280), released=220)
-    assert unreleased(house.logs[B]) == unreleased(loaded(storage, B)) == ["h5"]  # the log is folded from it
+    assert unreleased(job.logs[B]) == unreleased(loaded(storage, B)) == ["h2", "h3", "h4", "h5"]
+    job.idle(range(200, 280), released=220)
+    assert unreleased(job.logs[B]) == unreleased(loaded(storage, B)) == ["h5"]  # the log is folded from it
 
 
 def test_r7_what_is_not_released_is_kept_below_the_head_only_where_that_is_worth_it(storage: Storage) -> None:
@@ -76,8 +76,8 @@ def test_r7_what_is_not_released_is_kept_below_the_head_only_where_that_is_worth
 
     Entries after the head are read as a pack, and entries below it one by one.
     """
-    house = RetainedJob(storage).live(4 * TRUNCATE_AT, released=1)
-    assert house.head("b") < 4
+    job = RetainedJob(storage).live(4 * TRUNCATE_AT, released=1)
+    assert job.head("b") < 4
 
 
 def loaded(storage: Storage, subtask: SubtaskId) -> SubtaskLog:
@@ -87,37 +87,37 @@ def loaded(storage: Storage, subtask: SubtaskId) -> SubtaskLog:
 
 
 def unreleased(log: SubtaskLog) -> list[object]:
-    return [dict(one.handles["out"])["id"] for _, one in log.records() if isinstance(one, Batch)]
+    return [dict(record.handles["out"])["id"] for _, record in log.records() if isinstance(record, Batch)]
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
-    """The successor may restore data that this driver takes for unneeded."""
-    house = RetainedJob(storage).live(LAST - 1)
-    house.complete(LAST)
-    late, before = house.next_master(), house.left()
+    """The successor may restore data that this driver considers unneeded."""
+    job = RetainedJob(storage).live(LAST - 1)
+    job.complete(LAST)
+    late, before = job.next_master(), job.left()
     Journal(storage, "job").claim("t2", Worker(), 0.0)
     late.completed(LAST)
     late.close()
-    assert house.left() == before
+    assert job.left() == before
 
 
 def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) -> None:
-    house = RetainedJob(storage).live(2)
+    job = RetainedJob(storage).live(2)
     before = sorted(storage.list("job/checkpoints"))
-    house.complete(3)
-    late = house.next_master(retained=1)
+    job.complete(3)
+    late = job.next_master(retained=1)
     Journal(storage, "job").claim("t2", Worker(), 0.0)
     late.completed(3)
     late.close()
     assert sorted(storage.list("job/checkpoints")) == before
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(storage: Storage) -> None:
     """The driver writes the copy of its checkpoint and pauses.
 
-    Its successor goes back to data that the driver would delete.
+    Its successor restores data that the driver would delete.
     """
 
     class Overtaken(WrappedStorage):
@@ -128,16 +128,16 @@ def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(st
             if path == self.at:
                 Journal(storage, "job").claim("t2", Worker(), 0.0)
 
-    house = RetainedJob(Overtaken(storage)).live(LAST)
-    assert house.data() == [LAST - 2, LAST - 1, LAST]
-    assert house.positions("a")[0] == house.positions("b")[0] == 2 * (LAST - 2)
+    job = RetainedJob(Overtaken(storage)).live(LAST)
+    assert job.data() == [LAST - 2, LAST - 1, LAST]
+    assert job.positions("a")[0] == job.positions("b")[0] == 2 * (LAST - 2)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
-    house = RetainedJob(storage).live(LAST)
+    job = RetainedJob(storage).live(LAST)
     for uid in ("a", "b"):
-        log, again = house.logs[SubtaskId.of(uid, 0)], SubtaskLog(storage, subtask_log_path("job", uid, 0))
+        log, again = job.logs[SubtaskId.of(uid, 0)], SubtaskLog(storage, subtask_log_path("job", uid, 0))
         again.load()
         assert log.records() == again.records()
         assert log.state.barriers == again.state.barriers
@@ -145,48 +145,48 @@ def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -
 
 def test_r7_a_few_entries_are_not_worth_a_truncation(storage: Storage) -> None:
     """A checkpoint adds two entries to the log of "b"."""
-    house = RetainedJob(storage).live(TRUNCATE_AT // 2)
-    assert house.positions("b")[0] == 1
-    house = RetainedJob(storage.child("another")).live(TRUNCATE_AT // 2 + 1)
-    assert house.positions("b")[0] == TRUNCATE_AT
+    job = RetainedJob(storage).live(TRUNCATE_AT // 2)
+    assert job.positions("b")[0] == 1
+    job = RetainedJob(storage.child("another")).live(TRUNCATE_AT // 2 + 1)
+    assert job.positions("b")[0] == TRUNCATE_AT
 
 
 def test_r7_data_that_all_have_read_go_with_the_next_checkpoint(storage: Storage) -> None:
-    """The data may be gigabytes, and a job may take one checkpoint an hour."""
+    """The data may have gigabytes, and a job may take one checkpoint an hour."""
     assert RetainedJob(storage).live(4).data() == [3, 4]
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage: Storage) -> None:
     """The last batch shows the subtask's published position, also to the next checkpoint."""
-    house = RetainedJob(storage).live(1)
+    job = RetainedJob(storage).live(1)
     for number in range(2, 100):
-        subtasks = {uid: log.barrier(1, number) for uid, log in house.logs.items()}
-        house.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
-        house.journal.write(CheckpointReleased(number, 1.0, {}))
-        master = house.next_master()
+        subtasks = {uid: log.barrier(1, number) for uid, log in job.logs.items()}
+        job.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+        job.journal.write(CheckpointReleased(number, 1.0, {}))
+        master = job.next_master()
         master.completed(number)
         master.close()
     again = SubtaskLog(storage, subtask_log_path("job", "b", 0))
     assert again.load().last_batch is not None
-    assert again.state.last_batch == house.logs[B].state.last_batch
+    assert again.state.last_batch == job.logs[B].state.last_batch
     assert len(storage.list(again.path)) < 10
-    assert len(house.logs[B].state.barriers) < 5
+    assert len(job.logs[B].state.barriers) < 5
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_entries_whose_handles_are_not_released_stay(storage: Storage) -> None:
-    house = RetainedJob(storage).live(LAST, released=10)
-    assert house.positions("b")[0] == 2 * 10 + 1
+    job = RetainedJob(storage).live(LAST, released=10)
+    assert job.positions("b")[0] == 2 * 10 + 1
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_entries_of_a_sink_that_releases_at_the_end_stay_from_the_first_one(storage: Storage) -> None:
-    house = RetainedJob(storage, final_only={"out"}).live(LAST)
-    assert house.positions("b")[0] == 1
+    job = RetainedJob(storage, final_only={"out"}).live(LAST)
+    assert job.positions("b")[0] == 1
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None:
     """A crash in between must not leave files that no entry names, because they would never be found."""
     wrapped = WrappedStorage(storage)
@@ -209,7 +209,7 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
 
 
 def test_r6_a_copy_that_cannot_be_written_takes_no_older_one_along(storage: Storage) -> None:
-    """The storage refuses copies for some time. The newest copies stay, and the missing ones are written later."""
+    """The storage refuses copies for some time. The newest copies stay, and the missing copies are written later."""
 
     class Refusing(WrappedStorage):
         refuses = False
@@ -221,29 +221,29 @@ def test_r6_a_copy_that_cannot_be_written_takes_no_older_one_along(storage: Stor
             super().replace(path, data)
 
     refusing = Refusing(storage)
-    house = RetainedJob(refusing, retained=3)
+    job = RetainedJob(refusing, retained=3)
 
     def copies() -> list[str]:
-        master.completed(house.journal.state.last_completed)
+        master.completed(job.journal.state.last_completed)
         master._thread.submit(int).result()
         return sorted(path.partition("/")[0] for path, _ in storage.files("job/checkpoints") if "metadata" in path)
 
-    master = house.next_master(retained=3)
+    master = job.next_master(retained=3)
     for number in range(1, 5):
-        house.complete(number)
+        job.complete(number)
         kept = copies()
     assert kept == ["chk-2", "chk-3", "chk-4"]
     refusing.refuses = True
     for number in range(5, 9):
-        house.complete(number)
+        job.complete(number)
         assert copies() == kept
     refusing.refuses = False
-    house.complete(9)
+    job.complete(9)
     assert copies() == ["chk-7", "chk-8", "chk-9"]
     master.close()
 
 
-class SparkHouse(RetainedJob):
+class JobWithSparkFolder(RetainedJob):
     """A job in which the query of "a" has the Spark folder of an attempt."""
 
     def complete(self, number: int) -> None:
@@ -261,29 +261,29 @@ class SparkHouse(RetainedJob):
 
 
 def test_r6_of_sparks_folder_goes_what_lies_before_the_oldest_retained_checkpoint(storage: Storage) -> None:
-    house, older = SparkHouse(storage, retained=3), SparkHouse(storage.child("another"), retained=3)
-    house.live(PURGE_AT + 1)
+    job, older = JobWithSparkFolder(storage, retained=3), JobWithSparkFolder(storage.child("another"), retained=3)
+    job.live(PURGE_AT + 1)
     older.live(PURGE_AT + 2)
-    assert (house.batches()[0], older.batches()[0]) == (1, PURGE_AT - 2)
+    assert (job.batches()[0], older.batches()[0]) == (1, PURGE_AT - 2)
 
 
 def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_life_before(storage: Storage) -> None:
     """Its batches begin at 0 again, and the oldest retained checkpoint names a batch of its earlier life."""
-    house = SparkHouse(storage, retained=3)
-    house.live(3 * PURGE_AT)
+    job = JobWithSparkFolder(storage, retained=3)
+    job.live(3 * PURGE_AT)
     folder = f"{spark_folders(storage, 'job', A)[1]}/{AttemptId(1, 0, '1')}"
     storage.delete_tree(folder)
     for number in range(6):
         for log in ("offsets", "commits"):
             storage.create(f"{folder}/{log}/{number}", b"v1")
-    master = house.next_master(retained=3)
-    last = house.journal.state.checkpoints[3 * PURGE_AT]
-    now = {name: replace(one, batch_id=5) for name, one in last.subtasks.items()}
+    master = job.next_master(retained=3)
+    last = job.journal.state.checkpoints[3 * PURGE_AT]
+    now = {name: replace(snapshot, batch_id=5) for name, snapshot in last.subtasks.items()}
     number = 3 * PURGE_AT + 1
-    house.journal.write(replace(last, checkpoint=number, subtasks=now))
+    job.journal.write(replace(last, checkpoint=number, subtasks=now))
     master.completed(number)
     master.close()
-    assert house.batches() == [*range(6)]
+    assert job.batches() == [*range(6)]
 
 
 def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_nothing(storage: Storage) -> None:
@@ -294,27 +294,27 @@ def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_n
                 Journal(storage, "job").claim("t2", Worker(), 0.0)
             return there
 
-    house = SparkHouse(Overtaken(storage), retained=3)
-    house.live(PURGE_AT + 2)
-    assert house.batches()[0] == 1
+    job = JobWithSparkFolder(Overtaken(storage), retained=3)
+    job.live(PURGE_AT + 2)
+    assert job.batches()[0] == 1
 
 
 @pytest.mark.slow
 def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None:
-    house = RetainedJob(storage).live(4 * WORTH_A_SNAPSHOT)
+    job = RetainedJob(storage).live(4 * WORTH_A_SNAPSHOT)
     state = Journal(storage, "job").replay()
-    assert state == house.journal.state
+    assert state == job.journal.state
     assert state.last_released == 4 * WORTH_A_SNAPSHOT
     assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10 == 90
 
 
 def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: Storage) -> None:
-    """All entries count, whichever driver wrote them."""
-    house = RetainedJob(storage)
+    """Entries of all drivers count."""
+    job = RetainedJob(storage)
     for number in range(1, WORTH_A_SNAPSHOT):
-        house.complete(number)
-        house.journal.write(CheckpointReleased(number, 1.0, {}))
-        master = house.next_master()
+        job.complete(number)
+        job.journal.write(CheckpointReleased(number, 1.0, {}))
+        master = job.next_master()
         master.completed(number)
         master.close()
     assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10
@@ -322,20 +322,20 @@ def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: 
 
 def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:
     """BATCH mode: the journal is compacted rarely, and not for a few entries."""
-    house = RetainedJob(storage)
+    job = RetainedJob(storage)
     for number in range(WORTH_A_SNAPSHOT):
-        house.journal.write(SubtaskFinished(A, str(number), 0.0))
-        house.journal.flush()
-    house.retention.snapshot_if_due(1e9)  # a job with checkpoints: compacted after a number of them
-    house.retention.close()
+        job.journal.write(SubtaskFinished(A, str(number), 0.0))
+        job.journal.flush()
+    job.retention.snapshot_if_due(1e9)  # a job with checkpoints: compacted after a number of them
+    job.retention.close()
     assert len(storage.list(journal_path("job"))) > WORTH_A_SNAPSHOT
-    house.journal.compact(0.0)
-    house.retention = Retention(
+    job.journal.compact(0.0)
+    job.retention = Retention(
         storage,
         "job",
         lambda: GRAPH,
-        house.journal,
-        house.logs,
+        job.journal,
+        job.logs,
         retained=1,
         final_only=frozenset(),
         snapshot_min_pause=60.0,
@@ -343,37 +343,35 @@ def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(stor
 
     def left(now: float, events: int) -> int:
         for number in range(events):
-            house.journal.write(SubtaskFinished(A, str(number), 0.0))
-            house.journal.flush()
-        house.retention.snapshot_if_due(now)
-        house.retention._thread.submit(lambda: None).result()  # waits for its compaction
+            job.journal.write(SubtaskFinished(A, str(number), 0.0))
+            job.journal.flush()
+        job.retention.snapshot_if_due(now)
+        job.retention._thread.submit(lambda: None).result()  # waits for its compaction
         return len(storage.list(journal_path("job")))
 
     assert left(0.0, 10) > 10
     assert left(100.0, WORTH_A_SNAPSHOT) < 10
     assert left(159.0, WORTH_A_SNAPSHOT) > WORTH_A_SNAPSHOT
     assert left(160.0, 0) < 10
-    house.retention.close()
-    assert Journal(storage, "job").replay() == house.journal.state
+    job.retention.close()
+    assert Journal(storage, "job").replay() == job.journal.state
 
 
 def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_since_stays(storage: Storage) -> None:
     """Retention reads the current graph each time. In the first graph the new subtask has no reader."""
-    one, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
+    narrow, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
     b, new = GRAPH.vertices[1], SubtaskId("a/1")
-    now = [JobGraph((one, b), GRAPH.edges)]
-    house = RetainedJob(storage)
-    log = house.logs[new] = SubtaskLog(storage, subtask_log_path("job", "a", 1))
+    now = [JobGraph((narrow, b), GRAPH.edges)]
+    job = RetainedJob(storage)
+    log = job.logs[new] = SubtaskLog(storage, subtask_log_path("job", "a", 1))
     log.load()
     log.open(AttemptId(1, 1, "1"))
     for number in (0, 1):  # the last batch always stays
         log.append_batch(Batch(number, {}, splits=(f"s{number}",)))
-    house.retention.close()
-    house.retention = Retention(
-        storage, "job", lambda: now[0], house.journal, house.logs, retained=1, final_only=frozenset()
-    )
+    job.retention.close()
+    job.retention = Retention(storage, "job", lambda: now[0], job.journal, job.logs, retained=1, final_only=frozenset())
     now[0] = JobGraph((more, b), GRAPH.edges)
-    house.live(LAST)
+    job.live(LAST)
     kept = SubtaskLog(storage, log.path)
     kept.load()
     assert 1 in [number for number, _ in kept.records()]
@@ -381,16 +379,16 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
 
 def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage) -> None:
     """The bug counted the checkpoints of each run alone, so a job that stopped every hour deleted nothing."""
-    house = RetainedJob(storage)
+    job = RetainedJob(storage)
     for number in range(1, LAST + 1):
-        house.complete(number)
-        house.journal.write(CheckpointReleased(number, 1.0, {}))
-        master = house.next_master()
+        job.complete(number)
+        job.journal.write(CheckpointReleased(number, 1.0, {}))
+        master = job.next_master()
         master.completed(number)
         master.close()
-    house.retention.close()
-    assert house.data() == [LAST - 1, LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1)
+    job.retention.close()
+    assert job.data() == [LAST - 1, LAST]
+    assert job.positions("a")[0] == 2 * (LAST - 1)
 
 
 def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice_and_nothing_waits(
@@ -409,27 +407,27 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
             return super().list(path)
 
     slow = Slow(storage)
-    house = RetainedJob(slow)
+    job = RetainedJob(slow)
     for number in range(1, 6 * LAST + 1):
-        house.complete(number)
-        house.journal.write(CheckpointReleased(number, 1.0, {}))
-        house.retention.completed(number)
+        job.complete(number)
+        job.journal.write(CheckpointReleased(number, 1.0, {}))
+        job.retention.completed(number)
     resumes.set()
-    house.retention.close()
+    job.retention.close()
     assert slow.looks <= 2
-    assert house.data() == [6 * LAST - 1, 6 * LAST]
+    assert job.data() == [6 * LAST - 1, 6 * LAST]
     assert storage.list("job/checkpoints") == [f"chk-{6 * LAST - 1}", f"chk-{6 * LAST}"]
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> None:
     """The logs would have been truncated at exactly its number."""
-    house = RetainedJob(storage)
+    job = RetainedJob(storage)
     for number in (*range(1, LAST), LAST + 1):
-        house.complete(number)
-        house.retention.completed(number)
-    house.retention.close()
-    assert house.data() == [LAST - 1, LAST + 1]
+        job.complete(number)
+        job.retention.completed(number)
+    job.retention.close()
+    assert job.data() == [LAST - 1, LAST + 1]
 
 
 def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) -> None:
@@ -437,24 +435,24 @@ def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) ->
     a = replace(GRAPH.vertices[0], sinks=("late",))
     wrapped = WrappedStorage(storage)
     graph = JobGraph((a, GRAPH.vertices[1]), GRAPH.edges)
-    house = RetainedJob(wrapped, final_only={"late"}, graph=graph).live(3 * LAST)
-    assert house.positions("a")[0] == 1
-    assert house.data() == [3 * LAST - 1, 3 * LAST]
+    job = RetainedJob(wrapped, final_only={"late"}, graph=graph).live(3 * LAST)
+    assert job.positions("a")[0] == 1
+    assert job.data() == [3 * LAST - 1, 3 * LAST]
     deleted = [verb for verb in wrapped.verbs.log if verb.startswith("delete_tree ") and "/partition/" in verb]
     assert len(deleted) == len(set(deleted)) == 3 * LAST - 2
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
     """A deletion that was interrupted is repeated, and a user may have cleaned up by hand."""
-    house = RetainedJob(storage).live(LAST - 1)
+    job = RetainedJob(storage).live(LAST - 1)
     storage.delete_tree(partition_path("job", "a", 0))
-    house.complete(LAST)
-    master = house.next_master()
+    job.complete(LAST)
+    master = job.next_master()
     master.completed(LAST)
     master.close()
-    assert house.data() == [LAST]
-    assert house.positions("a")[0] == 2 * (LAST - 1)
+    assert job.data() == [LAST]
+    assert job.positions("a")[0] == 2 * (LAST - 1)
 
 
 def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: Storage) -> None:
@@ -469,15 +467,15 @@ def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: St
             super().delete_tree(path)
 
     failing = Fails(storage)
-    house = RetainedJob(failing).live(2 * LAST)
+    job = RetainedJob(failing).live(2 * LAST)
     assert failing.left < 0
-    assert house.data() == [2 * LAST - 1, 2 * LAST]
+    assert job.data() == [2 * LAST - 1, 2 * LAST]
 
 
 def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attempt_publishes(storage: Storage) -> None:
-    """The overtaken JobMaster was paused after its fence check.
+    """The fenced JobMaster was paused after its fence check.
 
-    Its successor goes back and publishes the same batch ids.
+    Its successor restores an earlier position and publishes the same batch ids.
     """
     successor = SubtaskLog(storage, subtask_log_path("job", "a", 0))
     mine = "a__b/data/0002-2-5-n"
@@ -505,13 +503,13 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
     ]
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go(storage: Storage) -> None:
-    """The reader of the result has read all of it."""
-    house = RetainedJob(
+    """The reader of the result has read all rows."""
+    job = RetainedJob(
         storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges)
     )
-    house.live(LAST)
-    assert house.data() == [*range(1, LAST + 1)]
-    assert house.positions("a")[0] == 1
-    assert house.positions("b")[0] == 2 * (LAST - 1)
+    job.live(LAST)
+    assert job.data() == [*range(1, LAST + 1)]
+    assert job.positions("a")[0] == 1
+    assert job.positions("b")[0] == 2 * (LAST - 1)

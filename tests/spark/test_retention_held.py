@@ -24,38 +24,38 @@ def storage(tmp_path: Path) -> Storage:
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def truncate_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
 
 
-@pytest.mark.usefixtures("at_once")
+@pytest.mark.usefixtures("truncate_at_once")
 def test_r7_a_consumer_that_has_come_back_loses_nothing_by_its_position_of_before(storage: Storage) -> None:
     """A reader "b" of 10 batches was dropped and has returned.
 
     It begins at 0 and reads the remaining batches of "a". The oldest retained checkpoint has the position of its
     earlier life.
     """
-    house = RetainedJob(storage, retained=3)
+    job = RetainedJob(storage, retained=3)
     for number in range(1, 11):
-        house.complete(number)
-        house.journal.write(CheckpointReleased(number, 1.0, {}))
-        house.retention.completed(number)
-    house.retention.close()
-    assert house.data() == [8, 9, 10]  # "a" has batch n at 2n - 1
+        job.complete(number)
+        job.journal.write(CheckpointReleased(number, 1.0, {}))
+        job.retention.completed(number)
+    job.retention.close()
+    assert job.data() == [8, 9, 10]  # "a" has batch n at 2n - 1
     # the next life of "b": it is fed the remaining batches of "a" and has not published
-    house.logs[B].open(AttemptId(2, 0, "2"), 0)
-    house.logs[A].open(AttemptId(2, 0, "2"))
+    job.logs[B].open(AttemptId(2, 0, "2"), 0)
+    job.logs[A].open(AttemptId(2, 0, "2"))
     for number in (11, 12):
-        subtasks = {name: log.barrier(2, number) for name, log in house.logs.items()}
+        subtasks = {name: log.barrier(2, number) for name, log in job.logs.items()}
         assert subtasks[B].inputs == {}
-        house.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
-        master = house.next_master(retained=3)
+        job.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", subtasks, {}))
+        master = job.next_master(retained=3)
         master.completed(number)
         master.close()
-    assert house.data() == [8, 9, 10]
+    assert job.data() == [8, 9, 10]
     again = SubtaskLog(storage, subtask_log_path("job", "a", 0))
     again.load()
-    assert [one.batch_id for _, one in again.records() if isinstance(one, Batch)] == [8, 9, 10]
+    assert [record.batch_id for _, record in again.records() if isinstance(record, Batch)] == [8, 9, 10]
 
 
 class Counting(WrappedStorage):
@@ -72,14 +72,14 @@ def test_cost_of_a_log_that_is_held(storage: Storage) -> None:
     Nothing can be deleted, and the driver must not read the whole log again and again for that.
     """
     counted = Counting(storage)
-    house = RetainedJob(counted, final_only={"out"})
-    found = []
+    job = RetainedJob(counted, final_only={"out"})
+    reads = []
     for number in range(1, 161):
-        house.complete(number)
-        house.journal.write(CheckpointReleased(number, 1.0, {}))
-        house.retention.completed(number)
-        house.retention._thread.submit(int).result()
+        job.complete(number)
+        job.journal.write(CheckpointReleased(number, 1.0, {}))
+        job.retention.completed(number)
+        job.retention._thread.submit(int).result()
         if number % 32 == 0:
-            found.append(Counting.reads)
+            reads.append(Counting.reads)
             Counting.reads = 0
-    assert max(found) < 100, found
+    assert max(reads) < 100, reads

@@ -1,4 +1,4 @@
-"""Rights in an object store, which a driver checks before it starts Spark, and a token that expires meanwhile."""
+"""Rights in an object store, which a driver checks before it starts Spark, and expired tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A root that lies where a source reads: the job would read its own state."""
+"""A root in the folder of a source: the job would read its own state."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Query:
 
 
 class Interrupted:
-    """Micro-batches whose stage is interrupted. Its message is as long as those of Spark's JVM."""
+    """Micro-batches whose stage is interrupted with a message as long as those of Spark's JVM."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -50,11 +50,11 @@ def query_of(batches: Any) -> RunningQuery:
 
 
 def running(expected: bool, successor: Any = None) -> RunningQuery:
-    one = query_of(SimpleNamespace(lock=threading.RLock()))
-    one._end.must_run()
-    query: Any = Query(one, expected, successor)
-    one._query = query
-    return one
+    running_query = query_of(SimpleNamespace(lock=threading.RLock()))
+    running_query._end.must_run()
+    query: Any = Query(running_query, expected, successor)
+    running_query._query = query
+    return running_query
 
 
 def test_a_query_that_is_being_stopped_by_us_did_not_fail() -> None:
@@ -66,8 +66,8 @@ def test_a_query_that_was_stopped_and_started_anew_did_not_fail() -> None:
 
 
 def test_a_query_that_ended_by_itself_is_found() -> None:
-    one = running(expected=False)
-    assert one.ended() is one._query
+    query = running(expected=False)
+    assert query.ended() is query._query
 
 
 def test_a_batch_that_our_own_stop_interrupts_says_so_in_few_words() -> None:
@@ -130,4 +130,4 @@ def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_
     built: Any = SimpleNamespace(frame=frame, output_mode="append", stateful=False, final=False, reads={})
     query._launch(built, {"once": True})
     assert type(query.failure(ended)) is CkptError  # and after its start
-    assert type(query.cause(RuntimeError())) is QueryFailedError  # nothing is known of the new one
+    assert type(query.cause(RuntimeError())) is QueryFailedError  # no failure of the new query is known

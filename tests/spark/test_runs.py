@@ -16,13 +16,13 @@ def test_r2_finished_history_is_dropped_and_every_row_is_released_once(world: Wo
     dropped_at: list[int] = []
     drain = world.ask("drain", lambda: bool(world.state().dropped) and world.released_count() >= len(expected) + 4)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "source_dropped":
             dropped_at.append(world.state().dropped["doubled"]["history"])
             world.put_ids("live", 1, 4, 2000)  # the query continues without history
         drain(line)
 
-    run = world.run(mixed(world), hear)
+    run = world.run(mixed(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected | {*range(2000, 2004)})
     batches = [record for _, record in world.records("doubled") if isinstance(record, Batch)]
@@ -120,12 +120,12 @@ def test_a_sink_that_releases_at_the_end_shows_nothing_before(world: World) -> N
 
     drain = world.ask("drain", checkpoints_have_gone_by)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and not world.state().end_of_data:
             seen.append(world.released_count())
         drain(line)
 
-    run = world.run(mixed(world, release="final"), hear)
+    run = world.run(mixed(world, release="final"), on_line)
     assert run.status == "FINISHED"
     assert set(seen) == {0}
     assert world.released_ids() == sorted(expected)
@@ -166,14 +166,14 @@ def test_late_files_are_reported_with_whether_they_were_read(world: World) -> No
     there = world.base / "history" / "late.parquet"
     drain = world.ask("drain", lambda: there.exists() and world.released_count() >= len(history))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "running":
             world.put("history", "early", [{"id": 500, "k": 1}, {"id": 501, "k": 1}])
         if line["kind"] == "source_dropped":
             world.put("history", "late", [{"id": 600, "k": 1}, {"id": 601, "k": 1}])
         drain(line)
 
-    run = world.run(mixed(world), hear)
+    run = world.run(mixed(world), on_line)
     assert run.status == "FINISHED"
     reported = {path.rpartition("/")[2]: event.read for event in world.state().late_files for path in event.paths}
     assert reported.keys() == {"early.parquet", "late.parquet"}
@@ -194,9 +194,9 @@ def test_files_that_come_when_a_source_is_over_are_reported_by_the_next_run(worl
     assert world.run(mixed(world), stop).status == "STOPPED"
     world.put("history", "late", [{"id": 600, "k": 1}])
     assert world.run(mixed(world), world.ask("drain", lambda: True)).status == "FINISHED"
-    (found,) = world.state().late_files
-    assert (found.uid, found.read) == ("history", False)
-    assert [path.rpartition("/")[2] for path in found.paths] == ["late.parquet"]
+    (late_files,) = world.state().late_files
+    assert (late_files.uid, late_files.read) == ("history", False)
+    assert [path.rpartition("/")[2] for path in late_files.paths] == ["late.parquet"]
     assert world.released_ids() == sorted(expected)
 
 
@@ -205,12 +205,12 @@ def test_history_that_is_moved_away_after_it_was_read_does_not_fail_the_job(worl
     archive = world.base / "archive"
     drain = world.ask("drain", lambda: archive.exists() and world.released_count() >= len(expected))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "source_dropped":
             (world.base / "history").rename(archive)
         drain(line)
 
-    run = world.run(mixed(world), hear)
+    run = world.run(mixed(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
 

@@ -1,4 +1,4 @@
-"""A row has one value of each column, however many sinks and queries read it."""
+"""A row has the same values for all sinks and queries that read it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ def drawn(world: World) -> Job:
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 def test_all_readers_of_an_operator_get_the_same_rows(world: World, mode: str) -> None:
     for first in (0, 5, 10):
-        rows = [{"id": one, "k": one % 3, "code": "ab", "note": f"n{one}"} for one in range(first, first + 5)]
+        rows = [
+            {"id": number, "k": number % 3, "code": "ab", "note": f"n{number}"} for number in range(first, first + 5)
+        ]
         world.put("in", f"{first:06d}", rows)
     run = world.run(drawn(world), mode=mode)
     assert (run.status, run.cause) == ("FINISHED", None)
-    outputs = [{row["id"]: row for row in world.released(one)} for one in ("out", "copy", "behind")]
+    outputs = [{row["id"]: row for row in world.released(sink)} for sink in ("out", "copy", "behind")]
     assert sorted(outputs[0]) == list(range(15))
     assert outputs[0] == outputs[1] == outputs[2]
     assert len({row["uuid"] for row in outputs[0].values()}) == 15

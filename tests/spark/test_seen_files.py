@@ -1,4 +1,4 @@
-"""The files that a file source has read, from Spark's log of the source, compact entries included (R2)."""
+"""The files that a file source has read, from Spark's log of the source, including compacted entries (R2)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(storage: Storage, name: str, *batches: int) -> None:
 
 
 def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_deleted(tmp_path: Path) -> None:
-    """Batch 9 is planned and compacted, 8 is the last published one, and the earlier entries are purged."""
+    """Batch 9 is planned and compacted. Batch 8 is the last published batch. The earlier entries are purged."""
     storage = open_storage(tmp_path)
     write(storage, "8", 8)
     write(storage, "9.compact", *range(10))
@@ -57,7 +57,7 @@ def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_delet
 
 
 def test_r2_of_a_compact_entry_only_what_is_news_is_read(tmp_path: Path) -> None:
-    """A compact entry names every file of the source, and is read at every tenth batch.
+    """A compacted entry names every file of the source, and is read at every tenth batch.
 
     Files of a batch stay in their order. A file that is named several times is returned as often.
     """
@@ -89,7 +89,7 @@ def test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes(tmp_path:
             return data
 
     def taken(batch: int) -> list[str]:
-        return [f"file:///{'d' * 200}/{batch}-{one}" for one in range(files if batch == 4999 else 1)]
+        return [f"file:///{'d' * 200}/{batch}-{number}" for number in range(files if batch == 4999 else 1)]
 
     storage = Metered(open_storage(tmp_path))
     everything = [(batch, uri) for batch in range(5000) for uri in taken(batch)]
@@ -110,20 +110,20 @@ def test_a_log_has_grown_that_is_long_and_several_times_as_long_as_it_was(
     storage, line = open_storage(tmp_path), len(json.dumps({"path": "file:///d/10%20.parquet"}))
     monkeypatch.setattr(seen_files, "GROWN", 40 * line)
 
-    def told(storage: Storage, *begins_with: int) -> list[int]:
+    def grown_offsets(storage: Storage, *begins_with: int) -> list[int]:
         write(storage, "9.compact", *begins_with, 9)
-        seen, found = SeenFiles(storage, "s"), []
+        seen, grown_at = SeenFiles(storage, "s"), []
         for offset in range(9, 100):
             if offset > 9:
                 compact = offset % 10 == 9
                 write(storage, f"{offset}.compact" if compact else f"{offset}", *(range(offset + 1) if compact else ()))
             seen.advance(offset)
-            found += [offset] if seen.has_grown() else []
+            grown_at += [offset] if seen.has_grown() else []
             assert not seen.has_grown()
-        return found
+        return grown_at
 
-    assert told(storage.child("short")) == [29, 39, 49, 59, 69, 79, 89, 99]
-    assert told(storage.child("long"), *[7] * 20) == [89, 99]
+    assert grown_offsets(storage.child("short")) == [29, 39, 49, 59, 69, 79, 89, 99]
+    assert grown_offsets(storage.child("long"), *[7] * 20) == [89, 99]
 
 
 NAMED = [(17, "a"), (18, "b"), (18, "a"), (18, "b"), (19, "a"), (19, "c")]

@@ -1,4 +1,4 @@
-"""Settings with which one query is started and the others are not."""
+"""Settings for the start of one query, which other queries do not get."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ def test_the_conf_of_a_job_decides_for_all_folders(spark: SparkSession, chosen: 
 
 def test_a_query_is_started_with_the_folders_that_it_looks_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)
-    told: list[list[str]] = []
+    polled: list[list[str]] = []
 
     def remembering(*given: Any, folders: Iterable[str] = (), **more: Any) -> Any:
-        told.append([folder.partition("/vertices/")[2].partition("/")[0] or Path(folder).name for folder in folders])
+        polled.append([folder.partition("/vertices/")[2].partition("/")[0] or Path(folder).name for folder in folders])
         return settings_at_start(*given, folders=folders, **more)
 
     monkeypatch.setattr(running_query, "settings_at_start", remembering)
     run = world.run(depths(world), world.drain_at(len(rows), "out"))
     assert run.status == "FINISHED"
-    assert all(folders in told for folders in (["history"], ["cleaned"], ["live", "merged"]))
+    assert all(folders in polled for folders in (["history"], ["cleaned"], ["live", "merged"]))
 
 
 def test_a_start_that_fails_leaves_the_session_as_it_was(spark: SparkSession, chosen: str) -> None:

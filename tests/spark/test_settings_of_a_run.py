@@ -1,4 +1,4 @@
-"""Which settings a run uses: those that are recorded, whatever it is given. No Spark runs here."""
+"""The settings of a run: recorded settings override given ones. No Spark runs here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEGACY = "spark.sql.legacy.castComplexTypesToString.enabled"
 
 
 class Conf:
-    """The settings of a session that knows all of :data:`SETTINGS` but one."""
+    """The settings of a session that knows all :data:`SETTINGS` except one."""
 
     def __init__(self) -> None:
         self.values = {**dict.fromkeys(SETTINGS[1:], "default"), LEGACY: "false"}
@@ -58,7 +58,7 @@ class Zones:
 
 
 class Session:
-    """A session. ``submitted``: what spark-submit was given."""
+    """A session. ``submitted``: the settings given to spark-submit."""
 
     def __init__(self, **submitted: str) -> None:
         self.conf, self.zones = Conf(), Zones()
@@ -117,6 +117,6 @@ def test_the_zone_of_the_workers_decides_for_python() -> None:
 
 def test_a_zone_that_the_jvm_was_given_is_told() -> None:
     spark: Any = Session(spark_driver_extraJavaOptions="-Duser.timezone=UTC")
-    (told,) = keep_settings(spark, {}, {PYTHON_ZONE: "UTC", JVM_ZONE: "CET"}).notices()
-    assert told.startswith("the JVM's time zone UTC has no effect: the job has CET since its first run")
-    assert "--new-settings" in told
+    (notice,) = keep_settings(spark, {}, {PYTHON_ZONE: "UTC", JVM_ZONE: "CET"}).notices()
+    assert notice.startswith("the JVM's time zone UTC has no effect: the job has CET since its first run")
+    assert "--new-settings" in notice

@@ -1,4 +1,4 @@
-"""To which applications the own modules of a job are sent. No Spark runs here."""
+"""The applications that get the modules of a job. No Spark runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM for a driver whose root accepts connections and says nothing."""
+"""SIGTERM for a driver whose root accepts connections and never answers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 
 root = Location("s3://lake/ckpt", read_storage_options(os.environ))
-told = LeaveOnSignal(RunOptions("orders.py:job", root.uri, "orders"), root, lambda line: None, ask_seconds=1)
-told(StatusLine("started", "as of a driver", {"epoch": 1}))
+leave_on_signal = LeaveOnSignal(RunOptions("orders.py:job", root.uri, "orders"), root, lambda line: None, ask_seconds=1)
+leave_on_signal(StatusLine("started", "as of a driver", {"epoch": 1}))
 print("ready", flush=True)
 while True:
     try:
@@ -48,6 +48,6 @@ def test_d19_sigterm_does_not_wait_behind_a_silent_root(tmp_path: Path) -> None:
             process.signal(signal.SIGTERM, [process.pid])
             assert process.wait(20) == 128 + signal.SIGTERM, process.tail()
             assert time.monotonic() - begun < 15
-            said = process.text()
-    assert "SIGTERM: leaving without a savepoint: the root s3://lake/ckpt has not answered for 1 s" in said
-    assert "s3cr3t" not in said
+            output = process.text()
+    assert "SIGTERM: leaving without a savepoint: the root s3://lake/ckpt has not answered for 1 s" in output
+    assert "s3cr3t" not in output

@@ -34,8 +34,10 @@ job.sink("out", live, FileSink({out!r}))
 """
 
 
-@pytest.mark.parametrize("told", ["driver", "JVM"])
-def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(tmp_path: Path, told: str) -> None:
+@pytest.mark.parametrize("process_kind", ["driver", "JVM"])
+def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(
+    tmp_path: Path, process_kind: str
+) -> None:
     world = World(tmp_path)
     expected = world.put_ids("live", 2, 2)
     file = tmp_path / "live_job.py"
@@ -51,9 +53,9 @@ def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(tm
     with Process(command, tmp_path / "driver.log", env=environ) as process:
         wait_until(lambda: world.released_count() >= len(expected), process.tail, seconds=180)
         drivers = [pid for pid in process.session() if (command_name(pid) or "").startswith("python")]
-        process.signal(signal.SIGTERM, drivers[:1] if told == "driver" else process.jvms())
+        process.signal(signal.SIGTERM, drivers[:1] if process_kind == "driver" else process.jvms())
         assert process.wait() == 0, process.tail()
-        wait_until(lambda: not process.session(), "the end of all it started")
+        wait_until(lambda: not process.session(), "the end of all child processes")
         assert "SIGTERM: taking a savepoint" in process.text()
     state = world.state()
     assert state.status == "STOPPED"

@@ -59,7 +59,7 @@ def test_a_query_without_state_goes_on_with_another_number(world: World) -> None
 def published_files(world: World) -> list[Path]:
     batches = [record for _, record in world.records("history") if isinstance(record, Batch)]
     return [
-        world.root / partition_path(world.job_id, "history", 0) / file.path for one in batches for file in one.files
+        world.root / partition_path(world.job_id, "history", 0) / file.path for batch in batches for file in batch.files
     ]
 
 
@@ -89,8 +89,8 @@ def test_a_damaged_file_of_a_partition_is_missed_and_made_again_in_batch_mode_or
         """Damage the first published file.
 
         This happens before the consumer's feed names the file (streaming), or before the end of data (batch). The
-        driver's loop writes the feed, and another thread writes the log. The lock keeps each of them out while the
-        other one does the damage.
+        driver's loop writes the feed, and another thread writes the log. While one thread does the damage, the lock
+        keeps the other out.
         """
         if verb == "create" and "/history/0/" in path:
             with once:
@@ -101,8 +101,8 @@ def test_a_damaged_file_of_a_partition_is_missed_and_made_again_in_batch_mode_or
     storage = HookedStorage(world.storage, harm_the_first)
     run = world.run(bounded(world, chain=False), storage=storage, mode=mode)
     assert run.status == ("RESTARTING" if mode == "batch" else "FAILED"), run
-    told = "are gone" if (mode, harm) == ("streaming", removed) else "was published with"
-    assert told in str(run.cause)
+    message = "are gone" if (mode, harm) == ("streaming", removed) else "was published with"
+    assert message in str(run.cause)
     assert world.released_ids() == []
     [(damaged, data)] = kept.items()
     if mode == "streaming":

@@ -1,4 +1,4 @@
-"""Several sinks of one job, of which one is down or held by a gate."""
+"""Jobs with several sinks, one of which fails or is held by a gate."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class FailingSink(FileSink):
         def failing(handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
             if self.outage.error is not None and handles:
                 raise self.outage.error
-            found: dict[str, int] = release(handles, checkpoint)
-            return found
+            counts: dict[str, int] = release(handles, checkpoint)
+            return counts
 
         bound.release = failing
         return bound  # type: ignore[no-any-return]
 
 
-def two(world: World, outage: Outage) -> Job:
+def two_sinks(world: World, outage: Outage) -> Job:
     def sink(path: str) -> FileSink:
         return FailingSink(path, outage=outage) if path.endswith("down") else FileSink(path)
 
@@ -74,13 +74,13 @@ def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_
     outage = Outage(DOWN)
     drain = world.drain_at(len(expected))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if outage.error is not None and world.released_count("out") == len(expected):
             assert world.released_count("down") == 0
             outage.error = None
         drain(line)
 
-    run = world.run(two(world, outage), hear)
+    run = world.run(two_sinks(world, outage), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert any("sink down: has waited" in line["message"] for line in run.lines)
     for sink in ("out", "down"):
@@ -88,7 +88,8 @@ def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_
     state = world.state()
     assert (state.last_released, state.sinks_released) == (state.last_completed, {})
     rows = {
-        uid: sum(one.sinks.get(uid, {}).get("rows", 0) for one in state.releases.values()) for uid in ("out", "down")
+        uid: sum(release.sinks.get(uid, {}).get("rows", 0) for release in state.releases.values())
+        for uid in ("out", "down")
     }
     assert rows == {"out": len(expected), "down": len(expected)}
 
@@ -101,14 +102,14 @@ def test_r9_a_run_after_one_that_a_sink_has_failed_releases_the_rest_of_it(world
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     lost = StagedFilesMissingError(job="job", checkpoint=1, sink="down", count=1, path="p", uri="u")
     outage = Outage(lost)
-    run = world.run(two(world, outage))
+    run = world.run(two_sinks(world, outage))
     assert run.status == "FAILED"
     assert "in 'down' failed" in str(run.cause)
     state = world.state()
     assert state.last_released < state.last_completed
     assert state.sinks_released == {"out": state.last_completed}
     outage.error = None
-    run = world.run(two(world, outage), world.drain_at(len(expected), "out", "down"), resume_failed=True)
+    run = world.run(two_sinks(world, outage), world.drain_at(len(expected), "out", "down"), resume_failed=True)
     assert run.status == "FINISHED"
     for sink in ("out", "down"):
         assert world.released_ids(sink) == sorted(expected)
@@ -120,7 +121,7 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
     stop_on_another_host(world, gated(world, is_open, asked), stop)
     assert world.released_count("down") == 0
-    assert {one.sink for one in asked} == {"down"}
+    assert {pending.sink for pending in asked} == {"down"}
     assert 0 < asked[-1].rows <= len(expected)
 
     job = gated(world, is_open)
@@ -128,13 +129,13 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
         JobClient(world.storage, world.job_id).release(job)
     assert world.released_count("down") == 0
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "running":
             world.request("drain")  # the drain waits for the gate
         elif "the gate of 'down' holds" in line["message"]:
             is_open[0] = True
 
-    run = world.run(job, hear)
+    run = world.run(job, on_line)
     assert run.status == "FINISHED"
     for sink in ("out", "down"):
         assert world.released_ids(sink) == sorted(expected)
@@ -147,7 +148,7 @@ def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_check
     staged = list[int]()
 
     def is_long() -> bool:
-        """Return True once 100 checkpoints have completed after the one that covers all rows."""
+        """Return True once 100 checkpoints have completed after the first checkpoint that covers all rows."""
         if not staged and world.released_count("out") == len(expected):
             staged.append(world.state().last_completed)
         return bool(staged) and world.state().last_completed >= staged[0] + 100
@@ -161,12 +162,12 @@ def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_check
     assert max(entries.values()) < 80, entries
     assert (world.released_count("out"), world.released_count("down")) == (len(expected), 0)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if world.state().last_completed >= last + 60 and not is_open[0]:
             is_open[0] = True
             world.request("drain")
 
-    assert world.run(gated(world, is_open), hear, checkpoint_interval=0.03).status == "FINISHED"
+    assert world.run(gated(world, is_open), on_line, checkpoint_interval=0.03).status == "FINISHED"
     for sink in ("out", "down"):
         assert world.released_ids(sink) == sorted(expected)
 
@@ -209,7 +210,7 @@ def test_of_a_sink_that_releases_at_the_end_what_was_staged_is_given_up_with_it(
 
 @pytest.mark.parametrize("release", ["every_checkpoint", "final"])
 def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(world: World, release: Any) -> None:
-    """The output of the sink is decided.
+    """The output of the sink is part of a completed checkpoint.
 
     Without the refusal it would never be released, and the job would be FINISHED.
     """
@@ -224,13 +225,15 @@ def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(w
 
     drain = world.drain_at(len(expected))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         drain(line)
         state = world.state()
-        if "down" not in state.sinks_released and any(one.kind == "final" for one in state.checkpoints.values()):
+        if "down" not in state.sinks_released and any(
+            checkpoint.kind == "final" for checkpoint in state.checkpoints.values()
+        ):
             world.request("stop")
 
-    stop_on_another_host(world, held(), hear)
+    stop_on_another_host(world, held(), on_line)
     with pytest.raises(IllegalGraphChangeError, match=r"ckpt release"):
         world.run(mixed(world), allow_non_restored_state=True)
     assert world.state().status == "STOPPED"

@@ -16,10 +16,10 @@ def test_the_coordinator_hears_of_the_batches_of_live_sources(
     world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
 ) -> None:
     """History is a separate query if ``chain`` is False. The other one gets its barrier through the partition."""
-    heard: list[float] = []
-    monkeypatch.setattr(CheckpointCycle, "note_published", lambda self, subtask, now: heard.append(now))
+    noted: list[float] = []
+    monkeypatch.setattr(CheckpointCycle, "note_published", lambda self, subtask, now: noted.append(now))
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 4, 1000)
     run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
-    assert bool(heard) is chain
+    assert bool(noted) is chain

@@ -46,7 +46,7 @@ BOTH = [
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-@pytest.mark.parametrize("options", BOTH, ids=lambda one: next(iter(one)))
+@pytest.mark.parametrize("options", BOTH, ids=lambda option: next(iter(option)))
 def test_an_option_that_leaves_out_rows_is_refused(
     spark: SparkSession, world: World, mode: str, options: dict[str, Any]
 ) -> None:
@@ -132,24 +132,24 @@ def test_the_state_store_is_set_and_may_be_said() -> None:
 
 def test_the_active_session_is_there_in_every_function_in_whichever_thread(world: World) -> None:
     world.put_ids("in", 2, 2)
-    found: list[bool] = []
-    one = Job("asks")
+    has_session: list[bool] = []
+    job = Job("asks")
 
-    @one.source(bounded=True)
+    @job.source(bounded=True)
     def rows(read: Any) -> DataFrame:
-        found.append(SparkSession.getActiveSession() is not None)
+        has_session.append(SparkSession.getActiveSession() is not None)
         return read.schema(IDS).parquet(world.path("in"))  # type: ignore[no-any-return]
 
-    @one.transform(inputs=[rows])
+    @job.transform(inputs=[rows])
     def looked_up(rows: DataFrame) -> DataFrame:
         active = SparkSession.getActiveSession()
-        found.append(active is not None)
+        has_session.append(active is not None)
         return rows if active is None else rows.join(active.range(1000).withColumnRenamed("id", "k"), "k", "left")
 
-    one.sink("out", looked_up, FileSink(world.path("out")))
-    assert world.run(one, mode="streaming").status == "FINISHED"
-    assert len(found) > 4  # from the planner and from the runner's thread
-    assert all(found)
+    job.sink("out", looked_up, FileSink(world.path("out")))
+    assert world.run(job, mode="streaming").status == "FINISHED"
+    assert len(has_session) > 4  # from the planner and from the runner's thread
+    assert all(has_session)
 
 
 def test_workers_on_this_machine_run_the_python_of_the_driver(

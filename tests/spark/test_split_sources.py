@@ -1,4 +1,4 @@
-"""Sources with splits: every split exactly once, whatever happens, and with any number of subtasks."""
+"""Sources with splits: each split is read exactly once, over crashes and with any number of subtasks."""
 
 from __future__ import annotations
 
@@ -45,8 +45,10 @@ def test_every_split_reaches_a_query_once(world: World) -> None:
     run = world.run(query_of_splits(world, given, read), world.drain_at(29))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted([*ids_of(given), *live])
-    assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])  # the plan reads the first one
-    assert done_splits(world, given) == {one["id"] for one in given}
+    assert Counter(read.asked) == Counter(
+        [split["id"] for split in given] + ["part-0"]
+    )  # the plan reads the first split
+    assert done_splits(world, given) == {split["id"] for split in given}
 
 
 def test_every_split_reaches_a_sink_of_the_source_once(world: World) -> None:
@@ -72,7 +74,12 @@ def test_an_empty_split_is_done_without_a_file(world: World) -> None:
     run = world.run(only_splits(world, given, parallelism=1))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [0, 1, 2]
-    batches = {name: one.files for _, one in split_records(world, 0) if isinstance(one, Batch) for name in one.splits}
+    batches = {
+        name: record.files
+        for _, record in split_records(world, 0)
+        if isinstance(record, Batch)
+        for name in record.splits
+    }
     assert bool(batches["a"])
     assert batches["none"] == ()
 
@@ -87,7 +94,7 @@ def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_
     assert "split 'part-4' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
     read = SplitReader()
     assert world.run(query_of_splits(world, given, read, parallelism=1), world.drain_at(18)).status == "FINISHED"
-    assert read.asked == ["part-0", "part-4", "part-5"]  # the first one for the plan
+    assert read.asked == ["part-0", "part-4", "part-5"]  # the plan reads the first split
     assert world.released_ids() == ids_of(given)
 
 
@@ -212,7 +219,7 @@ def test_no_row_of_a_split_is_late_in_a_query_that_sets_a_watermark(world: World
     run = world.run(job, mode="streaming")
     assert (run.status, run.cause) == ("FINISHED", None)
     assert sorted((row["start"] // 86_400, row["count"]) for row in world.released()) == [
-        (100 - one, 1) for one in reversed(ids_of(splits(2)))
+        (100 - number, 1) for number in reversed(ids_of(splits(2)))
     ]
     assert world.late_rows() == 0
 
@@ -248,8 +255,8 @@ def test_r11_a_run_whose_list_differs_goes_on_with_the_frozen_one_and_says_so(wo
     other = [*given[:3], {"id": "part-9", "first": 900, "rows": 1}]
     run = world.run(query_of_splits(world, lambda: other, parallelism=1), world.drain_at(12))
     assert run.status == "FINISHED"
-    told = [line["message"] for line in run.of("warning")]
-    assert any("1 new: part-9; 1 gone: part-3" in message for message in told), told
+    warnings = [line["message"] for line in run.of("warning")]
+    assert any("1 new: part-9; 1 gone: part-3" in message for message in warnings), warnings
     assert world.released_ids() == ids_of(given)
 
 
@@ -288,7 +295,7 @@ def die_and_recover(world: World, make: Any, at: int) -> bool:
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted([*live, *(ids_of(given) if into_out else [])])
     assert into_out or world.released_ids("raw") == ids_of(given)
-    assert done_splits(world, given) == {one["id"] for one in given}
+    assert done_splits(world, given) == {split["id"] for split in given}
     return fault.happened
 
 
@@ -326,7 +333,7 @@ def test_after_a_kill_no_more_splits_are_read_again_than_there_are_subtasks(worl
         pass
     assert gone.is_set()
     assert world.run(query_of_splits(world, given, second, 3, most=1), world.drain_at(60)).status == "FINISHED"
-    again = Counter(first.asked[1:]) + Counter(second.asked[1:]) - Counter(one["id"] for one in given)
+    again = Counter(first.asked[1:]) + Counter(second.asked[1:]) - Counter(split["id"] for split in given)
     assert sum(again.values()) <= 3, again
     assert world.released_ids() == ids_of(given)
 
@@ -351,8 +358,8 @@ def finished(world: World) -> set[int]:
     last = state.checkpoints.get(state.last_completed)
     if last is None:
         return set()
-    of_parts = {name: one for name, one in last.subtasks.items() if name.startswith("parts/")}
-    return {int(name.removeprefix("parts/")) for name, one in of_parts.items() if one.finished_on_restore}
+    of_parts = {name: snapshot for name, snapshot in last.subtasks.items() if name.startswith("parts/")}
+    return {int(name.removeprefix("parts/")) for name, snapshot in of_parts.items() if snapshot.finished_on_restore}
 
 
 @pytest.mark.parametrize("make", [sink_of_splits, query_of_splits], ids=["sink", "query"])
@@ -377,8 +384,8 @@ def test_checkpoints_go_on_with_2_of_4_finished_and_a_run_of_5_reads_what_is_lef
     assert world.state().graph().vertex("parts").parallelism == 7  # two have finished for good, five continue reading
     assert world.released_ids("raw" if make is sink_of_splits else "out")[: 6 * EACH] == ids_of(given)
     where = completed_splits(world, 7)
-    assert not {where[one] for one in ("part-4", "part-5") if one in where} & ended
-    assert done_splits(world, given, 7) == {one["id"] for one in given}
+    assert not {where[split] for split in ("part-4", "part-5") if split in where} & ended
+    assert done_splits(world, given, 7) == {split["id"] for split in given}
 
 
 def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: World) -> None:
@@ -395,7 +402,7 @@ def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: W
             raise ConnectionError("the job is stopped")
 
     first.then = then
-    # one by one: if the stop fails a split, one that is read together with it is rightly read again
+    # one by one: if the stop fails a split, splits that are read together with it are rightly read again
     run = world.run(query_of_splits(world, given, first, parallelism=2, most=1))
     assert run.status == "STOPPED", run
     assert world.run(query_of_splits(world, given, second, parallelism=3), world.drain_at(36)).status == "FINISHED"
@@ -424,7 +431,7 @@ def test_r14_a_restore_returns_to_the_splits_of_its_checkpoint(world: World) -> 
     restore = f"chk-{state.last_completed}"
     run = world.run(query_of_splits(world, given, second, parallelism=2), world.drain_at(24), restore=restore)
     assert run.status == "FINISHED"
-    assert sorted(second.asked[1:]) == [one["id"] for one in given[covered:]]
+    assert sorted(second.asked[1:]) == [split["id"] for split in given[covered:]]
     assert world.released_ids() == ids_of(given)
 
 

@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
-def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def all_jobs_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every job count as short, so that 1, 2, 4, 8, … splits are read together."""
     monkeypatch.setattr(split_reading, "SMALL", 600.0)
     monkeypatch.setattr(split_reading, "SHORT", 600.0)
@@ -62,7 +62,10 @@ def job_of(
 def entries(world: World, subtasks: int = 1) -> list[tuple[str, ...]]:
     """Return the splits that each entry completes, in order."""
     return [
-        one.splits for number in range(subtasks) for _, one in split_records(world, number) if isinstance(one, Batch)
+        record.splits
+        for number in range(subtasks)
+        for _, record in split_records(world, number)
+        if isinstance(record, Batch)
     ]
 
 
@@ -70,7 +73,7 @@ def names(first: int, behind: int) -> tuple[str, ...]:
     return tuple(f"part-{number}" for number in range(first, behind))
 
 
-def ends(world: World, job: Job, given: Any, **more: Any) -> None:
+def run_to_the_end(world: World, job: Job, given: Any, **more: Any) -> None:
     run = world.run(job, **more)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == world.released_ids("raw") == ids_of(given)
@@ -79,39 +82,39 @@ def ends(world: World, job: Job, given: Any, **more: Any) -> None:
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: World, mode: str) -> None:
     given, read = splits(30), SplitReader()
-    ends(world, job_of(world, given, read), given, mode=mode)
-    assert Counter(read.asked) == Counter([one["id"] for one in given] + ["part-0"])
+    run_to_the_end(world, job_of(world, given, read), given, mode=mode)
+    assert Counter(read.asked) == Counter([split["id"] for split in given] + ["part-0"])
     if mode == "batch":  # in a stream the log may have forgotten some
-        assert [one for entry in entries(world) for one in entry] == [one["id"] for one in given]
+        assert [split for entry in entries(world) for split in entry] == [split["id"] for split in given]
         assert max(map(len, entries(world))) >= 4
         cores = SparkSession.active().sparkContext.defaultParallelism
-        assert all(len(one.files) <= cores for _, one in split_records(world, 0) if isinstance(one, Batch))
+        assert all(len(record.files) <= cores for _, record in split_records(world, 0) if isinstance(record, Batch))
 
 
 def test_several_subtasks_read_together_without_being_asked(world: World) -> None:
     given = splits(40)
-    ends(world, job_of(world, given, SplitReader(), parallelism=2, most=None), given)
+    run_to_the_end(world, job_of(world, given, SplitReader(), parallelism=2, most=None), given)
     assert max(map(len, entries(world, 2))) > 1
-    assert completed_splits(world, 2).keys() == {one["id"] for one in given}
+    assert completed_splits(world, 2).keys() == {split["id"] for split in given}
 
 
 @pytest.mark.parametrize(("parallelism", "most"), [(1, None), (2, 1)], ids=["one subtask", "bound of one"])
 def test_one_by_one_where_nobody_asked_for_more(world: World, parallelism: int, most: int | None) -> None:
     """If one subtask reads the source, the function may overwrite the data that it returned for the previous split."""
     given = splits(10)
-    ends(world, job_of(world, given, SplitReader(), parallelism, most), given)
+    run_to_the_end(world, job_of(world, given, SplitReader(), parallelism, most), given)
     assert set(map(len, entries(world, parallelism))) == {1}
 
 
 def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> None:
-    given = [{**one, "rows": EACH if number % 3 else 0} for number, one in enumerate(splits(16))]
+    given = [{**split, "rows": EACH if number % 3 else 0} for number, split in enumerate(splits(16))]
     plain = SplitReader()
 
     def read(reader: Any, split: Any) -> DataFrame:
         frame = plain(reader, split)
         return frame.select("k", "id") if int(split["first"]) % 2 else frame
 
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert all(row["k"] == row["id"] % 3 for row in world.released("raw"))
     assert max(map(len, entries(world))) > 1
 
@@ -122,7 +125,7 @@ def test_those_that_the_function_does_not_give_in_time_are_read_later(
     """The splits that the function has returned are read, and the entry names only these."""
     monkeypatch.setattr(split_stage, "SHORT", -1.0)
     given, read = splits(12), SplitReader()
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert set(map(len, entries(world))) == {1}
     assert read.asked == ["part-0", *names(0, 12)]
 
@@ -136,10 +139,10 @@ def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(wor
     run = world.run(job_of(world, given, down))
     assert run.status == "RESTARTING"
     assert "split 'part-12' of source 'parts' failed: ConnectionError: the service is down" in str(run.cause)
-    assert [one for entry in entries(world) for one in entry] == list(names(0, 12))
+    assert [split for entry in entries(world) for split in entry] == list(names(0, 12))
     assert max(map(len, entries(world))) > 1
     read = SplitReader()
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert sorted(read.asked[1:]) == sorted(names(12, 20))
 
 
@@ -180,10 +183,10 @@ def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
         if split == "part-2" and now.count(split) == 1:
             raise ConnectionError("two at a time")
 
-    ends(world, job_of(world, given, SplitReader(then=then)), given)
-    found = list(map(len, entries(world)))
-    assert found[:17] == [1] * 17
-    assert max(found[17:]) > 1
+    run_to_the_end(world, job_of(world, given, SplitReader(then=then)), given)
+    sizes = list(map(len, entries(world)))
+    assert sizes[:17] == [1] * 17
+    assert max(sizes[17:]) > 1
 
 
 def sleeping(seconds: float, plain: SplitReader) -> Callable[[Any, Any], DataFrame]:
@@ -201,9 +204,9 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
     """The limit of patience is zero: every batch of several splits is cancelled."""
     monkeypatch.setattr(split_reading, "_ABORT_FACTOR", 0)
     given, asked = splits(12), SplitReader()
-    ends(world, job_of(world, given, sleeping(0.3, asked)), given)
+    run_to_the_end(world, job_of(world, given, sleeping(0.3, asked)), given)
     assert set(map(len, entries(world))) == {1}
-    assert max(Counter(asked.asked[1:]).values()) == 2, "none were begun together"
+    assert max(Counter(asked.asked[1:]).values()) == 2, "no splits were begun together"
 
 
 @pytest.mark.slow
@@ -224,13 +227,13 @@ def test_a_stop_interrupts_what_is_read_together(
 
     def stop() -> None:
         tracker = SparkSession.active().sparkContext.statusTracker()
-        wait_until(lambda: len(asked) > 1 and bool(tracker.getActiveJobsIds()), "a Spark job of them")
+        wait_until(lambda: len(asked) > 1 and bool(tracker.getActiveJobsIds()), "a Spark job of the splits")
         world.request("stop")
 
     run = world.run(job_of(world, given, read), mode="streaming")
     assert run.status == "STOPPED", run
     assert len(asked) < 50
-    ends(world, job_of(world, given, SplitReader()), given, mode="streaming")
+    run_to_the_end(world, job_of(world, given, SplitReader()), given, mode="streaming")
 
 
 # ---- crashes, losses
@@ -245,7 +248,7 @@ def die_and_recover(world: World, at: int) -> bool:
     except TransientError as error:
         ended = type(error).__name__
     print(f"verb {at} ({fault.when}): {fault.verbs.log[at - 1 : at]} -> {ended}")
-    ends(world, job_of(world, given, SplitReader(), 2, sink=FaultySink), given, mode="streaming")
+    run_to_the_end(world, job_of(world, given, SplitReader(), 2, sink=FaultySink), given, mode="streaming")
     return fault.happened
 
 
@@ -278,8 +281,8 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
         raise StorageTransientError(verb="run", uri="", reason=str(run.cause))
     there = completed_splits(world, 2).keys()
     assert max(map(len, entries(world, 2))) > 1
-    ends(world, job_of(world, given, second, 2), given)
-    assert sorted(second.asked[1:]) == sorted({one["id"] for one in given} - there)
+    run_to_the_end(world, job_of(world, given, second, 2), given)
+    assert sorted(second.asked[1:]) == sorted({split["id"] for split in given} - there)
 
 
 @pytest.mark.slow
@@ -288,15 +291,15 @@ def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_no
     given, read = splits(30), SplitReader()
     died = world.run(job_of(world, given, SplitReader()), storage=RefusedEntries(world.storage, "doubled", BATCH))
     assert died.status == "RESTARTING"
-    lost = next(one for _, one in split_records(world, 0) if isinstance(one, Batch) and len(one.splits) > 2)
+    lost = next(record for _, record in split_records(world, 0) if isinstance(record, Batch) and len(record.splits) > 2)
     partition = world.root / world.job_id / "vertices" / "parts" / "0" / "partition"
     (partition / lost.files[0].path).unlink()
-    ends(world, job_of(world, given, read), given)
+    run_to_the_end(world, job_of(world, given, read), given)
     assert sorted(read.asked[1:]) == sorted(lost.splits)
-    found = world.state().reconciled
-    assert found is not None
-    assert [size(one.splits or ()) for one in found.reset] == [len(lost.splits)]
-    assert found.splits_kept == {"parts": 30 - len(lost.splits)}
+    reconciled = world.state().reconciled
+    assert reconciled is not None
+    assert [size(reset.splits or ()) for reset in reconciled.reset] == [len(lost.splits)]
+    assert reconciled.splits_kept == {"parts": 30 - len(lost.splits)}
 
 
 # ---- a function for several splits
@@ -310,8 +313,8 @@ class ReadMany(SplitReader):
         self.calls: list[tuple[str, ...]] = []
 
     def many(self, reader: Any, several: list[Any]) -> DataFrame:
-        self.calls.append(tuple(one["id"] for one in several))
-        frames = [self(reader, one) for one in several]
+        self.calls.append(tuple(split["id"] for split in several))
+        frames = [self(reader, split) for split in several]
         return functools.reduce(DataFrame.union, frames)
 
 
@@ -323,10 +326,10 @@ def batched_job(world: World, given: Any, read: Callable[[Any, Any], DataFrame],
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
 def test_a_batched_function_is_called_once_for_what_is_read_together(world: World, mode: str) -> None:
     given, read = splits(40), ReadMany()
-    ends(world, batched_job(world, given, read.many), given, mode=mode)
+    run_to_the_end(world, batched_job(world, given, read.many), given, mode=mode)
     planned, *calls = read.calls
     assert planned == ("part-0",)
-    assert Counter(one for call in calls for one in call) == Counter(one["id"] for one in given)
+    assert Counter(split for call in calls for split in call) == Counter(split["id"] for split in given)
     assert max(map(len, calls)) >= 8
     if mode == "batch":
         assert entries(world) == calls
@@ -334,7 +337,7 @@ def test_a_batched_function_is_called_once_for_what_is_read_together(world: Worl
 
 def test_the_bound_holds_for_a_batched_function_too(world: World) -> None:
     given, read = splits(12), ReadMany()
-    ends(world, batched_job(world, given, read.many, most=3), given)
+    run_to_the_end(world, batched_job(world, given, read.many, most=3), given)
     assert max(map(len, read.calls)) == 3
 
 
@@ -343,7 +346,7 @@ def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at
     given, plain = splits(16), ReadMany()
 
     def read(reader: Any, several: list[Any]) -> DataFrame:
-        if any(one["id"] == "part-9" for one in several):
+        if any(split["id"] == "part-9" for split in several):
             raise ValueError("no such partition")
         return plain.many(reader, several)
 
@@ -351,9 +354,9 @@ def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at
     assert run.status != "FINISHED"
     assert "part-9" in (run.cause or "")
     assert "no such partition" in (run.cause or "")
-    assert set(names(0, 9)) <= {one for entry in entries(world) for one in entry}
-    ends(world, batched_job(world, given, plain.many), given)
-    assert Counter(one for entry in entries(world) for one in entry) == Counter(one["id"] for one in given)
+    assert set(names(0, 9)) <= {split for entry in entries(world) for split in entry}
+    run_to_the_end(world, batched_job(world, given, plain.many), given)
+    assert Counter(split for entry in entries(world) for split in entry) == Counter(split["id"] for split in given)
 
 
 def test_columns_that_a_batched_function_gives_in_another_order_are_brought_into_that_of_the_plan(world: World) -> None:
@@ -363,4 +366,4 @@ def test_columns_that_a_batched_function_gives_in_another_order_are_brought_into
         frame = plain.many(reader, several)
         return frame.select("k", "id") if len(several) > 1 else frame
 
-    ends(world, batched_job(world, given, read), given)
+    run_to_the_end(world, batched_job(world, given, read), given)

@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[Callable[[World], Job], str, str, dict[str, Any]]] = {
 }
 
 
-class FailingBehindStage(WrappedStorage):
+class FailsAfterStage(WrappedStorage):
     """A storage on which each attempt of a vertex but the third fails after it has staged a batch.
 
     Such an attempt can neither prepare nor publish. ``look``: called before the third attempt publishes.
@@ -52,8 +52,8 @@ class FailingBehindStage(WrappedStorage):
             raise StorageTransientError(verb="replace", uri=path, reason="Input/output error")
         super().replace(path, data)
 
-    def _wrap(self, inner: Storage) -> FailingBehindStage:
-        return FailingBehindStage(inner, self.vertex, self.look, self.opened)
+    def _wrap(self, inner: Storage) -> FailsAfterStage:
+        return FailsAfterStage(inner, self.vertex, self.look, self.opened)
 
 
 def staged_by(world: World, uid: str) -> list[int]:
@@ -68,7 +68,7 @@ def test_r5_what_failed_attempts_have_staged_goes_while_the_driver_runs_on(world
     make, vertex, uid, given = KINDS[kind]
     expected = world.put_ids("history", 2, 3) | world.put_ids("live", 1, 3, 1000)
     seen: list[list[int]] = []
-    storage = FailingBehindStage(world.storage, vertex, lambda: seen.append(staged_by(world, uid)))
+    storage = FailsAfterStage(world.storage, vertex, lambda: seen.append(staged_by(world, uid)))
     asks = world.ask("drain", lambda: world.released_count(uid) >= (18 if kind == "splits" else len(expected)))
     run = world.run(make(world), asks, storage=storage, restart_attempts=3, restart_delay=0, **given)
     assert (run.status, run.cause) == ("FINISHED", None)

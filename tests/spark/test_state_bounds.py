@@ -1,4 +1,4 @@
-"""Windows, gaps, time bounds and functions of state: another one does not continue with what was kept."""
+"""Changed windows, gaps, time bounds and functions of state do not continue with the kept state."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def test_another_bound_is_told_apart(
     spark: SparkSession, world: World, before: Query, after: Query, shown: tuple[str, str]
 ) -> None:
     had, has = bounds(spark, world, before), bounds(spark, world, after)
-    found = confused_states(had, has)
-    assert found is not None
-    assert [text in str(kept) for text, kept in zip(shown, found, strict=True)] == [True, True]
+    confused = confused_states(had, has)
+    assert confused is not None
+    assert [text in str(kept) for text, kept in zip(shown, confused, strict=True)] == [True, True]
     assert confused_states(had, bounds(spark, world, before)) is None
 
 

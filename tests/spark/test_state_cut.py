@@ -28,7 +28,7 @@ def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: Spa
     assert keys_of(world) == 30
 
     assert repartition_state(spark, folder, 3)
-    assert keys_of(world) == -3, "each of three parts says that it does not know"
+    assert keys_of(world) == -3, "each of three parts reports an unknown count"
     assert spark.conf.get(COUNTED, None) is None
 
     spark.conf.set("spark.sql.shuffle.partitions", "3")
@@ -40,10 +40,10 @@ def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: Spa
 
 def run(spark: SparkSession, world: World, folder: SparkFolder, progress: list[Any] | None = None) -> dict[int, int]:
     """Run the query to its end; return its counts by id."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
 
     def collect(frame: DataFrame, batch_id: int) -> None:
-        found.update((row["id"], row["n"]) for row in frame.collect())
+        counts.update((row["id"], row["n"]) for row in frame.collect())
 
     stream = spark.readStream.name("live").schema("id long").parquet(world.path("in"))
     writer = stream.groupBy("id").agg(F.count("*").alias("n")).writeStream.outputMode("update")
@@ -52,7 +52,7 @@ def run(spark: SparkSession, world: World, folder: SparkFolder, progress: list[A
     query.awaitTermination()
     if progress is not None:
         progress.append(query.lastProgress)
-    return found
+    return counts
 
 
 def keys_of(world: World) -> int:

@@ -119,7 +119,7 @@ def put(world: World) -> Counter[int]:
     return Counter(number % 3 for number in numbers)
 
 
-def counted_right(world: World, expected: Counter[int]) -> None:
+def check_counts(world: World, expected: Counter[int]) -> None:
     """Check that every count was released once and that the last one is right."""
     rows = world.released()
     assert len({(row["k"], row["id"]) for row in rows}) == len(rows)
@@ -140,13 +140,13 @@ def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
         assert (again.status, again.cause) == ("STOPPED", None)
     run = world.run(job(world, running_count), world.ask("drain", lambda: total(world) == expected.total()))
     assert (run.status, run.cause) == ("FINISHED", None)
-    counted_right(world, expected)
+    check_counts(world, expected)
 
 
 def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world: World) -> None:
     expected = put(world)
     for number, dies in enumerate(("/prepared/", "behind/0/log/", "/prepared/")):
-        expected += Counter(one % 3 for one in world.put_ids("live", 3, 1, 2000 + 10 * number))
+        expected += Counter(row_id % 3 for row_id in world.put_ids("live", 3, 1, 2000 + 10 * number))
         seen: list[str] = []
 
         def hook(verb: str, path: str, dies: str = dies, seen: list[str] = seen) -> None:
@@ -158,7 +158,7 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
             world.run(job(world, running_count), storage=HookedStorage(world.storage, hook))
     run = world.run(job(world, running_count), world.ask("drain", lambda: total(world) == expected.total()))
     assert (run.status, run.cause) == ("FINISHED", None)
-    counted_right(world, expected)
+    check_counts(world, expected)
 
 
 def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
@@ -173,7 +173,7 @@ def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
     done = world.ask("drain", lambda: total(world) == expected.total())
     run = world.run(job(world, running_count), done, restore=path)
     assert (run.status, run.cause) == ("FINISHED", None)
-    counted_right(world, expected)
+    check_counts(world, expected)
 
 
 def total(world: World) -> int:

@@ -1,4 +1,4 @@
-"""From when `stop_after` counts, and what the last line of a run says about rows that it leaves."""
+"""The start of `stop_after`, and the last line of a run about unread and unreleased rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_seconds_count_from_the_first_published_batch(world: World) -> None:
             held.append(path)
             wait_until(lambda: world.state().status == "RUNNING", "the job runs")
             until = time.monotonic() + 5 * SECONDS
-            wait_until(lambda: time.monotonic() > until or world.state().status != "RUNNING", "the seconds are over")
+            wait_until(lambda: time.monotonic() > until or world.state().status != "RUNNING", "the seconds have passed")
 
     run = world.run(job_of(world), storage=HookedStorage(world.storage, hook), stop_after=SECONDS)
     assert held
@@ -93,7 +93,7 @@ def test_a_stop_names_the_windows_that_it_leaves_open(world: World) -> None:
 
 
 def test_windows_that_history_leaves_open_are_closed_by_the_next_live_row(world: World) -> None:
-    """A row's id is its event time in seconds. A live row that is read beside history does not move event time."""
+    """A row's id is its event time in seconds. A live row that is read with history does not move event time."""
     world.put_ids("history", 2, 10)
     world.put_ids("live", 1, 1, start=100)
     left_out = lambda: bool(world.state().dropped) and world.read_up_to("counts", "live") == 0  # noqa: E731

@@ -48,7 +48,7 @@ class NoBarrier(WrappedStorage):
         if self.broken and "/vertices/" in path and '"type": "Barrier"' in body:
             checkpoint = body.partition('"checkpoint": ')[2].partition(",")[0]
             self.tries[checkpoint] += 1
-        if 0 < self.tries[checkpoint] <= 3:  # the log tries thrice
+        if 0 < self.tries[checkpoint] <= 3:  # the log appends at most three times
             raise StorageTransientError(verb="create", uri=self.full_uri(path), reason="503")
         self.inner.create(path, data)
 
@@ -81,19 +81,19 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
     storage, asked = NoBarrier(world.storage), list[str]()
     drain = world.drain_at(len(expected))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "running":
             storage.broken = True
             asked.append(write_request(world.storage, world.job_id, StopRequest(epoch=1)).name)
         drain(line)
 
     def until_it_has_failed() -> None:
-        wait_until(lambda: world.state().outcomes, "how the stop went")
+        wait_until(lambda: world.state().outcomes, "the outcome of the stop")
         storage.broken = False
 
     # the end of history triggers the only other checkpoint; history is paused until the stop has failed
     held = HookedStorage(storage, at_prepared("doubled", 2, until_it_has_failed))
-    run = world.run(mixed(world), hear, held, checkpoint_interval=36_000, tolerable_failed_checkpoints=1)
+    run = world.run(mixed(world), on_line, held, checkpoint_interval=36_000, tolerable_failed_checkpoints=1)
     assert (run.status, run.cause) == ("FINISHED", None)
     outcome = str(world.state().outcomes[asked[0]])
     assert outcome.startswith("failed: the stop did not take place: 2 savepoints failed (1 tolerated)")
@@ -105,12 +105,12 @@ def test_a_stop_that_has_to_leave_without_a_savepoint_is_to_be_run_again(world: 
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
     storage, asked = NoBarrier(world.storage), []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "running":
             storage.broken = True
             asked.append(write_request(world.storage, world.job_id, StopRequest(leaves=True, epoch=1)).name)
 
-    run = world.run(mixed(world), hear, storage=storage, checkpoint_interval=30)
+    run = world.run(mixed(world), on_line, storage=storage, checkpoint_interval=30)
     assert run.status == "RESTARTING"
     assert (run.cause or "").startswith("the stop did not take place: 1 savepoint failed (0 tolerated)")
     assert str(world.state().outcomes[asked[0]]) == f"failed: {run.cause}"

@@ -1,4 +1,4 @@
-"""Files in the folders of a source's folder: Spark does not read them, so they are named or counted."""
+"""Files in subfolders of a source's folder: Spark does not read them, so they are named or counted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Decisions of earlier drivers.
 
-A driver keeps them, and decides before anything else can intervene (issue: recovery's edges).
+The next driver keeps them, and decides on the state that it has claimed.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def run_into(world: World, job: Job, storage: DiesAt, **options: Any) -> None:
 
 def windows_of(ids: set[int]) -> dict[int, int]:
     counts: dict[int, int] = {}
-    for one in ids:
-        counts[one - one % 10] = counts.get(one - one % 10, 0) + 1
+    for number in ids:
+        counts[number - number % 10] = counts.get(number - number % 10, 0) + 1
     return counts
 
 
-def dead_behind_the_end_of_history(world: World, job: Job, **options: Any) -> None:
+def die_after_the_end_of_history(world: World, job: Job, **options: Any) -> None:
     """Let a driver die when history has ended and the consumer has published nothing.
 
     The consumer is paused in its first batch until history has ended. History waits until the consumer is paused.
@@ -105,7 +105,7 @@ def dead_behind_the_end_of_history(world: World, job: Job, **options: Any) -> No
 def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -> None:
     """Otherwise the live feed alone drives event time after a retry, and unread history is late."""
     expected = world.put_ids("history", 8, 10) | world.put_ids("live", 2, 5, 100_000)
-    dead_behind_the_end_of_history(world, windows(world, chain=False))
+    die_after_the_end_of_history(world, windows(world, chain=False))
     all_of_live = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "live") >= 1  # noqa: E731
     run = world.run(windows(world, chain=False), world.ask("drain", all_of_live))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -115,7 +115,7 @@ def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -
 def test_a_bounded_job_in_streaming_mode_is_planned_again_with_the_event_time_of_what_is_over(world: World) -> None:
     """Append mode needs a watermark. Without the finished vertex's watermark the retry would be refused forever."""
     expected = world.put_ids("history", 4, 10)
-    dead_behind_the_end_of_history(world, windows(world, chain=False, live_too=False), mode="streaming")
+    die_after_the_end_of_history(world, windows(world, chain=False, live_too=False), mode="streaming")
     run = world.run(windows(world, chain=False, live_too=False))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert {row["id"]: row["n"] for row in world.released()} == windows_of(expected)
@@ -195,7 +195,7 @@ def test_a_job_that_finished_between_look_and_claim_is_not_run_again(world: Worl
 def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver that was current when this one began to check is not ended."""
+    """A driver that was replaced before the claim is not ended."""
     ended: list[object] = []
 
     def end_worker(worker: Worker, root: str, job_id: str, grace: float) -> str:
@@ -252,7 +252,7 @@ def with_column(world: World, column: str, folder: str = "history", *, feed: str
 
 
 def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: World) -> None:
-    """The folder was the wrong one, the function failed, and the output has another column now."""
+    """The folder was wrong and the function failed. The corrected output has another column."""
     world.put_ids("wrong", 3, 2, 500)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     failed = world.run(with_column(world, "a", "wrong", fails=True), checkpoint_interval=600)
@@ -265,7 +265,7 @@ def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: Wo
     assert {row["b"] == row["id"] for row in world.released()} == {True}
 
 
-def checkpoints_of_nothing(world: World) -> None:
+def complete_empty_checkpoints(world: World) -> None:
     """Let several checkpoints complete and be released while there is nothing to read; then stop the driver."""
     world.path("wrong")
     world.path("live")
@@ -276,7 +276,7 @@ def checkpoints_of_nothing(world: World) -> None:
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
 def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(world: World, dies: str) -> None:
     """Checkpoints of nothing complete while a first batch runs long, or while a folder is still empty."""
-    checkpoints_of_nothing(world)
+    complete_empty_checkpoints(world)
     last = world.state().last_completed
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     if dies != "never":
@@ -288,7 +288,7 @@ def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(w
     assert world.state().frozen["history"].count == 3
 
 
-def published_without_a_checkpoint(world: World) -> None:
+def publish_without_a_checkpoint(world: World) -> None:
     """Publish and stage batches of the wrong folder without a completed checkpoint."""
     world.put_ids("wrong", 3, 2, 500)
     storage = DiesAt(world.storage, '"type": "CheckpointTriggered"')  # the first one, at the end of the source
@@ -298,8 +298,8 @@ def published_without_a_checkpoint(world: World) -> None:
 
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
 def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: str) -> None:
-    """This also holds if the driver that restarts from scratch dies on the way."""
-    published_without_a_checkpoint(world)
+    """This also holds if the driver that restarts from scratch dies during its start."""
+    publish_without_a_checkpoint(world)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     if dies != "never":
         run_into(world, with_column(world, "b"), DiesAt(world.storage, dies))
@@ -310,7 +310,7 @@ def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: 
 
 def test_a_job_of_which_something_completed_is_refused_by_name_and_nothing_is_written(world: World) -> None:
     world.put_ids("history", 2, 2)
-    # not the first checkpoint: it may complete before anything was read, and then nothing is decided
+    # not the first checkpoint, because it may be empty, and a job with only empty checkpoints can still change
     world.run(with_column(world, "a"), world.ask("stop", lambda: world.released_count() > 0))
     written = world.everything_under_root()
     with pytest.raises(SchemaChangedError, match="made"):
@@ -357,7 +357,7 @@ def test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on(world: World
     run = world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() >= 6))
     assert run.status == "STOPPED", run.cause
     vertex = world.root / "job" / "vertices" / "history" / "0"
-    attempt = min(str(one.attempt) for _, one in world.records("history") if isinstance(one, Open))
+    attempt = min(str(record.attempt) for _, record in world.records("history") if isinstance(record, Open))
     (data,) = vertex.glob("partition/*/data")
     left = [data / f"{attempt}-77-0123456789abcdef", vertex / "scratch" / f"{attempt}-78-0123456789abcdef"]
     for folder in left:
@@ -380,12 +380,12 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
     world.put_ids("live", 1, 2, 1000)
     drain = world.drain_at(6)
 
-    def hear(line: dict[str, Any]) -> None:
+    def on_line(line: dict[str, Any]) -> None:
         if line["kind"] == "running":  # a writer was killed at this moment
             (world.root / "job" / "vertices" / "doubled" / "0" / "log" / ".tmp-0123456789abcdef").write_bytes(b"")
         drain(line)
 
-    assert world.run(mixed(world), hear).status == "FINISHED"
+    assert world.run(mixed(world), on_line).status == "FINISHED"
     assert not [path for path in world.everything_under_root() if "requests/" in path or ".tmp-" in path]
 
 
@@ -526,7 +526,7 @@ def test_a_finished_job_that_is_asked_to_run_as_another_one_is_refused(world: Wo
 
 
 def test_a_source_that_ended_without_a_file_is_told_of_at_every_start(world: World) -> None:
-    """The source's folder may have been the wrong one, and its function is not called again."""
+    """The source's folder may have been wrong, and its function is not called again."""
     world.path("history")
     world.put_ids("live", 1, 2)
     over = lambda: "history" in world.state().finished_operators() and world.released_count() > 0  # noqa: E731
@@ -552,6 +552,6 @@ def test_a_root_in_the_folder_of_a_sink_is_refused_and_nothing_is_written(world:
     )
     lines: list[dict[str, Any]] = []
     options = world.options(job=f"{job_file}:job", root=str(world.base / "out" / "ckpt"))
-    assert run_job(RunRequest(options, Location(options.root), lambda told: lines.append(told.to_json()))) == 2
+    assert run_job(RunRequest(options, Location(options.root), lambda line: lines.append(line.to_json()))) == 2
     assert "lies in the folder of sink 'out'" in lines[-1]["message"]
     assert not (world.base / "out" / "ckpt").exists()

@@ -1,4 +1,4 @@
-"""Files under temporary names, which their producers rename, and files that are gone when they are to be read."""
+"""Files under temporary names, which their producers rename, and files that vanish before they are read."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_live_file_that_is_renamed_is_read_once_under_its_name(world: World) -
     waiting = put(world, "b.json.tmp", 2)
     renamed: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and not renamed:
             waiting.rename(waiting.with_suffix(""))
             write_and_rename(waiting.with_name("c.json"), waiting.with_name("c.json.tmp"), 1)
@@ -117,13 +117,16 @@ def test_a_live_file_that_is_renamed_is_read_once_under_its_name(world: World) -
         drain(line)
 
     drain = world.drain_at(3)
-    run = world.run(reading(world), hear)
+    run = world.run(reading(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [0, 1, 2]
 
 
-def gone_when_planned(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
-    """Let a driver die with a planned batch, and rename a file of that batch. Return the file, and what a run says."""
+def lose_planned_file(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """Let a driver die with a planned batch, and rename a file of that batch.
+
+    Return the file and the cause of the failed run.
+    """
     world.put_ids("history", 1, 2)
     world.put_ids("live", 2, 2, 1000)
     assert killed_when_planned(world, monkeypatch, "live", chain=True).status == "RESTARTING"
@@ -135,7 +138,7 @@ def gone_when_planned(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Pa
 
 
 def test_a_planned_file_that_was_renamed_can_be_given_up_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, cause = gone_when_planned(world, monkeypatch)
+    file, cause = lose_planned_file(world, monkeypatch)
     assert f"--forget-file {file} " in cause
     run = world.run(mixed(world), world.drain_at(6), resume_failed=True, forget_files=[str(file)])
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -159,7 +162,7 @@ def test_a_file_of_the_frozen_list_that_is_gone_can_be_given_up_by_name(world: W
 
 
 def test_a_name_that_no_source_waits_for_is_not_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, _ = gone_when_planned(world, monkeypatch)
+    file, _ = lose_planned_file(world, monkeypatch)
     wrong = file.with_name("001001.parquet")
     with pytest.raises(ForgottenFileError, match="no source of the job waits for this file") as refused:
         world.run(mixed(world), resume_failed=True, forget_files=[str(wrong)])
@@ -169,7 +172,7 @@ def test_a_name_that_no_source_waits_for_is_not_given_up(world: World, monkeypat
 
 
 def test_a_file_of_the_list_that_was_read_and_deleted_is_not_named(world: World) -> None:
-    """A wrong name is refused with the missing files that are still to be read."""
+    """A wrong name is refused. The refusal lists the lost files that are unread."""
     world.put_ids("history", 3, 2)
     world.put_ids("live", 1, 2, 1000)
     assert world.stop_in_batch(mixed(world), "doubled").status == "STOPPED"

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.spark.plan.job_plan import unwritable_time
 
 
 def session(value: str | None) -> Any:
-    """Return a session with the setting, or of a Spark without it."""
+    """Return a session with the setting. None: Spark has no such setting."""
     return SimpleNamespace(conf=SimpleNamespace(get=lambda key: value, isModifiable=lambda key: value is not None))
 
 

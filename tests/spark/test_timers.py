@@ -1,4 +1,4 @@
-"""State that waits for timers of processing time: a drain discards it, and says so or is refused."""
+"""State that waits for timers of processing time: a drain discards it with a warning, or is refused."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def waiting(world: World, timeout: str = "ProcessingTimeTimeout") -> Job:
 def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.put_ids("live", 1, 3)
     client = JobClient(str(world.root), world.job_id)
-    told: list[str] = []
+    messages: list[str] = []
 
-    def hear(line: Line) -> None:
-        if line["kind"] == "released" and world.released_count() == 3 and not told:
+    def on_line(line: Line) -> None:
+        if line["kind"] == "released" and world.released_count() == 3 and not messages:
             with pytest.raises(RequestRefusedError, match="discards state that waits for timers") as refused:
                 client.drain()
-            told.append(str(refused.value))
+            messages.append(str(refused.value))
             assert main(["drain", world.job_id, "--root", str(world.root)]) != 0
-            told.append(capsys.readouterr().err)
+            messages.append(capsys.readouterr().err)
             assert not world.state().draining
             assert main(["drain", world.job_id, "--root", str(world.root), "--discard-timers"]) == 0
 
-    run = world.run(waiting(world), hear)
+    run = world.run(waiting(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert all("late" in text and "--discard-timers" in text for text in told)
-    assert len(told) == 2
+    assert all("late" in text and "--discard-timers" in text for text in messages)
+    assert len(messages) == 2
     (warning,) = [line["message"] for line in run.of("warning")]
     assert warning == "the end of late/0 discards 3 rows of state that waited for processing time"
 
@@ -78,10 +78,10 @@ def test_state_without_timers_is_drained_without_a_word(world: World) -> None:
     client = JobClient(str(world.root), world.job_id)
     asked: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 3 and not asked:
             asked.append(client.drain().name)
 
-    run = world.run(waiting(world, "NoTimeout"), hear)
+    run = world.run(waiting(world, "NoTimeout"), on_line)
     assert run.status == "FINISHED"
     assert run.of("warning") == []

@@ -72,7 +72,7 @@ def reading(world: World, *options: tuple[str, Any], **source: Any) -> Job:
     return job
 
 
-def found_in(spark: SparkSession, world: World, *options: tuple[str, Any]) -> list[str]:
+def rows_with_trailing_text(spark: SparkSession, world: World, *options: tuple[str, Any]) -> list[str]:
     """Return the rows with text after their value."""
     reader = reader_of(spark, "batch", on_malformed="count")
     frame = reader.schema(SCHEMA).options(**dict(options)).json(world.path("in"))
@@ -85,12 +85,12 @@ def found_in(spark: SparkSession, world: World, *options: tuple[str, Any]) -> li
 
 def test_a_line_with_one_value_is_whole(spark: SparkSession, world: World) -> None:
     put(world, "a.json", *WHOLE)
-    assert found_in(spark, world) == []
+    assert rows_with_trailing_text(spark, world) == []
 
 
 def test_text_after_the_value_is_found(spark: SparkSession, world: World) -> None:
     put(world, "a.json", *WHOLE, *MORE)
-    assert found_in(spark, world) == sorted(MORE)
+    assert rows_with_trailing_text(spark, world) == sorted(MORE)
 
 
 @pytest.mark.parametrize("line", ['{"id":"x"}{"id":2}', "{} x", "null", "7 8", '{"id"', "x"])
@@ -114,9 +114,9 @@ def test_options_of_the_reader_hold(spark: SparkSession, world: World, kind: str
     options, whole, more = OPTIONS[kind]
     end = ";" if kind == "lines" else "\n"
     put(world, "a.json", whole, end=end)
-    assert found_in(spark, world, *options) == []
+    assert rows_with_trailing_text(spark, world, *options) == []
     put(world, "b.json", more, end=end)
-    assert found_in(spark, world, *options) == ([] if kind == "comments" else [more])
+    assert rows_with_trailing_text(spark, world, *options) == ([] if kind == "comments" else [more])
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_whole_file_of_lines_is_one_value_too_many(
     """Spark reads the first line only if multiLine=true."""
     options = [("multiLine", True), ("encoding", encoding)]
     put(world, "a.json", '{"id":\n 1}', encoding=python)
-    assert found_in(spark, world, *options) == []
+    assert rows_with_trailing_text(spark, world, *options) == []
     put(world, "b.json", '{"id":1}', '{"id":2,"name":"ü"}', encoding=python)
-    assert found_in(spark, world, *options) == ['{"id":1}\n{"id":2,"name":"ü"}\n']
+    assert rows_with_trailing_text(spark, world, *options) == ['{"id":1}\n{"id":2,"name":"ü"}\n']
 
 
 @MODES
@@ -200,13 +200,13 @@ def test_rows_of_history_do_not_count_for_the_live_source_of_its_folder(world: W
     put(world, "b.json", '{"id":5}')
     came: list[Path] = []
 
-    def hear(line: Any) -> None:
+    def on_line(line: Any) -> None:
         if line["kind"] == "running" and not came:
             came.append(put(world, "c.json", TRAILING, '{"id":"y"}', '{"id":"z"}'))
         drain(line)
 
     drain = world.ask("drain", lambda: world.released_count() == 6)
-    run = world.run(job, hear)
+    run = world.run(job, on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.state().malformed_rows() == {"history": 2, "live": 3}
 

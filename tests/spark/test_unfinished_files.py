@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "FIRST_COMPARISON", 0.5)
     monkeypatch.setattr(file_polls, "SETTLED", 1.0)
     monkeypatch.setattr(batch_files, "SETTLED", 1.0)
@@ -57,16 +57,16 @@ def put(path: Path, ids: range, modified: float | None = None) -> None:
     hidden.rename(path)
 
 
-def told(lines: list[Line]) -> list[str]:
+def reports(lines: list[Line]) -> list[str]:
     return [line["message"] for line in lines if line["kind"] == "changed_files"]
 
 
 def test_a_live_file_that_is_written_in_place_is_reported(world: World) -> None:
     gate, file = world.base / "gate", place(world, "a.json")
     lines: list[Line] = []
-    drain = world.ask("drain", lambda: bool(told(lines)))
+    drain = world.ask("drain", lambda: bool(reports(lines)))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         lines.append(line)
         if world.released_count() == 1:
             gate.touch()
@@ -74,21 +74,21 @@ def test_a_live_file_that_is_written_in_place_is_reported(world: World) -> None:
 
     with writing_in_place(file, 1, 500, gate=gate):
         wait_until(file.exists, "the file")
-        run = world.run(reading(world), hear)
+        run = world.run(reading(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert world.released_ids() == [0], "Spark reads no more of a file than there was when it listed the file"
+    assert world.released_ids() == [0], "Spark reads a file up to its size in the listing"
     unread = file.stat().st_size - len('{"id": 0}\n')
-    assert f"{file} grew after it was read: " in told(run.lines)[0]
-    assert "hidden name" in told(run.lines)[0]
-    assert world.state().changed_counts == {"rows": {"files": len(told(run.lines)), "bytes": unread}}
+    assert f"{file} grew after it was read: " in reports(run.lines)[0]
+    assert "hidden name" in reports(run.lines)[0]
+    assert world.state().changed_counts == {"rows": {"files": len(reports(run.lines)), "bytes": unread}}
     assert f"{unread} bytes were not read" in run.lines[-1]["message"]
-    assert run.lines[-1]["changed_files"] == len(told(run.lines))
+    assert run.lines[-1]["changed_files"] == len(reports(run.lines))
 
 
 def test_a_bounded_file_that_is_written_in_place_fails_the_job(world: World) -> None:
     gate, file = world.base / "gate", place(world, "a.json")
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "running":
             wait_until(lambda: world.newest_batch("rows") == 0, "the first batch")
             gate.touch()
@@ -96,7 +96,7 @@ def test_a_bounded_file_that_is_written_in_place_fails_the_job(world: World) -> 
 
     with writing_in_place(file, 1, 500, gate=gate):
         wait_until(file.exists, "the file")
-        run = world.run(reading(world, bounded=True), hear, mode="streaming")
+        run = world.run(reading(world, bounded=True), on_line, mode="streaming")
         assert run.status == "FAILED"
         assert f"{file} grew after it was read" in str(run.cause)
         assert "--resume-failed" in str(run.cause)
@@ -127,7 +127,7 @@ def test_history_beside_a_live_source_is_compared_when_it_has_ended(world: World
     put(place(world, "old.json", "feed"), range(10, 15), time.time() - 3600)
     appended: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "source_dropped" and not appended:
             with place(world, "old.json", "history").open("a") as out:
                 out.write('{"id": 5}\n')
@@ -135,7 +135,7 @@ def test_history_beside_a_live_source_is_compared_when_it_has_ended(world: World
         drain(line)
 
     drain = world.ask("drain", lambda: bool(appended) and world.released_count() == 10)
-    run = world.run(job, hear)
+    run = world.run(job, on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.state().changed_counts == {"history": {"files": 1, "bytes": 10}}
 
@@ -145,14 +145,14 @@ def test_a_file_that_is_written_under_a_hidden_name_is_read_whole(world: World) 
     run = world.run(reading(world, bounded=True), mode="streaming")
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [*range(501)]
-    assert told(run.lines) == []
+    assert reports(run.lines) == []
     assert world.state().changed_counts == {}
 
 
 def test_a_file_that_is_replaced_under_its_name_is_reported(world: World) -> None:
     put(place(world, "a.json"), range(100))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 100 and not replaced:
             write_and_rename(place(world, "a.json"), place(world, ".new"), 10)
             replaced.append("a.json")
@@ -160,21 +160,21 @@ def test_a_file_that_is_replaced_under_its_name_is_reported(world: World) -> Non
 
     replaced: list[str] = []
     drain = world.ask("drain", lambda: bool(replaced))
-    run = world.run(reading(world), hear)
+    run = world.run(reading(world), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
-    assert "was replaced after it was read" in told(run.lines)[0]
+    assert "was replaced after it was read" in reports(run.lines)[0]
 
 
 def test_what_grew_after_a_stop_is_reported_by_the_next_run(world: World) -> None:
     file = place(world, "a.json")
     put(file, range(5), time.time() - 3600)
     run = world.run(reading(world), world.ask("stop", lambda: world.released_count() == 5))
-    assert (run.status, told(run.lines)) == ("STOPPED", [])
+    assert (run.status, reports(run.lines)) == ("STOPPED", [])
     with file.open("a") as out:
         out.write('{"id": 5}\n')
     run = world.run(reading(world), world.ask("drain", lambda: True))
     assert run.status == "FINISHED"
-    assert f"{file} changed after its batch was planned" in told(run.lines)[0]
+    assert f"{file} changed after its batch was planned" in reports(run.lines)[0]
     assert run.lines[-1]["changed_files"] == 1
 
 
@@ -182,16 +182,16 @@ def test_what_grew_before_a_stop_is_reported_by_the_run_that_stops(world: World)
     file = place(world, "a.json")
     put(file, range(5), time.time() - 3600)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() == 5 and file.stat().st_size < 55:
             with file.open("a") as out:
                 out.write('{"id": 5}\n')
         stop(line)
 
     stop = world.ask("stop", lambda: file.stat().st_size > 50)
-    run = world.run(reading(world), hear)
+    run = world.run(reading(world), on_line)
     assert run.status == "STOPPED"
-    assert f"{file} grew after it was read: 10 bytes were not read" in told(run.lines)[0]
+    assert f"{file} grew after it was read: 10 bytes were not read" in reports(run.lines)[0]
     assert "10 bytes were not read" in run.lines[-1]["message"]
 
 
@@ -203,7 +203,7 @@ def test_wait_reads_a_file_when_its_producer_has_finished_it(world: World, bound
         run = world.run(job, world.drain_at(51), mode="streaming")
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [*range(51)]
-    assert told(run.lines) == []
+    assert reports(run.lines) == []
 
 
 def test_in_batch_mode_nothing_is_published_and_the_next_try_reads_the_file_whole(world: World) -> None:
@@ -234,14 +234,14 @@ def test_odd_names_are_listed_with_their_sizes_and_times(spark: SparkSession, wo
     for number, name in enumerate(names):
         put(place(world, name), range(number + 1), 1_000_000.0 + number)
     reads = SourceReads("json", paths=[world.path("feed")])
-    found = list_statuses(spark, reads)
+    statuses = list_statuses(spark, reads)
     expected = {
         str(place(world, name)).lstrip("/"): (10 * (at + 1), 1_000_000_000 + 1000 * at) for at, name in enumerate(names)
     }
-    assert {key_of(one.path): (one.size, one.modified) for one in found} == expected
+    assert {key_of(listed.path): (listed.size, listed.modified) for listed in statuses} == expected
     assert len(list_files(spark, reads)) == len(names)
     jvm: Any = spark._jvm
     status = jvm.org.apache.hadoop.fs.Path(f"file://{place(world, 'a b.json')}")
     local = status.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    assert read_status(local.getFileStatus(status).toString()) in found
+    assert read_status(local.getFileStatus(status).toString()) in statuses
     assert normal_path("file:///x/a%20b") == key_of("file:/x/a b")

@@ -1,4 +1,4 @@
-"""Files that Spark would read as nothing, as garbage, or not at all: each is named."""
+"""Files that Spark would misread or not read at all. Each of them is named."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def put_late(world: World, act: Callable[[], None]) -> Callable[[Line], None]:
     """Return a listener that calls ``act`` when the first rows are released."""
     done: list[None] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and world.released_count() and not done:
             done.append(None)
             act()
 
-    return hear
+    return on_line
 
 
 @MODES

@@ -75,7 +75,7 @@ def put(world: World, folder: str, name: str, schema: str, ids: list[int]) -> No
     """Write rows {id, k: id + 500} with the schema's order and types."""
     columns = [column.split() for column in schema.split(", ")]
     types = {"int": pa.int32(), "long": pa.int64()}
-    values = [{"id": one, "k": one + 500} for one in ids]
+    values = [{"id": number, "k": number + 500} for number in ids]
     rows = [{column: row[column.lower()] for column, _ in columns} for row in values]
     world.put(folder, name, rows, pa.schema([(column, types[kind]) for column, kind in columns]))
 
@@ -114,11 +114,11 @@ def csv_lines(world: World) -> list[str]:
 
 def parquet_schemas(world: World) -> set[str]:
     files = [parquet.ParquetFile(path) for path in Path(world.path("out")).glob("part-*")]
-    return {", ".join(f"{one.name} {one.type}" for one in file.schema_arrow) for file in files}
+    return {", ".join(f"{field.name} {field.type}" for field in file.schema_arrow) for file in files}
 
 
 def lines_of(ids: list[int]) -> list[str]:
-    return sorted(f"{one},{one + 500}" for one in ids)
+    return sorted(f"{number},{number + 500}" for number in ids)
 
 
 # ---- the next run
@@ -140,7 +140,7 @@ def test_an_unchanged_job_goes_on_with_the_columns_it_had(world: World, case: st
     first, second = WHOLE[case].split(",")
     assert names == f"{first} int64, {second} int64"
     rows = sorted(tuple(row.values()) for row in world.released())
-    assert rows == [(one, one + 500) for one in (0, 1, 10, 11, 1000, 1001, 2000, 2001)]
+    assert rows == [(number, number + 500) for number in (0, 1, 10, 11, 1000, 1001, 2000, 2001)]
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
@@ -167,7 +167,7 @@ def test_rows_that_come_after_history_was_left_out(world: World, fmt: Format, ch
     expected = [*fill(world, *schemas), 2000, 2001]
     asked: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if not asked and history_is_left_out(world) and world.released_count() >= 6:
             asked.append("rows")
             put(world, "live", "l9", schemas[1], [2000, 2001])
@@ -176,13 +176,15 @@ def test_rows_that_come_after_history_was_left_out(world: World, fmt: Format, ch
             world.request("drain")
 
     shape: Shape = (lambda rows: rows.toDF("a", "b")) if positional else (lambda rows: rows)
-    run = world.run(job_of(world, *schemas, fmt=fmt, chain=chain, shape=shape), hear)
+    run = world.run(job_of(world, *schemas, fmt=fmt, chain=chain, shape=shape), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     if fmt == "csv":
         assert csv_lines(world) == lines_of(expected)
     else:
         assert parquet_schemas(world) == {"a int64, b int64" if positional else "id int64, k int64"}
-        assert sorted(tuple(row.values()) for row in world.released()) == [(one, one + 500) for one in expected]
+        assert sorted(tuple(row.values()) for row in world.released()) == [
+            (number, number + 500) for number in expected
+        ]
 
 
 def test_state_goes_on_under_the_keys_it_has(world: World) -> None:
@@ -310,7 +312,7 @@ def test_a_column_that_nobody_sees_may_be_read_as_well(world: World) -> None:
 
 
 def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last release recorded no unions.
+    """Some journals have no recorded unions.
 
     The same order of columns continues, and another order is refused by name.
     """
@@ -346,8 +348,8 @@ def union_of(**frames: DataFrame) -> Union:
 def test_event_time_stays_on_its_column(spark: SparkSession, world: World) -> None:
     one = stream(spark, world, "one", "id long, ts timestamp").withWatermark("ts", "1 hour")
     two = stream(spark, world, "two", "ts timestamp, id int").withWatermark("ts", "1 hour")
-    known = union_of(one=one, two=two)
-    [left] = without_ended({"two": two}, known)
+    union = union_of(one=one, two=two)
+    [left] = without_ended({"two": two}, union)
     assert [(field.name, field.dataType.simpleString()) for field in left.schema] == [
         ("id", "bigint"),
         ("ts", "timestamp"),
@@ -366,10 +368,10 @@ def test_nested_and_quoted_columns(spark: SparkSession, world: World) -> None:
     one = stream(spark, world, "one", "`a.b` array<bigint>, `c``d` struct<x: bigint>, e decimal(38, 10)")
     two = stream(spark, world, "two", "e decimal(38, 20), `c``d` struct<x: int>, `a.b` array<int>")
     three = stream(spark, world, "three", "`c``d` struct<x: int>, `a.b` array<int>, e int")
-    known = union_of(one=one, two=two, three=three)
+    union = union_of(one=one, two=two, three=three)
     for left in ({"two": two}, {"three": three}, {"two": two, "three": three}):
-        united = unite(without_ended(left, known)).schema
-        assert united.simpleString() == known.schema.simpleString()
+        united = unite(without_ended(left, union)).schema
+        assert united.simpleString() == union.schema.simpleString()
 
 
 def test_whether_a_column_may_be_null_needs_no_cast(spark: SparkSession, world: World) -> None:
@@ -396,5 +398,5 @@ def test_a_union_is_read_as_it_was_recorded() -> None:
         StructType([StructField("id", kind), StructField("nested", ArrayType(kind))])
         for kind in (LongType(), IntegerType())
     )
-    known = Union(schema, {"live": own})
-    assert read_unions((known.recorded("both", "rows"),)) == {("both", "rows"): known}
+    union = Union(schema, {"live": own})
+    assert read_unions((union.recorded("both", "rows"),)) == {("both", "rows"): union}

@@ -1,4 +1,4 @@
-"""Inputs of a union with and without event time, and queries that would be others when an input has ended."""
+"""Inputs of a union with and without event time, and queries that change when an input has ended."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_inputs_may_differ_where_nothing_follows_event_time(
 
 @ORDERS
 def test_delays_that_decide_about_duplicates_must_be_alike(spark: SparkSession, world: World, order: list[str]) -> None:
-    """Spark takes the delay of the first input, and another one when that has been left out."""
+    """Spark uses the delay of the first input. Without this input it uses another delay."""
     marks: dict[str, Any] = {"watermark": MARK, "live": {"watermark": ("ts", "5 seconds")}}
     within = job_of(world, order, lambda rows: rows.dropDuplicatesWithinWatermark(["k"]), **marks)
     if order[0] == "history":
@@ -125,7 +125,7 @@ def test_a_query_that_would_have_other_columns_without_history_is_refused(spark:
 
 
 def test_each_set_of_inputs_that_end_is_tried(spark: SparkSession, world: World) -> None:
-    """The query is another one only without both histories."""
+    """The query changes only without both histories."""
     job = Job("three")
     for uid in ("old", "older"):
         job.source(bounded=True, uid=uid)(lambda read, uid=uid: read.schema(IDS).parquet(world.path(uid)))

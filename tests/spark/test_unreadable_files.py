@@ -93,14 +93,14 @@ FORMS: dict[str, Read] = {
 def rows_of(frame: DataFrame, tmp_path: Path) -> list[tuple[Any, ...]]:
     if not frame.isStreaming:
         return sorted(map(tuple, frame.collect()))
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
 
     def collect(batch: DataFrame, number: int) -> None:
-        found.extend(map(tuple, batch.collect()))
+        rows.extend(map(tuple, batch.collect()))
 
     query = frame.writeStream.option("checkpointLocation", str(tmp_path / "spark")).trigger(availableNow=True)
     query.foreachBatch(collect).start().awaitTermination()
-    return sorted(found)
+    return sorted(rows)
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -230,7 +230,7 @@ def test_a_cause_that_names_the_file_names_it_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "told"),
+    ("cause", "message"),
     [
         ('org.apache.spark.SparkRuntimeException: Found duplicate field(s) "id": [id, ID] in case-insensitive mode.',
          "it has columns with the same name, id, ID"),
@@ -241,9 +241,9 @@ def test_a_cause_that_names_the_file_names_it_once() -> None:
          "a row does not fit the schema"),
     ],
 )  # fmt: skip
-def test_what_every_try_would_end_in_ends_the_job(cause: str, told: str) -> None:
+def test_what_every_try_would_end_in_ends_the_job(cause: str, message: str) -> None:
     for wrapped in (RuntimeError, CapturedError):
         error = query_failed("daily", wrapped(READ.format(cause=cause)))
         assert isinstance(error, UnfitInputError)
-        assert told in str(error)
+        assert message in str(error)
         assert not error.retryable

@@ -112,13 +112,13 @@ def upgrade(script: UserScript, job: str | None, *, allow_non_restored_state: bo
 def test_operators_come_while_the_driver_lives(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("past", 1, 5)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     statuses: list[JobStatus | None] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(upgrade(script, with_more(world, "v2")))
-        assert told[-1].is_carried_out, told
+        outcomes.append(upgrade(script, with_more(world, "v2")))
+        assert outcomes[-1].is_carried_out, outcomes
         assert script.client.look().status == "RUNNING"
         script.put(20)
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
@@ -127,9 +127,12 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     with UserScript(world, work):
         run = world.run(counting(world), lambda line: statuses.append(world.state().status), journaled)
 
-    assert (run.status, [one.result.value for one in told]) == ("STOPPED", ["completed"]), (run.cause, told)
-    assert any(b"the job runs as" in one for one in journaled.entries)
-    assert not any(b"refused" in one for one in journaled.entries), "the version is not asked to become one more"
+    assert (run.status, [outcome.result.value for outcome in outcomes]) == ("STOPPED", ["completed"]), (
+        run.cause,
+        outcomes,
+    )
+    assert any(b"the job runs as" in entry for entry in journaled.entries)
+    assert not any(b"refused" in entry for entry in journaled.entries), "the version is not upgraded once more"
     check_counting(world, 30)
     by = {row["id"]: row["by"] for row in world.released()}
     assert [by[i] for i in range(30)] == ["one"] * 20 + ["two"] * 10
@@ -137,30 +140,30 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     assert world.released_ids("copies") == list(range(20, 30))
     assert world.released_ids("old") == list(range(5))
     assert (world.state().epoch, world.state().driver_since) == (2, 1)
-    assert not {JobStatus.RESTARTING, JobStatus.STOPPED} & set(statuses[:-1]), "nobody is told of an end"
+    assert not {JobStatus.RESTARTING, JobStatus.STOPPED} & set(statuses[:-1]), "no status reports an end"
     assert [line["driver_before"] for line in run.of("resumed")] == ["upgraded"]
 
 
 def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("past", 1, 5)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     v2, v3 = with_more(world, "v2"), version(world, "v3")
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(upgrade(script, v2, allow_non_restored_state=True))
+        outcomes.append(upgrade(script, v2, allow_non_restored_state=True))
         script.put(20)
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
-        told.append(upgrade(script, v3))  # the permission was for the previous version
-        told.append(upgrade(script, v3, allow_non_restored_state=True))
+        outcomes.append(upgrade(script, v3))  # the permission was for the previous version
+        outcomes.append(upgrade(script, v3, allow_non_restored_state=True))
         script.put(30)
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert [one.result.value for one in told] == ["completed", "failed", "completed"], told
-    assert "past" in told[1].detail
+    assert [outcome.result.value for outcome in outcomes] == ["completed", "failed", "completed"], outcomes
+    assert "past" in outcomes[1].detail
     check_counting(world, 40)
     assert world.released_ids("copies") == list(range(20, 30))
     state = world.state()
@@ -180,24 +183,24 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
     Before the job leaves, all other completed output is released.
     """
     world.put_ids("live", 1, 10)
-    open_, told, v2 = threading.Event(), list[RequestOutcome](), version(world, "v2")
+    open_, outcomes, v2 = threading.Event(), list[RequestOutcome](), version(world, "v2")
     job = counting(world)
     copies = FileSink(world.path("copies"))
     job.sink("copies", job.operators["marked"], copies, gate=lambda release: open_.is_set())
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(upgrade(script, v2, allow_non_restored_state=True))
-        assert not told[0].is_carried_out, told
+        outcomes.append(upgrade(script, v2, allow_non_restored_state=True))
+        assert not outcomes[0].is_carried_out, outcomes
         open_.set()
         script.put(20)
-        wait_until(lambda: world.released_count("copies") == 30, "what was held")
+        wait_until(lambda: world.released_count("copies") == 30, "the held rows")
 
     with UserScript(world, work):
         run = world.run(job)
     assert run.status == "STOPPED", run.cause
-    assert told[0].result.value == "failed", told
-    assert "copies" in told[0].detail
+    assert outcomes[0].result.value == "failed", outcomes
+    assert "copies" in outcomes[0].detail
     check_counting(world, 30)
     assert world.released_ids("copies") == list(range(30))
     assert world.state().epoch == 2
@@ -228,54 +231,54 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
 )
 def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, given: dict[str, str], why: str) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(upgrade(script, version(world, "v2", **given)))
+        outcomes.append(upgrade(script, version(world, "v2", **given)))
         script.put(20)
 
     spaces = _spaces()
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert told[0].result.value == "failed", told
-    assert why in told[0].detail
-    assert _spaces() == spaces, "its modules are of no use"
-    assert told[0].detail.endswith("the job continues unchanged")
+    assert outcomes[0].result.value == "failed", outcomes
+    assert why in outcomes[0].detail
+    assert _spaces() == spaces, "the refused version left no modules"
+    assert outcomes[0].detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
     assert world.state().epoch == 1
-    assert [one for one in world.everything_under_root() if "/trial/" in one] == []
+    assert [path for path in world.everything_under_root() if "/trial/" in path] == []
 
 
 def _spaces() -> int:
-    return sum(isinstance(one, ModuleSpace) for one in sys.meta_path)
+    return sum(isinstance(finder, ModuleSpace) for finder in sys.meta_path)
 
 
 def test_an_operator_that_is_left_out_has_to_be_given_up(world: World) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     without = version(world, "v2")
     path = Path(without.removesuffix(":job"))
     path.write_text(path.read_text().replace('"counted"', '"summed"').replace("counts", "sums"))
 
     def work(script: UserScript) -> None:
         script.put(10)
-        told.append(upgrade(script, without))
+        outcomes.append(upgrade(script, without))
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert told[0].result.value == "failed", told
-    assert "counts" in told[0].detail
+    assert outcomes[0].result.value == "failed", outcomes
+    assert "counts" in outcomes[0].detail
     check_counting(world, 30)
 
 
 def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.put_ids("live", 1, 10)
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     v2 = version(world, "v2")
 
     def refuse(prepared: object) -> None:
@@ -285,15 +288,15 @@ def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, mo
     def work(script: UserScript) -> None:
         script.put(10)
         monkeypatch.setattr("airflow_provider_ckpt.spark.job_run.refuse_start_from_scratch", refuse)
-        told.append(upgrade(script, v2))
+        outcomes.append(upgrade(script, v2))
         script.put(20)
 
     with UserScript(world, work):
         run = world.run(counting(world))
     assert run.status == "STOPPED", run.cause
-    assert told[0].result.value == "failed", told
-    assert "could not begin: ValueError: something that was there is there no more" in told[0].detail
-    assert told[0].detail.endswith("the job continues unchanged")
+    assert outcomes[0].result.value == "failed", outcomes
+    assert "could not begin: ValueError: something that was there is there no more" in outcomes[0].detail
+    assert outcomes[0].detail.endswith("the job continues unchanged")
     check_counting(world, 30)
     assert {row["by"] for row in world.released()} == {"one"}
     assert final_counts(world) == expected_counts(30)
@@ -342,14 +345,14 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
         script.put(20)
         script.client.upgrade(v2)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if "and resumes as" in line["message"]:
             fault.at = fault.verbs.count + verbs
 
     with pytest.raises(CkptError), UserScript(world, work, end="nothing"):
-        world.run(counting(world), hear, storage=FaultyStorage(world.storage, fault))
+        world.run(counting(world), on_line, storage=FaultyStorage(world.storage, fault))
     assert fault.happened
-    assert world.state().outcomes == {}, "nobody has said that it took place"
+    assert world.state().outcomes == {}, "no outcome reports the upgrade"
 
     def resumes(script: UserScript) -> None:
         script.put(30)
@@ -371,21 +374,21 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
 
     def work(script: UserScript) -> None:
         script.put(20)
-        told.append(upgrade(script, v2))
+        outcomes.append(upgrade(script, v2))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if "and resumes as" in line["message"]:
             client.stop(epoch=1, leaves=True)
 
-    told: list[RequestOutcome] = []
+    outcomes: list[RequestOutcome] = []
     with UserScript(world, work, end="nothing"):
-        run = world.run(counting(world), hear)
+        run = world.run(counting(world), on_line)
     assert run.status == "STOPPED", run.cause
-    assert told[0].is_carried_out, told
-    assert client.is_asked_to_leave(2), "whoever looks why it has stopped"
+    assert outcomes[0].is_carried_out, outcomes
+    assert client.is_asked_to_leave(2), "the request is visible in the new epoch"
     state = world.state()
     assert state.epoch == 2
-    assert sorted(str(one) for one in state.outcomes.values())[0].startswith("completed: savepoint")
+    assert sorted(str(outcome) for outcome in state.outcomes.values())[0].startswith("completed: savepoint")
     check_counting(world, 30)
 
 
@@ -398,7 +401,7 @@ def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> N
         script.put(10)
         script.client.upgrade(v2)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if "and resumes as" in line["message"]:
             Journal(world.storage, world.job_id).claim("another", Worker("elsewhere"), 1.0)
 
@@ -406,7 +409,7 @@ def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> N
         pytest.raises(FencedError, match="epoch 2 is owned by attempt another"),
         UserScript(world, work, end="nothing"),
     ):
-        world.run(counting(world), hear)
+        world.run(counting(world), on_line)
     state = world.state()
     assert (state.epoch, state.attempt, state.driver_since, state.outcomes) == (2, "another", 0, {})
     with UserScript(world, lambda script: script.put(20)):

@@ -22,21 +22,21 @@ def source(*remaining: str) -> BoundedInput:
 
 
 def test_it_is_looked_at_after_a_time_without_progress_and_then_with_growing_pauses() -> None:
-    one = source("a", "b")
-    looks = [now for now in range(3000) if one.is_stuck(float(now))]
+    history = source("a", "b")
+    looks = [now for now in range(3000) if history.is_stuck(float(now))]
     pauses = [after - before for before, after in pairwise(looks)]
     assert looks[0] == FIRST_CHECK
     assert pauses[:6] == [60, 120, 240, 480, LONGEST_PAUSE, LONGEST_PAUSE]
 
 
 def test_progress_puts_the_look_off_and_a_source_at_its_end_is_never_looked_at() -> None:
-    one = source("a", "b")
-    assert not one.is_stuck(0.0)
-    one.read({"a"})
-    assert not one.is_stuck(FIRST_CHECK)
-    assert one.is_stuck(2 * FIRST_CHECK)
-    one.read({"b"})
-    assert not any(one.is_stuck(float(now)) for now in range(100, 3000))
+    history = source("a", "b")
+    assert not history.is_stuck(0.0)
+    history.read({"a"})
+    assert not history.is_stuck(FIRST_CHECK)
+    assert history.is_stuck(2 * FIRST_CHECK)
+    history.read({"b"})
+    assert not any(history.is_stuck(float(now)) for now in range(100, 3000))
 
 
 def topic() -> BoundedOffsets:
@@ -44,31 +44,31 @@ def topic() -> BoundedOffsets:
 
 
 def test_rows_of_one_partition_put_the_look_off_too() -> None:
-    one = topic()
+    orders = topic()
     for now in range(0, 600, 20):
-        assert not one.is_stuck(float(now))
-        one.read(json.dumps({"orders": {"0": now // 10 + 1, "1": 1}}))
-    assert not one.is_stuck(600.0)
-    assert one.is_stuck(600.0 + FIRST_CHECK)
-    one.read(json.dumps({"orders": {"0": 100, "1": 5}}))
-    assert one.at_end()
-    assert not any(one.is_stuck(float(now)) for now in range(700, 3000))
+        assert not orders.is_stuck(float(now))
+        orders.read(json.dumps({"orders": {"0": now // 10 + 1, "1": 1}}))
+    assert not orders.is_stuck(600.0)
+    assert orders.is_stuck(600.0 + FIRST_CHECK)
+    orders.read(json.dumps({"orders": {"0": 100, "1": 5}}))
+    assert orders.at_end()
+    assert not any(orders.is_stuck(float(now)) for now in range(700, 3000))
 
 
 def test_what_one_look_has_found_is_no_end_yet() -> None:
     """A broker that has just started reports that an existing topic is unknown."""
-    one, gone = topic(), "Topic orders is gone."
-    assert [one.has_lost_rows(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
-    one.read(json.dumps({"orders": {"0": 1}}))
-    assert not one.has_lost_rows(gone), "rows have come since"
-    assert one.has_lost_rows(gone)
+    orders, gone = topic(), "Topic orders is gone."
+    assert [orders.has_lost_rows(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
+    orders.read(json.dumps({"orders": {"0": 1}}))
+    assert not orders.has_lost_rows(gone), "rows were read between the checks"
+    assert orders.has_lost_rows(gone)
 
 
 def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> None:
-    one = source("lake/a", "lake/b")
-    one.refuse_missing(["lake/a", "lake/b", "lake/c"])
+    history = source("lake/a", "lake/b")
+    history.refuse_missing(["lake/a", "lake/b", "lake/c"])
     with pytest.raises(SourceFilesGoneError, match=r"bounded source 'history' .* lake/b among them"):
-        one.refuse_missing(["lake/a"])
+        history.refuse_missing(["lake/a"])
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])

@@ -1,4 +1,4 @@
-"""The work that a standby worker runs once, so that its first batch is not Spark's first one."""
+"""The warm-up of a standby worker, so that its first batch is not Spark's first batch."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_a_warm_up_runs_batches_and_leaves_nothing_behind(
         one_batch(rows, checkpoint, noted)
 
     monkeypatch.setattr(module, "_batch", noting)
-    told: list[float] = []
-    begin_warm_up(spark, told.append, stateful=stateful).join()
-    assert [batch for batch, _ in batches] == list(range(module.BATCHES)), "each goes on from the one before"
-    assert all(rows for _, rows in batches), "each has rows"
-    assert len(told) == 1
+    warmed: list[float] = []
+    begin_warm_up(spark, warmed.append, stateful=stateful).join()
+    assert [batch for batch, _ in batches] == list(range(module.BATCHES)), "each batch continues after the previous one"
+    assert all(rows for _, rows in batches), "each batch has rows"
+    assert len(warmed) == 1
     assert list(tmp_path.iterdir()) == []
     assert spark.streams.active == []
 
@@ -48,7 +48,7 @@ def test_a_warm_up_that_fails_is_no_matter(
 ) -> None:
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(tempfile, "tempdir", "/proc/no/such/folder")
-    told: list[float] = []
-    begin_warm_up(spark, told.append, stateful=False).join()
+    warmed: list[float] = []
+    begin_warm_up(spark, warmed.append, stateful=False).join()
     assert "the warm-up of Spark did not work" in caplog.text
-    assert told == []
+    assert warmed == []

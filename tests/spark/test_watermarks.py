@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 def test_every_window_that_a_released_checkpoint_is_past_is_released(
     world: World, spark: SparkSession, chain: bool, empty_batches: str
 ) -> None:
-    """Spark closes windows in the batch after the one that moved the watermark.
+    """Spark moves the watermark in one batch and closes windows in the next.
 
-    Without empty batches that batch may come late.
+    Without empty batches the next batch may come late.
     """
     spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", empty_batches)
     world.put_ids("history", 3, 10)
@@ -29,12 +29,12 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
     more: list[int] = []
 
     def past_live() -> bool:
-        come = max((one for one in seen.values() if one is not None), default=0)
+        come = max((watermark for watermark in seen.values() if watermark is not None), default=0)
         return come >= 1_010_000 and world.read_up_to("counts", "live") == 3  # a drain ends the feed at its position
 
     drain = world.ask("drain", past_live)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if world.state().dropped and not more:  # until then history holds event time back
             more.extend(world.put_ids("live", 3, 10, 1_010))
         if line["kind"] == "released":
@@ -45,10 +45,10 @@ def test_every_window_that_a_released_checkpoint_is_past_is_released(
             assert released >= passed, (come, released)
         drain(line)
 
-    run = world.run(windows(world, chain=chain), hear)
+    run = world.run(windows(world, chain=chain), on_line)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == starts
     state = world.state()
     assert state.has_event_time
     assert state.watermark(state.last_released) == MAX_WATERMARK
-    assert any(one is not None and 1_000_000 < one < MAX_WATERMARK for one in seen.values()), seen
+    assert any(watermark is not None and 1_000_000 < watermark < MAX_WATERMARK for watermark in seen.values()), seen

@@ -21,7 +21,7 @@ FILES = 8
 def task_per_file(spark: SparkSession) -> Iterator[None]:
     """Give each file a task of its own, as in a folder of large files.
 
-    Spark reads, and so writes, the largest file first. Here this is the newest one.
+    Spark reads, and so writes, the largest file first. Here this is the newest file.
     """
     spark.conf.set("spark.sql.files.maxPartitionBytes", "100000")
     yield

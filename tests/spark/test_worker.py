@@ -69,7 +69,7 @@ def test_a_driver_of_another_job_is_not_killed_for_a_forged_claim(tmp_path: Path
 
 
 def test_a_process_that_is_no_driver_is_not_killed_for_a_forged_claim(tmp_path: Path) -> None:
-    """Whoever may write to the root can name any process of the driver's user, with its start."""
+    """A user who may write to the root can name any process of the driver's user, with its start."""
     with Process(["sleep", "600"], tmp_path / "log") as foreign:
         waited: list[float] = []
         assert end_worker(identity(foreign.pid), ROOT, JOB, grace=60.0, sleep=waited.append) == "unreachable"
@@ -77,7 +77,7 @@ def test_a_process_that_is_no_driver_is_not_killed_for_a_forged_claim(tmp_path: 
 
 
 def test_a_process_that_got_the_pid_of_a_driver_is_not_killed(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claim names a start, too. Here it is forged to be that of the process that has the pid now."""
+    """The claim also names a start time. Here it is forged: it is the start of the current process with the pid."""
     with child:
         wait_until(lambda: "up" in child.text(), "the child's start")
         forged = replace(identity(child.pid), started="1")
@@ -96,7 +96,7 @@ def test_a_root_is_the_same_by_every_spelling(tmp_path: Path) -> None:
 
 
 def test_the_mark_is_that_of_the_process_that_listens() -> None:
-    """Nobody can set it for another process: the kernel tells who listens."""
+    """A process cannot set the mark for another one, because the kernel knows which process listens."""
     me = identify()
     name = driver_mark._name(replace(me, pid=1, started="1"), ROOT, JOB)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -148,9 +148,9 @@ def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(
 
 
 def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(child: Process) -> None:
-    """Its pid belongs to another process here, or to none.
+    """On this host the pid belongs to another process, or to none.
 
-    The process would count as gone, and its folders as free.
+    So the process would count as gone, and its folders as free.
     """
     with child:
         worker = replace(identity(child.pid), pid_namespace="pid:[1]")
@@ -176,11 +176,11 @@ def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
                 raise OSError(why, os.strerror(why))
             return read(path, *args, **more)
 
-        with monkeypatch.context() as patch:  # the end of the child reads there, too
+        with monkeypatch.context() as patch:  # ending the child reads this file, too
             patch.setattr(Path, "read_text", refused)
             alive, ended, me = is_alive(worker), end_worker(worker, ROOT, JOB, grace=0.0), identify()
         assert (alive, ended) == (None, "unreachable")
-        assert me.started is None, "nobody is to judge it by what could not be seen"
+        assert me.started is None, "without a start the process cannot be judged"
         assert is_alive(worker)
         assert child.exit_code is None
 
@@ -198,13 +198,13 @@ def test_a_process_that_cannot_be_looked_at_any_more_is_not_killed(
 
 
 def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
-    """A triggerer is such a process: it runs many JobMasters. A takeover from one of them would end them all."""
+    """A triggerer is such a process: it runs many JobMasters. Killing it for one takeover would end all of them."""
     itself = "import json, signal; from airflow_provider_ckpt.journal.worker_process import identify_shared as me"
     says = "from dataclasses import asdict; print(json.dumps(asdict(me())), flush=True); signal.pause()"
     with Process([sys.executable, "-c", f"{itself}; {says}"], tmp_path / "log") as shared:
         wait_until(lambda: "}" in shared.text(), "the child's start")
         worker = Worker(**json.loads(shared.text()))
-        assert worker.pid == shared.pid, "people see which process it is"
+        assert worker.pid == shared.pid, "users can identify the process"
         assert end_worker(worker, ROOT, JOB, grace=0.0) == "unreachable"
         assert shared.exit_code is None
 
@@ -228,9 +228,9 @@ def test_this_process_itself_counts_as_gone() -> None:
     assert end_worker(identify(), ROOT, JOB, grace=0.0) == "gone"
 
 
-@pytest.mark.parametrize(("error", "told"), [(ProcessLookupError, "left"), (PermissionError, "unreachable")])
+@pytest.mark.parametrize(("error", "result"), [(ProcessLookupError, "left"), (PermissionError, "unreachable")])
 def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
-    child: Process, error: type[OSError], told: str, monkeypatch: pytest.MonkeyPatch
+    child: Process, error: type[OSError], result: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process has just left, or belongs to another user. The successor continues in either case."""
 
@@ -242,7 +242,7 @@ def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
         worker = identity(child.pid)
         with monkeypatch.context() as patched:
             patched.setattr(os, "kill", kill)
-            assert end_worker(worker, ROOT, JOB, grace=0.0) == told
+            assert end_worker(worker, ROOT, JOB, grace=0.0) == result
 
 
 def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +252,7 @@ def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeyp
         worker = identity(child.pid)
         with monkeypatch.context() as patched:
             patched.setattr(os, "kill", lambda pid, number: None)
-            told = end_worker(
+            result = end_worker(
                 worker, ROOT, JOB, grace=0.0, clock=lambda: float(next(times)), sleep=lambda seconds: None
             )
-        assert told == "unreachable"
+        assert result == "unreachable"

@@ -11,21 +11,21 @@ from airflow_provider_ckpt.spark.worker_run import WorkerRun
 
 
 def test_w14_a_worker_knows_which_try_it_is_if_somebody_counts() -> None:
-    told = Namespace(worker=["history/0"], deployment=7, try_of="shop/r1/orders.subtask/0", number=2)
-    told.standby, told.begun = False, False
-    work = _worker(Timing(0.1, silence=20.0), told)
+    arguments = Namespace(worker=["history/0"], deployment=7, try_of="shop/r1/orders.subtask/0", number=2)
+    arguments.standby, arguments.begun = False, False
+    work = _worker(Timing(0.1, silence=20.0), arguments)
     assert isinstance(work, WorkerRun)
     assert work.supervised == SupervisedTry("shop/r1/orders.subtask/0", 2)
     assert (work.requested, work.deployment, work.timing.silence) == (("history/0",), 7, 20.0)
     assert (work.standby, work.only_begun) == (False, False)
-    told.try_of = ""
-    by_hand = _worker(Timing(0.1), told)
+    arguments.try_of = ""
+    by_hand = _worker(Timing(0.1), arguments)
     assert isinstance(by_hand, WorkerRun)
     assert by_hand.supervised is None
 
 
 def test_a_worker_may_stand_by_for_what_somebody_has_begun() -> None:
-    told = Namespace(worker=["history/0"], deployment=7, try_of="", number=0, standby=True, begun=True)
-    work = _worker(Timing(0.1), told)
+    arguments = Namespace(worker=["history/0"], deployment=7, try_of="", number=0, standby=True, begun=True)
+    work = _worker(Timing(0.1), arguments)
     assert isinstance(work, WorkerRun)
     assert (work.standby, work.only_begun) == (True, True)

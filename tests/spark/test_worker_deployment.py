@@ -1,4 +1,4 @@
-"""A worker of one deployment: it runs nothing of another one, and needs no Spark to refuse that."""
+"""A worker of one deployment: it refuses another deployment before it starts Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports of a worker that leaves, for the process that starts the next one."""
+"""Reports of an exiting worker, for the process that starts the next worker."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from airflow_provider_ckpt.status.status_reporter import StatusReporter
 
 @pytest.mark.parametrize("end", [WorkerEnd.NO_MASTER, WorkerEnd.ASKED, WorkerEnd.SPARK_LOST])
 def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) -> None:
-    said: list[StatusLine] = []
+    lines: list[StatusLine] = []
     state = JobState("orders", epoch=2)
-    code = report_end(StatusReporter(said.append, "orders", None, "/r"), state, "orders", end, None)
+    code = report_end(StatusReporter(lines.append, "orders", None, "/r"), state, "orders", end, None)
     assert code is ExitCode.FAILED
-    (line,) = said
+    (line,) = lines
     read = parse_line(format_line(line))
     assert read is not None
     assert read.lacks_master is (end is WorkerEnd.NO_MASTER)
-    assert read.data["epoch"] == 2, "the one that it knew"
+    assert read.data["epoch"] == 2, "the epoch that the worker knew"
     assert end.value in read.message
 
 
 @pytest.mark.parametrize("status", [JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED])
 def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: JobStatus) -> None:
-    said: list[StatusLine] = []
+    lines: list[StatusLine] = []
     report_end(
-        StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status
+        StatusReporter(lines.append, "orders", None, "/r"), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status
     )
-    read = parse_line(format_line(said[0]))
+    read = parse_line(format_line(lines[0]))
     assert read is not None
     assert read.run_is_over is (status is JobStatus.RESTARTING)
 
@@ -46,11 +46,11 @@ def test_one_that_misses_a_result_which_it_reads_blames_the_run(is_lost: bool) -
 
     In Airflow this costs the reader no try.
     """
-    said: list[StatusLine] = []
+    lines: list[StatusLine] = []
     attempt = AttemptId.parse("0002-01-deadbeef")
     failure = SubtaskFailed(2, SubtaskId("report/0"), attempt, "0.parquet is gone", result_is_lost=is_lost)
-    code = report_failed_subtask(StatusReporter(said.append, "orders", None, "/r"), JobState("orders"), failure)
+    code = report_failed_subtask(StatusReporter(lines.append, "orders", None, "/r"), JobState("orders"), failure)
     assert code is ExitCode.FAILED
-    read = parse_line(format_line(said[0]))
+    read = parse_line(format_line(lines[0]))
     assert read is not None
     assert read.run_is_over is is_lost

@@ -16,7 +16,7 @@ WATERMARK = ("ts", "1 second")
 
 
 def count_windows(job: Job, world: World, sources: Sequence[Any], *, declared: bool) -> Job:
-    """Have the job count rows of sources in windows of ten seconds, in the transform ``counts`` with the sink ``out``.
+    """Add a transform ``counts`` with the sink ``out``, which counts rows of sources in windows of ten seconds.
 
     ``declared``: the sources have a watermark. Otherwise the transform sets it.
     """
@@ -24,8 +24,8 @@ def count_windows(job: Job, world: World, sources: Sequence[Any], *, declared: b
     @job.transform(inputs=[*sources])
     def counts(rows: DataFrame) -> DataFrame:
         rows = rows if declared else rows.withWatermark(*WATERMARK)
-        found = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
-        return found.select(F.unix_seconds("window.start").alias("id"), "n")
+        grouped = rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+        return grouped.select(F.unix_seconds("window.start").alias("id"), "n")
 
     job.sink("out", counts, FileSink(world.path("out")))
     return job
