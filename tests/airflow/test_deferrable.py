@@ -104,9 +104,9 @@ def deferred(operator: CheckpointedSparkJobOperator, running: Any, event: dict[s
     return caught.value
 
 
-def submission(found: TaskDeferred) -> dict[str, Any]:
-    told: dict[str, Any] = found.trigger.serialize()[1]["submission"]
-    return told
+def submission(deferral: TaskDeferred) -> dict[str, Any]:
+    serialized: dict[str, Any] = deferral.trigger.serialize()[1]["submission"]
+    return serialized
 
 
 def driver_in_cluster(journal: Journal, attempt: str = f"{JOB_ID}~t1", application_id: str = YARN_ID) -> Journal:
@@ -133,7 +133,7 @@ def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
 ) -> None:
     spark_submit.play(TOLD)
     running = context(store := StateStore())
-    found = deferred(make(conf={"spark.yarn.tags": "team"}, execution_timeout=timedelta(hours=2)), running)
+    deferral = deferred(make(conf={"spark.yarn.tags": "team"}, execution_timeout=timedelta(hours=2)), running)
     (call,) = spark_submit.calls
     first, last = store.writes[0], store.writes[-1]
     tag = first["submission"]["tag"]
@@ -144,8 +144,8 @@ def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
     assert first["submission"]["application_id"] is None, "noted before it is submitted"
     assert last["application_id"] == last["submission"]["application_id"] == YARN_ID
     assert (last["submission"]["is_submitted"], last["submission"]["is_seen"]) == (True, True)
-    assert (found.method_name, found.timeout) == ("execute_complete", timedelta(hours=2))
-    assert found.trigger.serialize()[1] == {
+    assert (deferral.method_name, deferral.timeout) == ("execute_complete", timedelta(hours=2))
+    assert deferral.trigger.serialize()[1] == {
         "job_id": JOB_ID,
         "submission": last["submission"],
         "spark_conn_id": "spark_default",
@@ -161,11 +161,11 @@ def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
 
 def test_on_kubernetes_too(make: Any, spark_submit: FakeSparkSubmit, kubernetes: ClusterApi) -> None:
     spark_submit.play(DEPLOYED)
-    found = submission(deferred(make(), context(StateStore())))
+    submitted = submission(deferred(make(), context(StateStore())))
     (call,) = spark_submit.calls
     assert "spark.kubernetes.submission.waitAppCompletion=false" in call.argv
-    assert f"spark.kubernetes.driver.label.ckpt-submission={found['tag']}" in call.argv
-    assert (found["application_id"], found["namespace"], found["is_seen"]) == (POD_ID, "jobs", True)
+    assert f"spark.kubernetes.driver.label.ckpt-submission={submitted['tag']}" in call.argv
+    assert (submitted["application_id"], submitted["namespace"], submitted["is_seen"]) == (POD_ID, "jobs", True)
 
 
 @pytest.mark.parametrize("where", ["yarn", "kubernetes"])
@@ -176,9 +176,9 @@ def test_a_spark_submit_that_tells_no_id_leaves_the_tag(
     api, number = request.getfixturevalue(where), {"yarn": YARN_ID, "kubernetes": POD_ID}[where]
     api.answer({"apps": {"app": [app("RUNNING")]}} if where == "yarn" else pods(pod("Running")))
     spark_submit.play("nothing to see")
-    found = submission(deferred(make(), context(StateStore())))
-    assert found["application_id"] == number
-    assert found["tag"] in api.asked[-1]
+    submitted = submission(deferred(make(), context(StateStore())))
+    assert submitted["application_id"] == number
+    assert submitted["tag"] in api.asked[-1]
 
 
 def test_a_cluster_that_does_not_know_what_was_submitted_is_not_believed_later(
@@ -212,9 +212,9 @@ def test_secrets_reach_neither_the_trigger_nor_the_store(
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
     spark_submit.play(TOLD)
     store = StateStore()
-    found = deferred(make(root=None, env_vars={"CKPT_STORAGE_OPTIONS": "{}"}), context(store))
+    deferral = deferred(make(root=None, env_vars={"CKPT_STORAGE_OPTIONS": "{}"}), context(store))
     assert spark_submit.calls[0].storage_options == "{}"
-    assert "tok-en-2" not in json.dumps([found.trigger.serialize(), store.writes])
+    assert "tok-en-2" not in json.dumps([deferral.trigger.serialize(), store.writes])
 
 
 # ---- refuse
@@ -304,8 +304,8 @@ def test_a_retry_waits_for_the_driver_that_lives_and_starts_no_twin(
     driver_in_cluster(journal(JOB_ID))
     again = context(left, try_number=2)
     before = left.values[KEY]["submission"]
-    found = deferred(make(), again)
-    assert submission(found) == before
+    deferral = deferred(make(), again)
+    assert submission(deferral) == before
     assert len(spark_submit.calls) == 1
     assert left.values[KEY]["try_number"] == 2
     assert again["ti"].pushed == {JOB_ID_XCOM: JOB_ID}
@@ -343,9 +343,9 @@ def test_a_worker_that_is_lost_between_submission_and_deferral_leaves_a_driver_t
     lost_while_it_submits(make(), store, monkeypatch, late=True)
     assert store.values[KEY]["submission"]["application_id"] is None
     yarn.answer({"apps": {"app": [app("ACCEPTED")]}})
-    found = submission(deferred(make(), context(store, try_number=2)))
-    assert found["application_id"] == YARN_ID
-    assert yarn.query("applicationTags") == found["tag"]
+    submitted = submission(deferred(make(), context(store, try_number=2)))
+    assert submitted["application_id"] == YARN_ID
+    assert yarn.query("applicationTags") == submitted["tag"]
     assert len(spark_submit.calls) == 1
 
 
@@ -357,9 +357,9 @@ def test_one_that_is_lost_before_leaves_nothing_and_the_retry_submits(
     before = store.values[KEY]["submission"]["tag"]
     yarn.answer({"apps": None})
     spark_submit.play(TOLD)
-    found = submission(deferred(make(), context(store, try_number=2)))
+    submitted = submission(deferred(make(), context(store, try_number=2)))
     assert len(spark_submit.calls) == 1
-    assert found["tag"] != before
+    assert submitted["tag"] != before
 
 
 def test_a_driver_that_died_is_followed_by_another_one(
@@ -368,8 +368,8 @@ def test_a_driver_that_died_is_followed_by_another_one(
     driver_in_cluster(journal(JOB_ID))
     yarn.answer({"app": app("FAILED", "FAILED")})
     spark_submit.play(TOLD.replace("_0001", "_0002"))
-    found = submission(deferred(make(), context(left, try_number=2)))
-    assert (found["application_id"], found["after_epoch"], found["attempt"]) == (
+    submitted = submission(deferred(make(), context(left, try_number=2)))
+    assert (submitted["application_id"], submitted["after_epoch"], submitted["attempt"]) == (
         YARN_ID.replace("_0001", "_0002"),
         1,
         f"{JOB_ID}~t2",
@@ -413,8 +413,8 @@ def test_a_driver_that_only_the_journal_knows_is_found_by_what_it_says(
         del left.values[KEY]
     else:
         del left.values[KEY]["submission"]
-    found = submission(deferred(make(), context(left, try_number=2)))
-    assert found["application_id"] == "application_1700000000000_0009"
+    submitted = submission(deferred(make(), context(left, try_number=2)))
+    assert submitted["application_id"] == "application_1700000000000_0009"
     assert yarn.asked[-1].endswith("_0009")
     assert len(spark_submit.calls) == 1
 
@@ -443,8 +443,8 @@ def test_a_cleared_task_goes_on_with_the_driver_that_lives(
     make: Any, spark_submit: FakeSparkSubmit, left: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     driver_in_cluster(journal(JOB_ID))
-    found = deferred(make(), context(left, try_number=2, max_tries=3, clear_number=1))
-    assert found.trigger.serialize()[1]["leaving"] is False
+    deferral = deferred(make(), context(left, try_number=2, max_tries=3, clear_number=1))
+    assert deferral.trigger.serialize()[1]["leaving"] is False
     assert (left.values[KEY]["max_tries"], left.values[KEY]["clear_number"]) == (3, 1), "a retry of it is no clear"
     assert len(spark_submit.calls) == 1
 
@@ -460,15 +460,15 @@ def test_a_cleared_task_that_starts_over_has_the_driver_leave_first(
     end(writer, "STOPPED")
     yarn.answer({"app": app("FINISHED", "SUCCEEDED")})
     spark_submit.play(TOLD)
-    found = deferred(operator, cleared, {"outcome": "left", "message": "it left"})
-    assert found.trigger.serialize()[1]["job_id"] == f"{JOB_ID}~g1"
+    deferral = deferred(operator, cleared, {"outcome": "left", "message": "it left"})
+    assert deferral.trigger.serialize()[1]["job_id"] == f"{JOB_ID}~g1"
     assert spark_submit.calls[1].options["job_id"] == f"{JOB_ID}~g1"
 
 
 # ---- the end
 
 
-def told(status: str) -> dict[str, Any]:
+def result_with(status: str) -> dict[str, Any]:
     return {
         "job_id": JOB_ID,
         "status": status,
@@ -486,9 +486,9 @@ def told(status: str) -> dict[str, Any]:
 def test_the_resumed_task_returns_what_one_that_waited_returns(make: Any, left: StateStore) -> None:
     asset = Asset("orders")
     running = {**context(left), "outlet_events": {asset: SimpleNamespace(extra={})}}
-    event = {"outcome": "succeeded", "message": "FINISHED", "result": told("FINISHED")}
-    assert make(outlets=[asset]).execute_complete(running, event) == told("FINISHED")
-    assert running["outlet_events"][asset].extra == told("FINISHED")
+    event = {"outcome": "succeeded", "message": "FINISHED", "result": result_with("FINISHED")}
+    assert make(outlets=[asset]).execute_complete(running, event) == result_with("FINISHED")
+    assert running["outlet_events"][asset].extra == result_with("FINISHED")
     assert (left.values[KEY]["status"], left.values[KEY]["released"]) == ("FINISHED", 3)
 
 
@@ -499,17 +499,21 @@ def test_the_resumed_task_returns_what_one_that_waited_returns(make: Any, left: 
 def test_a_failure_is_for_good_or_not_as_the_trigger_says(
     make: Any, left: StateStore, outcome: str, is_final: bool
 ) -> None:
-    event = {"outcome": outcome, "message": "no such column", "result": told("FAILED" if is_final else "RESTARTING")}
+    event = {
+        "outcome": outcome,
+        "message": "no such column",
+        "result": result_with("FAILED" if is_final else "RESTARTING"),
+    }
     with pytest.raises(AirflowException, match="no such column") as caught:
         make().execute_complete(context(left), event)
     assert isinstance(caught.value, AirflowFailException) is is_final
 
 
 def test_a_pointer_that_is_lost_or_cannot_be_written_costs_no_result(make: Any, left: StateStore) -> None:
-    event = {"outcome": "succeeded", "message": "FINISHED", "result": told("FINISHED")}
+    event = {"outcome": "succeeded", "message": "FINISHED", "result": result_with("FINISHED")}
     left.broken = True
-    assert make().execute_complete(context(left), event) == told("FINISHED")
-    assert make().execute_complete(context(StateStore()), event) == told("FINISHED")
+    assert make().execute_complete(context(left), event) == result_with("FINISHED")
+    assert make().execute_complete(context(StateStore()), event) == result_with("FINISHED")
 
 
 def test_a_driver_that_takes_too_long_is_asked_to_leave_and_the_retry_goes_on_behind_it(

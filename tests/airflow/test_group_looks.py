@@ -43,20 +43,20 @@ async def readings(looks: Looks, count: int, age: float = 5.0) -> list[Reading]:
 
 def test_hundreds_that_look_at_once_are_one_look() -> None:
     looks = Looks()
-    found = asyncio.run(readings(looks, 300))
+    polled = asyncio.run(readings(looks, 300))
     assert looks.begun == 1
-    assert {one.state.epoch for one in found} == {1}
+    assert {reading.state.epoch for reading in polled} == {1}
 
 
 def test_the_next_one_is_taken_when_the_last_is_too_old_for_somebody() -> None:
     looks = Looks()
 
     async def go() -> list[int]:
-        found = []
+        epochs = []
         for seconds, age in ((0, 5.0), (4, 5.0), (0, 3.0), (4.9, 5.0), (0.1, 5.0)):
             looks.now += seconds
-            found.append((await looks.shared.reading(age)).state.epoch)
-        return found
+            epochs.append((await looks.shared.reading(age)).state.epoch)
+        return epochs
 
     assert asyncio.run(go()) == [1, 1, 2, 2, 3]
 
@@ -65,12 +65,12 @@ def test_airflow_is_asked_once_a_minute_before_the_look_and_its_last_answer_is_k
     looks = Looks()
 
     async def go() -> list[tuple[str | None, int]]:
-        found = []
+        answers = []
         for seconds, says in ((0, "deferred"), (10, "failed"), (ASK_EVERY - 10, "failed"), (ASK_EVERY, None)):
             looks.now, looks.says = looks.now + seconds, says
             reading = await looks.shared.reading(5.0)
-            found.append((reading.coordinate, reading.answer))
-        return found
+            answers.append((reading.coordinate, reading.answer))
+        return answers
 
     assert asyncio.run(go()) == [("deferred", 1), ("deferred", 1), ("failed", 2), ("failed", 2)]
     assert looks.asked == 3
@@ -82,7 +82,7 @@ def test_one_that_fails_fails_for_all_and_is_not_tried_more_often() -> None:
 
     async def go() -> int:
         tries = await asyncio.gather(*(looks.shared.reading(5.0) for _ in range(50)), return_exceptions=True)
-        assert {type(one) for one in tries} == {StorageTransientError}
+        assert {type(error) for error in tries} == {StorageTransientError}
         with pytest.raises(StorageTransientError):
             await looks.shared.reading(5.0)
         assert looks.begun == 1

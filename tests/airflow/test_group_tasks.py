@@ -286,10 +286,10 @@ def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
     for run in runs:
         spark_submit.play(DONE)
         subtask().execute(run)
-    told = [(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls]
-    assert [number for _, number in told] == ["1", "2", "1"]
-    assert told[0][0] == told[1][0] == "shop/r1/orders/-1/2026-01-01T00:00:00+00:00"
-    assert told[2][0] != told[0][0]
+    tries = [(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls]
+    assert [number for _, number in tries] == ["1", "2", "1"]
+    assert tries[0][0] == tries[1][0] == "shop/r1/orders/-1/2026-01-01T00:00:00+00:00"
+    assert tries[2][0] != tries[0][0]
 
 
 def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
@@ -311,8 +311,8 @@ def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_t
 ) -> None:
     """No other try would find the earlier file. The job continues, and gets no request."""
     coordinated(prepared(orders))
-    told = "orders.py, of this worker, differs from the file of the job in: the function of 'history'"
-    spark_submit.play(status("refused", told), exit=ExitCode.REFUSED)
+    message = "orders.py, of this worker, differs from the file of the job in: the function of 'history'"
+    spark_submit.play(status("refused", message), exit=ExitCode.REFUSED)
     with pytest.raises(AirflowFailException, match="the function of 'history'"):
         subtask().execute(context(StateStore(), try_number=2))
     assert orders.refresh().epoch == 2
@@ -479,8 +479,8 @@ def test_a_task_that_stands_by_does_so_for_all_subtasks_that_somebody_has_begun(
     )
     standby.execute(context(StateStore()))
     (call,) = spark_submit.calls
-    asked = [word for one in SUBTASKS for word in ("--worker", one)]
-    assert worker_of(call) == [*asked, "--standby", "--begun", "--deployment", "1"]
+    arguments = [word for subtask_name in SUBTASKS for word in ("--worker", subtask_name)]
+    assert worker_of(call) == [*arguments, "--standby", "--begun", "--deployment", "1"]
     assert call.value("--lost-after") == "20"
     assert call.options["attempt"] == f"{JOB_ID}~t1.standby"
 

@@ -164,19 +164,19 @@ def test_a_jobmaster_that_dies_without_a_word_is_told(trigger: JobMasterTrigger,
 def test_an_airflow_that_does_not_answer_is_asked_again(
     trigger: JobMasterTrigger, played: PlayedMasters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
+    hooks: list[object] = []
     real = CheckpointHook.asettings
 
     async def flaky(hook: CheckpointHook) -> Any:
-        asked.append(hook)
-        if len(asked) < 3:
+        hooks.append(hook)
+        if len(hooks) < 3:
             raise StorageTransientError(verb="read", uri="the API", reason="it is restarted")
         return await real(hook)
 
     monkeypatch.setattr(CheckpointHook, "asettings", flaky)
     played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(trigger)["code"] == "FINISHED"
-    assert len(asked) == 3
+    assert len(hooks) == 3
 
 
 def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vacancies_only(
@@ -388,10 +388,10 @@ def stopping(orders: Journal, root: Storage, played: PlayedMasters) -> Play:
     def play(on_status: Any) -> ExitCode:
         coordinated(orders)
 
-        def asked() -> bool:
+        def is_ending() -> bool:
             return bool(pending_requests(root, JOB_ID, orders.state.epoch, {})) or played.is_abandoned.is_set()
 
-        wait_until(asked, "a request")
+        wait_until(is_ending, "a request")
         return ExitCode.FINISHED
 
     return play
@@ -414,8 +414,8 @@ def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_n
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answer))
     played.plays = [stopping(orders, root, played)]
     asyncio.run(cancelled(trigger, played, by_user=True))
-    found = pending_requests(root, JOB_ID, orders.refresh().epoch, {})
-    assert [*map(asks_to_exit, found)] == ([True] if stops else [])
+    requests = pending_requests(root, JOB_ID, orders.refresh().epoch, {})
+    assert [*map(asks_to_exit, requests)] == ([True] if stops else [])
     assert played.is_abandoned.is_set() is not stops, "one that stops its job takes its savepoint first"
 
 

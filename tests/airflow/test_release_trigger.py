@@ -153,13 +153,13 @@ def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals
     writer = start_driver(journal("orders"))
     graph = JobGraph((JobVertex("live", ("live",), ("live",), (), ("lake",), bounded=False),), ())
     writer.write(JobCreated("orders", graph, "streaming", SubmittedOptions({}), 1.0))
-    said: dict[str, list[str]] = {"lale": [], "lake": []}
-    for sink, lines in said.items():
+    warnings: dict[str, list[str]] = {"lale": [], "lake": []}
+    for sink, lines in warnings.items():
         watcher = Watcher(root.uri, Store(), sink=sink)
         watcher.trigger._warn_once = lines.append
         watcher.until(lambda: None)
-    assert said["lale"][0] == ("it has no sink 'lale', so no events come. Did you mean 'lake'? It has: lake")
-    assert said["lake"] == []
+    assert warnings["lale"][0] == ("it has no sink 'lale', so no events come. Did you mean 'lake'? It has: lake")
+    assert warnings["lake"] == []
 
 
 def test_what_is_released_while_nobody_looks_is_told_later(root: Storage, journal: Journals) -> None:
@@ -224,11 +224,11 @@ def test_the_root_of_an_ended_job_may_be_made_anew_while_it_is_watched(root: Sto
     assert checkpoints(Watcher(root.uri, Store()).until(anew)) == [(0, 1)]
 
 
-@pytest.mark.parametrize("found", [None, 7, "7", {}, {"checkpoint": "7", "created": 1.0}, {"other": 1}])
-def test_what_cannot_be_how_far_it_has_told_is_begun_anew(root: Storage, journal: Journals, found: Any) -> None:
+@pytest.mark.parametrize("stored", [None, 7, "7", {}, {"checkpoint": "7", "created": 1.0}, {"other": 1}])
+def test_what_cannot_be_how_far_it_has_told_is_begun_anew(root: Storage, journal: Journals, stored: Any) -> None:
     writer, store = created(journal("orders")), Store()
     release(writer, 1, out=1)
-    store.kept["ckpt_release/orders/"] = found
+    store.kept["ckpt_release/orders/"] = stored
     assert checkpoints(Watcher(root.uri, store).until(lambda: release(writer, 2, out=1))) == [(1, 2)]
     assert store.kept["ckpt_release/orders/"] == {"created": 1.0, "checkpoint": 2}
 
@@ -273,10 +273,10 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
         release(writer, 2, out=1)
 
     watcher = Watcher(root.uri, store)
-    said: list[str] = []
-    watcher.trigger._warn_once = said.append
+    warnings: list[str] = []
+    watcher.trigger._warn_once = warnings.append
     assert checkpoints(watcher.until(mended)) == [(1, 2)]
-    assert problem in said[-1]
+    assert problem in warnings[-1]
 
 
 def test_a_store_that_does_not_answer_is_asked_again(root: Storage, journal: Journals) -> None:

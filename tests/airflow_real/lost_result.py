@@ -66,7 +66,7 @@ def let_it_be_read(group: WatchedGroup[A]) -> None:
 def check_it_ran_again(group: WatchedGroup[A], task: str, begun: int) -> None:
     """Assert that ``early/0`` ran again after its first ``begun`` attempts, and that each row was released once."""
     attempts = group.logs.attempts("early/0")[begun:]
-    assert len({one.epoch for one in attempts}) == 1, "of the next deployment"
+    assert len({attempt.epoch for attempt in attempts}) == 1, "of the next deployment"
     assert len(attempts) == 2, f"its planner's, and a worker's: {attempts}"
     logs = [group.airflow.task_log(group.dag, f"orders.{name}") for name in ("subtask", task)]
     assert "early/0 has to run again, in the deployment" in "".join(logs)

@@ -51,7 +51,7 @@ def test_whoever_made_a_result_that_is_lost_runs_again_in_its_first_try(airflow:
     assert group.tries() == {"plan": 1, "coordinate": 2, **dict.fromkeys(SUBTASKS, 1)}
     reconciled = world.state().reconciled
     assert reconciled is not None
-    assert [one.subtask for one in reconciled.reset] == ["early/0"], "nothing else ran again"
+    assert [reset.subtask for reset in reconciled.reset] == ["early/0"], "nothing else ran again"
 
 
 def test_without_batch_recovery_all_run_again_in_their_first_try(airflow: Airflow, world: World) -> None:

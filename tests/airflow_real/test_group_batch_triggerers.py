@@ -58,7 +58,7 @@ def test_the_next_triggerer_goes_on_with_the_wait_and_no_try_is_lost(airflow: De
             triggerer.kill()
         lose_the_result(group)
         airflow.triggerers[1].start()
-        wait_until(lambda: world.state().epoch > epoch, lambda: f"a JobMaster\n{group.told()}", seconds=200)
+        wait_until(lambda: world.state().epoch > epoch, lambda: f"a JobMaster\n{group.logs_text()}", seconds=200)
         assert group.states()["early/0"] == "deferred"
         let_it_be_read(group)
     check_it_ran_again(group, "early/0", begun)

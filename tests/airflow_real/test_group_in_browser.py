@@ -74,17 +74,17 @@ def test_the_grid_and_the_graph_show_the_group_its_tasks_its_subtasks_by_name_an
 def _ended(airflow: Airflow, run: str) -> dict[str, int]:
     """Wait for the end of the run. Return the number of tries of each subtask from the REST API."""
 
-    def told() -> str:
+    def logs() -> str:
         tasks = ("orders.plan", "orders.subtask", "orders.coordinate")
         return "\n".join(airflow.task_log("shop", name)[-5000:] for name in tasks)
 
     def states() -> set[str]:
-        return {str(one["state"]) for one in airflow.tasks("shop", run)}
+        return {str(task["state"]) for task in airflow.tasks("shop", run)}
 
-    wait_until(lambda: states() <= {"success", "failed", "upstream_failed"}, told, seconds=600, every=1)
-    assert states() == {"success"}, told()
-    found = {one["rendered_map_index"]: one["try_number"] for one in airflow.tasks("shop", run)}
-    return {name: found[name] for name in SUBTASKS}
+    wait_until(lambda: states() <= {"success", "failed", "upstream_failed"}, logs, seconds=600, every=1)
+    assert states() == {"success"}, logs()
+    tries = {task["rendered_map_index"]: task["try_number"] for task in airflow.tasks("shop", run)}
+    return {name: tries[name] for name in SUBTASKS}
 
 
 def _look_at_the_grid(browser: Browser, airflow: Airflow, run: str) -> None:
@@ -100,7 +100,7 @@ def _look_at_the_grid(browser: Browser, airflow: Airflow, run: str) -> None:
     browser.wait_for(lambda: dict(browser.evaluate(TREE)) == rows, f"the rows {rows}")
     tasks = ("group/orders", "orders.plan", "orders.subtask", "orders.coordinate")
     cells = tuple(f"/dags/shop/runs/{run}/tasks/{name}" for name in tasks)
-    browser.wait_for(lambda: all(_is_among(browser.evaluate(CELLS), one) for one in cells), f"the cells {cells}")
+    browser.wait_for(lambda: all(_is_among(browser.evaluate(CELLS), cell) for cell in cells), f"the cells {cells}")
 
 
 def _is_among(links: list[str], wanted: str) -> bool:

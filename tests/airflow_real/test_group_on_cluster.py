@@ -91,7 +91,7 @@ def test_an_executor_and_a_driver_are_lost_alone_and_the_group_ends_green(
     with Feeder(world.data, every=1.0):
         group = WatchedGroup(airflow, world, "orders", "grouped", airflow.start_dag("grouped"))
         group.wait_for_release("the job runs")
-        wait_until(lambda: len(cluster.executors()) >= APPLICATIONS, lambda: group.told(), seconds=200)
+        wait_until(lambda: len(cluster.executors()) >= APPLICATIONS, lambda: group.logs_text(), seconds=200)
         with group.logs.watched():
             lost = cluster.kill_an_executor()
             wait_until(lambda: not is_alive(lost), "the end of the executor")

@@ -86,7 +86,7 @@ def _build_standins(jar: Path) -> None:
     assert spec is not None
     assert spec.origin is not None
     classes = jar.with_suffix("")
-    sources = [str(one) for one in sorted(_STANDINS.rglob("*.java"))]
+    sources = [str(source) for source in sorted(_STANDINS.rglob("*.java"))]
     path = str(Path(spec.origin).parent / "jars" / "*")
     subprocess.run(
         ["javac", "-nowarn", "-Xlint:none", "--release", "17", "-cp", path, "-d", classes, *sources], check=True

@@ -48,8 +48,11 @@ def test_what_is_frozen_is_readable(world: World, topics: Topics) -> None:
     [path] = (world.root / "job" / "frozen").iterdir()
     body = json.loads(path.read_text())
     assert (body["format"], body["version"]) == ("airflow-provider-ckpt/frozen-offsets", 1)
-    assert [(one["partition"], one["start"], one["end"]) for one in body["partitions"]] == [(0, 0, 6), (1, 0, 5)]
-    assert {one["topic"] for one in body["partitions"]} == {history}
+    assert [(partition["partition"], partition["start"], partition["end"]) for partition in body["partitions"]] == [
+        (0, 0, 6),
+        (1, 0, 5),
+    ]
+    assert {partition["topic"] for partition in body["partitions"]} == {history}
 
 
 def test_r2_history_beside_a_live_topic_is_one_query_and_left_out_when_it_is_read(world: World, topics: Topics) -> None:
@@ -119,8 +122,8 @@ def test_offsets_that_are_given_are_where_it_begins_and_ends(world: World, topic
 
 def test_r11_topics_of_a_pattern_are_those_of_the_first_start(world: World, topics: Topics) -> None:
     name = topics.make(1)
-    one, other = topics.make(1, f"{name}-a"), topics.make(2, f"{name}-b")
-    ids = topics.put(one, range(5)) | topics.put(other, range(5, 9))
+    first, other = topics.make(1, f"{name}-a"), topics.make(2, f"{name}-b")
+    ids = topics.put(first, range(5)) | topics.put(other, range(5, 9))
     job = jobs.of_history(world, topics, name, subscribePattern=f"{name}-.")
     with pytest.raises(Interruption):
         world.run(job, interrupt, mode="streaming")

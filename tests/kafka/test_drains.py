@@ -30,12 +30,12 @@ def test_rows_that_wait_when_a_drain_is_asked_for_are_read(world: World, topics:
 def test_a_drain_at_once_says_how_many_rows_it_leaves(world: World, topics: Topics) -> None:
     topic = topics.make(2)
     topics.put(topic, range(10))
-    asked: list[str] = []
+    requests: list[str] = []
 
     def hear(line: Line) -> None:
-        if line["kind"] == "released" and world.released_count() == 10 and not asked:
+        if line["kind"] == "released" and world.released_count() == 10 and not requests:
             topics.put(topic, range(10, 70))
-            asked.append(
+            requests.append(
                 write_request(world.storage, world.job_id, DrainRequest(at_once=True, epoch=world.state().epoch)).name
             )
 

@@ -170,7 +170,7 @@ def test_a_broker_that_is_down_is_named_and_is_no_end(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (
             {"startingOffsets": "latest"},
@@ -185,15 +185,15 @@ def test_a_broker_that_is_down_is_named_and_is_no_end(world: World) -> None:
     ids=lambda given: "-".join(given) if isinstance(given, dict) else "",
 )
 def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_are_refused(
-    world: World, topics: Topics, options: dict[str, str], told: str
+    world: World, topics: Topics, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(UnfitSourceError, match=told):
+    with pytest.raises(UnfitSourceError, match=message):
         world.run(jobs.of_history(world, topics, topics.make(), **options), mode="streaming")
     assert world.everything_under_root() == []
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"startingOffsets": "5"}, 'startingOffsets=5: it is "earliest", "latest", or a JSON object'),
         ({"startingOffsets": "soon"}, 'startingOffsets=soon: it is "earliest", "latest", or a JSON object'),
@@ -206,10 +206,10 @@ def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_a
     ids=lambda given: "-".join(f"{k}={v}" for k, v in given.items()) if isinstance(given, dict) else "",
 )
 def test_options_that_spark_reads_in_the_query_alone_are_refused_before_it_of_a_live_source(
-    world: World, topics: Topics, options: dict[str, str], told: str
+    world: World, topics: Topics, options: dict[str, str], message: str
 ) -> None:
     """Otherwise the query would fail with them in each try, or never read a row."""
-    with pytest.raises(UnfitSourceError, match=told):
+    with pytest.raises(UnfitSourceError, match=message):
         world.run(jobs.of_live(world, topics, topics.make(), **options))
     assert world.everything_under_root() == []
 
@@ -266,7 +266,7 @@ def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics)
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "told"),
+    ("start", "end", "message"),
     [
         (None, 3, r"endingOffsets=3: .*, partition 0, would be read from 5 on, .* reads nothing"),
         (8, 7, r"endingOffsets=7: .*, partition 0, would be read from 8 on, .* reads nothing"),
@@ -274,7 +274,7 @@ def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics)
     ],
 )
 def test_an_end_in_front_of_the_beginning_is_not_taken_for_one_that_is_reached(
-    world: World, topics: Topics, start: int | None, end: int, told: str
+    world: World, topics: Topics, start: int | None, end: int, message: str
 ) -> None:
     """The rows may already be deleted, and the job would become FINISHED without them."""
     history = topics.make()
@@ -283,7 +283,7 @@ def test_an_end_in_front_of_the_beginning_is_not_taken_for_one_that_is_reached(
     given = {"endingOffsets": f'{{"{history}":{{"0":{end}}}}}'}
     if start is not None:
         given["startingOffsets"] = f'{{"{history}":{{"0":{start}}}}}'
-    with pytest.raises(UnfitSourceError, match=told):
+    with pytest.raises(UnfitSourceError, match=message):
         world.run(jobs.of_history(world, topics, history, **given), mode="streaming")
 
 
@@ -302,17 +302,17 @@ def test_a_live_source_may_read_another_topic_and_none_less(world: World, topics
 
     Spark's planned offsets would no longer contain the topic.
     """
-    one, other = topics.make(), topics.make()
-    ids = topics.put(one, range(10)) | topics.put(other, range(10, 20))
+    first, other = topics.make(), topics.make()
+    ids = topics.put(first, range(10)) | topics.put(other, range(10, 20))
 
     def reading(*names: str) -> Job:
         return jobs.of_live(world, topics, ",".join(names), startingOffsets="earliest")
 
-    assert world.run(reading(one), world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
-    assert world.run(reading(one, other), world.ask("stop", lambda: world.released_count() == 20)).status == "STOPPED"
+    assert world.run(reading(first), world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
+    assert world.run(reading(first, other), world.ask("stop", lambda: world.released_count() == 20)).status == "STOPPED"
     before = world.everything_under_root()
-    with pytest.raises(DefinitionChangedError, match=f"source 'live'.*topics left out.*{one}"):
+    with pytest.raises(DefinitionChangedError, match=f"source 'live'.*topics left out.*{first}"):
         world.run(reading(other))
     assert world.everything_under_root() == before
-    assert world.run(reading(other, one), world.drain_at(20)).status == "FINISHED"
+    assert world.run(reading(other, first), world.drain_at(20)).status == "FINISHED"
     assert world.released_ids() == sorted(ids)

@@ -97,7 +97,7 @@ class Account:
         def look() -> bool:
             assert self.drivers[-1].exit_code is None, self.drivers[-1].tail()
             seen.extend(self.log.taken())
-            return sum(is_a_look(one) for one in seen) >= looks
+            return sum(is_a_look(request) for request in seen) >= looks
 
         wait_until(look, lambda: f"{looks} looks\n{self.drivers[-1].tail()}", seconds=300, every=0.02)
         return seen
@@ -110,7 +110,7 @@ class Account:
     def until_quiet(self) -> list[Request]:
         """Return all requests until the job no longer writes."""
         seen = last = self.watched(5)
-        while any(one.verb == "PUT" for one in last):
+        while any(request.verb == "PUT" for request in last):
             seen += (last := self.watched(5))
         return seen
 
@@ -151,20 +151,20 @@ def idle(account: Account) -> Cost:
 
 def bills(server: Server, jars: Path, folder: Path) -> dict[str, Cost]:
     """Return the measured costs. The cost of an idle job is subtracted from everything that takes time."""
-    found: dict[str, Cost] = {}
+    costs: dict[str, Cost] = {}
     with Account(server, jars, folder) as account:
-        found[START] = account.started(NEVER)
+        costs[START] = account.started(NEVER)
         account.until_quiet()
         second = idle(account)
         account.drivers[-1].end()
-        found[RESTART] = account.started(1.0)
+        costs[RESTART] = account.started(1.0)
         account.drivers[-1].wait_for("released")
         account.watched(5)
         nothing, checkpoints = account.with_checkpoints(second, lambda: account.watched(2 * LOOKS))
-        found[CHECKPOINT] = nothing * (1 / checkpoints)
+        costs[CHECKPOINT] = nothing * (1 / checkpoints)
         something, checkpoints = account.with_checkpoints(second, account.released)
-        found[BATCH] = (something - found[CHECKPOINT] * (checkpoints - FILES)) * (1 / FILES)
-    found[IDLE] = second * HOUR
+        costs[BATCH] = (something - costs[CHECKPOINT] * (checkpoints - FILES)) * (1 / FILES)
+    costs[IDLE] = second * HOUR
     with Account(server, jars, folder, chain=False) as account:
         account.started(1.0)
         while not account.releases():
@@ -172,16 +172,16 @@ def bills(server: Server, jars: Path, folder: Path) -> dict[str, Cost]:
         account.drivers[-1].end()
         account.started(NEVER)
         account.until_quiet()
-        found[CONSUMER] = (idle(account) - second) * HOUR
-    return found
+        costs[CONSUMER] = (idle(account) - second) * HOUR
+    return costs
 
 
-def table(found: Mapping[str, Cost]) -> str:
+def table(costs: Mapping[str, Cost]) -> str:
     lines = ["| | GET, HEAD | PUT, COPY, LIST | price |", "| --- | --- | --- | --- |"]
     for name in (START, RESTART, BATCH, CHECKPOINT, IDLE, CONSUMER):
-        one = found[name]
-        price = f"${one.a_month:,.2f} a month" if name in {IDLE, CONSUMER} else f"${one.price * 1000:,.2f} for 1,000"
-        lines.append(f"| {name} | {one.gets:,.0f} | {one.puts:,.0f} | {price} |")
+        cost = costs[name]
+        price = f"${cost.a_month:,.2f} a month" if name in {IDLE, CONSUMER} else f"${cost.price * 1000:,.2f} for 1,000"
+        lines.append(f"| {name} | {cost.gets:,.0f} | {cost.puts:,.0f} | {price} |")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -24,7 +24,7 @@ from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from tests.sinks.dying_process import Process
 
-Who = tuple[str, str]
+Owner = tuple[str, str]
 """Job id and uid."""
 Rows = dict[str, list[Row]]
 """Handle id → rows."""
@@ -44,9 +44,9 @@ class Entry:
 class Shop:
     """Database. A transaction works on a copy of an entry, and its commit is one step."""
 
-    entries: dict[Who, Entry] = field(default_factory=dict)
-    staged: dict[Who, Rows] = field(default_factory=dict)
-    taken: dict[Who, Rows] = field(default_factory=dict)
+    entries: dict[Owner, Entry] = field(default_factory=dict)
+    staged: dict[Owner, Rows] = field(default_factory=dict)
+    taken: dict[Owner, Rows] = field(default_factory=dict)
     """Batches of a release in progress."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
@@ -57,14 +57,14 @@ class Table(BoundSink):
 
     synced = True
 
-    def __init__(self, who: Who, shop: Shop, process: Process) -> None:
-        self.who, self.shop, self.process = who, shop, process
-        self.mine, self.taken = shop.staged.setdefault(who, {}), shop.taken.setdefault(who, {})
+    def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
+        self.owner, self.shop, self.process = owner, shop, process
+        self.mine, self.taken = shop.staged.setdefault(owner, {}), shop.taken.setdefault(owner, {})
         self.lock: Any = shop.lock
 
     @property
     def entry(self) -> Entry:
-        return self.shop.entries.setdefault(self.who, Entry())
+        return self.shop.entries.setdefault(self.owner, Entry())
 
     def definition(self) -> Mapping[str, Any]:
         return {"type": "Table"}
@@ -83,7 +83,7 @@ class Table(BoundSink):
             entry = copy.deepcopy(self.entry)
             if self.has(entry, checkpoint):
                 return {"rows": entry.rows if checkpoint == entry.last else 0}
-            rows = {one["id"]: self.found(one["id"], checkpoint) for one in self.waiting(entry, handles)}
+            rows = {handle["id"]: self.rows_of(handle["id"], checkpoint) for handle in self.waiting(entry, handles)}
             if not rows:
                 return {"rows": 0}
             self.process.step(lambda: self.take(rows))
@@ -95,36 +95,36 @@ class Table(BoundSink):
         return checkpoint <= entry.last
 
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
-        return [one for one in handles if one["rows"] and one["id"] not in entry.released]
+        return [handle for handle in handles if handle["rows"] and handle["id"] not in entry.released]
 
-    def found(self, name: str, checkpoint: int) -> list[Row]:
+    def rows_of(self, name: str, checkpoint: int) -> list[Row]:
         rows = self.mine.get(name, self.taken.get(name))
         if rows is None:
-            job, uid = self.who
+            job, uid = self.owner
             raise StagedFilesMissingError(job=job, checkpoint=checkpoint, sink=uid, count=1, path=name, uri="shop")
         return rows
 
     def take(self, rows: Rows) -> None:
-        self.taken.update({one: self.mine.pop(one) for one in rows if one in self.mine})
+        self.taken.update({batch: self.mine.pop(batch) for batch in rows if batch in self.mine})
 
     def note(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
         entry.last, entry.rows = checkpoint, self.counted(rows)
         entry.released |= rows.keys()
-        entry.shown += [(one, row) for one, of in rows.items() for row in of]
+        entry.shown += [(batch, row) for batch, of in rows.items() for row in of]
 
     def counted(self, rows: Rows) -> int:
         return sum(map(len, rows.values()))
 
     def commit(self, entry: Entry, rows: Rows) -> None:
-        self.shop.entries[self.who] = entry
-        for one in rows:
-            self.taken.pop(one, None)
+        self.shop.entries[self.owner] = entry
+        for batch in rows:
+            self.taken.pop(batch, None)
 
     def last_released(self) -> int:
         return self.entry.last
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        dead = sorted(one for one in self.mine if self.is_dead(one, live_handles, live_attempts))
+        dead = sorted(batch for batch in self.mine if self.is_dead(batch, live_handles, live_attempts))
         self.delete_staged(dead)
         return dead
 
@@ -132,11 +132,11 @@ class Table(BoundSink):
         return name not in live_handles and attempt_of(name) not in live_attempts
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:
-        return {one: [10] for one in self.mine}
+        return {batch: [10] for batch in self.mine}
 
     def delete_staged(self, ids: Collection[str]) -> None:
-        for one in ids:
-            self.mine.pop(one, None)
+        for batch in ids:
+            self.mine.pop(batch, None)
 
 
 # ---- sinks that break a promise
@@ -149,22 +149,22 @@ class StagesInSight(Table):
 
 
 class StagesInItsProcess(Table):
-    def __init__(self, who: Who, shop: Shop, process: Process) -> None:
-        super().__init__(who, shop, process)
+    def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
+        super().__init__(owner, shop, process)
         self.here: Rows = {}
 
     def keep(self, name: str, rows: list[Row]) -> None:
         super().keep(name, rows)
         self.here[name] = rows
 
-    def found(self, name: str, checkpoint: int) -> list[Row]:
+    def rows_of(self, name: str, checkpoint: int) -> list[Row]:
         return self.here[name]
 
 
 class StagesABatchInOnePlace(Table):
     def keep(self, name: str, rows: list[Row]) -> None:
-        for one in [one for one in self.mine if one.rsplit("-", 1)[0] == name.rsplit("-", 1)[0]]:
-            del self.mine[one]
+        for batch in [one for one in self.mine if one.rsplit("-", 1)[0] == name.rsplit("-", 1)[0]]:
+            del self.mine[batch]
         super().keep(name, rows)
 
 
@@ -190,7 +190,7 @@ class IsDefinedAnewEachTime(Table):
 
 class CountsNothingInItsHandle(Table):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        return super().release([{**one, "rows": one["count"]} for one in handles], checkpoint)
+        return super().release([{**handle, "rows": handle["count"]} for handle in handles], checkpoint)
 
     def stage(self, frame: Any, request: StageRequest) -> Handle:
         handle = super().stage(frame, request)
@@ -225,8 +225,8 @@ class RefusesToReleaseNothing(Table):
 
 
 class RemembersTheLastInMemory(Table):
-    def __init__(self, who: Who, shop: Shop, process: Process) -> None:
-        super().__init__(who, shop, process)
+    def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
+        super().__init__(owner, shop, process)
         self.last = self.entry.last
 
     def last_released(self) -> int:
@@ -262,11 +262,11 @@ class ForgetsHandles(Table):
     """Knows released checkpoints, but no released handles."""
 
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
-        return [one for one in handles if one["rows"]]
+        return [handle for handle in handles if handle["rows"]]
 
-    def found(self, name: str, checkpoint: int) -> list[Row]:
-        shown = [row for one, row in self.entry.shown if one == name]
-        return shown or super().found(name, checkpoint)
+    def rows_of(self, name: str, checkpoint: int) -> list[Row]:
+        shown = [row for batch, row in self.entry.shown if batch == name]
+        return shown or super().rows_of(name, checkpoint)
 
 
 class ReleasesWhateverComes(ForgetsHandles):
@@ -285,37 +285,37 @@ class RemembersTheLastRelease(ForgetsHandles):
 
 class KnowsBatchesByNumber(Table):
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
-        known = {number(one) for one in entry.released}
-        return [one for one in super().waiting(entry, handles) if number(one["id"]) not in known]
+        released = {number(batch) for batch in entry.released}
+        return [handle for handle in super().waiting(entry, handles) if number(handle["id"]) not in released]
 
 
 class ReleasesOneOfEachNumber(Table):
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
-        return [*{number(one["id"]): one for one in super().waiting(entry, handles)}.values()]
+        return [*{number(handle["id"]): handle for handle in super().waiting(entry, handles)}.values()]
 
 
 class ExpectsNumbersToAscend(Table):
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
-        known = max(map(number, entry.released), default=-1)
-        return [one for one in super().waiting(entry, handles) if number(one["id"]) > known]
+        highest = max(map(number, entry.released), default=-1)
+        return [handle for handle in super().waiting(entry, handles) if number(handle["id"]) > highest]
 
 
 class StopsAtAnEmptyBatch(Table):
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
-        return super().waiting(entry, [*itertools.takewhile(lambda one: one["rows"], handles)])
+        return super().waiting(entry, [*itertools.takewhile(lambda handle: handle["rows"], handles)])
 
 
 class TakesWhatIsGoneForNothing(Table):
-    def found(self, name: str, checkpoint: int) -> list[Row]:
+    def rows_of(self, name: str, checkpoint: int) -> list[Row]:
         with suppress(StagedFilesMissingError):
-            return super().found(name, checkpoint)
+            return super().rows_of(name, checkpoint)
         return []
 
 
 class ShowsBeforeItNotes(Table):
     def take(self, rows: Rows) -> None:
         super().take(rows)
-        self.entry.shown += [(one, row) for one, of in rows.items() for row in of]
+        self.entry.shown += [(batch, row) for batch, of in rows.items() for row in of]
 
     def note(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
         super().note(entry, rows, checkpoint)
@@ -323,8 +323,8 @@ class ShowsBeforeItNotes(Table):
 
 
 class LocksNothing(Table):
-    def __init__(self, who: Who, shop: Shop, process: Process) -> None:
-        super().__init__(who, shop, process)
+    def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
+        super().__init__(owner, shop, process)
         self.lock = nullcontext()
 
     def has(self, entry: Entry, checkpoint: int) -> bool:
@@ -334,7 +334,7 @@ class LocksNothing(Table):
 
     def commit(self, entry: Entry, rows: Rows) -> None:
         """Add the rows as INSERTs would: concurrent commits keep each other's rows."""
-        entry.shown = [*self.entry.shown, *((one, row) for one, of in rows.items() for row in of)]
+        entry.shown = [*self.entry.shown, *((batch, row) for batch, of in rows.items() for row in of)]
         super().commit(entry, rows)
 
 
@@ -345,9 +345,9 @@ class NeedsSpark(Table):
 
 
 class OneEntryForAJob(Table):
-    def __init__(self, who: Who, shop: Shop, process: Process) -> None:
-        super().__init__(who, shop, process)
-        self.who = (who[0], "")
+    def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
+        super().__init__(owner, shop, process)
+        self.owner = (owner[0], "")
 
 
 class EmptiesWhatIsStaged(Table):
@@ -377,27 +377,27 @@ class ListsAttempts(Table):
 
 
 class CollectsOfOtherSinks(Table):
-    def others(self) -> Iterator[Who]:
-        yield from (who for who in self.shop.staged if who[0] == self.who[0])
+    def searched_owners(self) -> Iterator[Owner]:
+        yield from (owner for owner in self.shop.staged if owner[0] == self.owner[0])
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         dead = []
-        for staged in [self.shop.staged[who] for who in self.others()]:
-            dead += [one for one in staged if self.is_dead(one, live_handles, live_attempts)]
-            for one in {*dead} & staged.keys():
-                del staged[one]
+        for staged in [self.shop.staged[owner] for owner in self.searched_owners()]:
+            dead += [batch for batch in staged if self.is_dead(batch, live_handles, live_attempts)]
+            for batch in {*dead} & staged.keys():
+                del staged[batch]
         return sorted(dead)
 
 
 class CollectsOfOtherJobs(CollectsOfOtherSinks):
-    def others(self) -> Iterator[Who]:
-        yield from (who for who in self.shop.staged if who[1] == self.who[1])
+    def searched_owners(self) -> Iterator[Owner]:
+        yield from (owner for owner in self.shop.staged if owner[1] == self.owner[1])
 
 
 class CollectsWhatIsReleased(Table):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         shown = self.entry.shown
-        shown[:] = [one for one in shown if not self.is_dead(one[0], live_handles, live_attempts)]
+        shown[:] = [item for item in shown if not self.is_dead(item[0], live_handles, live_attempts)]
         return super().collect_garbage(live_handles, live_attempts)
 
 
@@ -417,18 +417,18 @@ class ForgetsWhatItCollectsNot(Table):
 
 class TellsOfOtherSinks(Table):
     def staged(self) -> Mapping[str, Sequence[int]] | None:
-        return {one: [10] for staged in self.shop.staged.values() for one in staged}
+        return {batch: [10] for staged in self.shop.staged.values() for batch in staged}
 
 
 class TellsOfWhatIsReleased(Table):
     def staged(self) -> Mapping[str, Sequence[int]] | None:
-        return {one: [10] for one in {*self.mine, *(name for name, _ in self.entry.shown)}}
+        return {batch: [10] for batch in {*self.mine, *(name for name, _ in self.entry.shown)}}
 
 
 class DeletesWhatIsReleased(Table):
     def delete_staged(self, ids: Collection[str]) -> None:
         super().delete_staged(ids)
-        self.entry.shown[:] = [one for one in self.entry.shown if one[0] not in ids]
+        self.entry.shown[:] = [item for item in self.entry.shown if item[0] not in ids]
 
 
 def number(name: str) -> int:
@@ -528,7 +528,7 @@ class InShop(SinkTarget):
         return sorted(row for entry in self.shop.entries.values() for _, row in entry.shown)
 
     def staged(self) -> list[str]:
-        return sorted(one for staged in self.shop.staged.values() for one in staged)
+        return sorted(batch for staged in self.shop.staged.values() for batch in staged)
 
 
 class Frame:
@@ -593,7 +593,14 @@ def run(call: Call, kind: type[Table], patch: pytest.MonkeyPatch) -> None:
     fixtures = {"spark": Session(), "target": target, "sink": sink}
     with patch.context() as patched:
         patched.setattr(SparkContext, "_active_spark_context", object())
-        test(**{one: fixtures[one] for one in inspect.signature(test).parameters if one in fixtures}, **given)
+        test(
+            **{
+                parameter: fixtures[parameter]
+                for parameter in inspect.signature(test).parameters
+                if parameter in fixtures
+            },
+            **given,
+        )
 
 
 @pytest.mark.parametrize("call", list(calls()), ids=str)

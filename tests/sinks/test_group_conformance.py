@@ -77,8 +77,8 @@ class Table(BoundSink):
         broken, tables = self.shop.broken, [share.sink for share in shares if isinstance(share.sink, Table)]
         if broken == "one empty, all skipped" and len(shares) > 1 and not all(share.handles for share in shares):
             return [{"rows": 0} for _ in shares]
-        if broken == "one ahead, all skipped" and any(one.last_released() >= checkpoint for one in tables):
-            return [{"rows": self.shop.entries[one.uid].rows} for one in tables]
+        if broken == "one ahead, all skipped" and any(table.last_released() >= checkpoint for table in tables):
+            return [{"rows": self.shop.entries[table.uid].rows} for table in tables]
         if broken == "with Spark" and SparkContext._active_spark_context is None:
             raise RuntimeError("no session")
         if broken == "one after the other":
@@ -90,7 +90,7 @@ class Table(BoundSink):
         lock = self.shop.lock if self.shop.broken != "no lock" else threading.Lock()
         with lock:
             entries, seen = copy.deepcopy(self.shop.entries), copy.deepcopy(self.shop.entries)
-            if self.shop.broken == "no lock" and any(one["id"] for share in shares for one in share.handles):
+            if self.shop.broken == "no lock" and any(handle["id"] for share in shares for handle in share.handles):
                 with suppress(threading.BrokenBarrierError):  # all threads read before one writes
                     self.shop.meeting.wait(0.2)
             self.process.step(lambda: None)
@@ -114,16 +114,18 @@ class Table(BoundSink):
         broken = self.shop.broken
         if checkpoint <= entry.last and broken not in ("any checkpoint", "nothing remembered"):
             return {"rows": entry.rows if checkpoint == entry.last and broken != "a repeat is nothing" else 0}
-        waiting = [one for one in share.handles if one["id"] not in entry.released or broken in FORGETFUL]
+        waiting = [handle for handle in share.handles if handle["id"] not in entry.released or broken in FORGETFUL]
         for handle in waiting:
             if handle["id"] not in self.shop.staged and broken != "what is gone is nothing":
                 raise StagedFilesMissingError(
                     job="orders", checkpoint=checkpoint, sink="s", count=1, path=handle["id"], uri="shop"
                 )
-        entry.shown = sorted([*entry.shown, *(row for one in waiting for row in self.shop.staged.get(one["id"], []))])
-        entry.released |= {one["id"] for one in waiting}
+        entry.shown = sorted(
+            [*entry.shown, *(row for handle in waiting for row in self.shop.staged.get(handle["id"], []))]
+        )
+        entry.released |= {handle["id"] for handle in waiting}
         if waiting:
-            entry.last, entry.rows = checkpoint, sum(one["rows"] for one in waiting)
+            entry.last, entry.rows = checkpoint, sum(handle["rows"] for handle in waiting)
         return {"rows": entry.rows if waiting else 0}
 
 

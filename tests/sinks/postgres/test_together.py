@@ -34,15 +34,15 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundPostgresSin
 
 
 def release(sinks: list[BoundPostgresSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
+    shares = [ReleaseParticipant(sink, list(sink_handles)) for sink, sink_handles in zip(sinks, handles, strict=True)]
     return sinks[0].release_together(shares, number)
 
 
 def shown(world: World) -> list[Any]:
     """Return the ids of both tables, as one query sees them."""
-    asked = " UNION ALL ".join(f"SELECT '{name}', id FROM \"{world.schema}\".{name}" for name in NAMES)
-    found = world.run(asked)
-    return [sorted(number for one, number in found if one == name) for name in NAMES]
+    query = " UNION ALL ".join(f"SELECT '{name}', id FROM \"{world.schema}\".{name}" for name in NAMES)
+    rows = world.run(query)
+    return [sorted(number for table, number in rows if table == name) for name in NAMES]
 
 
 def ids(*numbers: int) -> list[int]:
@@ -59,8 +59,8 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
             steps = PostgresSteps(at, when)
             with pytest.raises(SimulatedCrash):
                 release(bind(two, connect=steps.connect), number, *handles)
-            one, other = shown(two)
-            assert one == other == ids(*range(1, number + (steps.done[-1:] == ["COMMIT"])))
+            lines, orders = shown(two)
+            assert lines == orders == ids(*range(1, number + (steps.done[-1:] == ["COMMIT"])))
             assert release(bind(two), number, *handles) == [{"rows": 2}, {"rows": 2}]
             assert shown(two) == [ids(*range(1, number + 1))] * 2
             assert [sink.last_released() for sink in sinks] == [number, number]
@@ -154,8 +154,8 @@ def test_a_reader_sees_both_tables_at_one_checkpoint(two: World, reader: psycopg
 
     def look() -> tuple[int, int]:
         count = f'SELECT (SELECT count(*) FROM "{two.schema}".lines), (SELECT count(*) FROM "{two.schema}".orders)'
-        [found] = reader.execute(count.encode())
-        return int(found[0]), int(found[1])
+        [counts] = reader.execute(count.encode())
+        return int(counts[0]), int(counts[1])
 
     sinks = bind(two, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]

@@ -46,8 +46,8 @@ def test_a_server_that_is_a_standby_for_now_is_waited_for(world: World) -> None:
     world.run("ALTER ROLE airflow SET default_transaction_read_only = on")
 
     def ends() -> None:
-        with psycopg.connect(world.url, autocommit=True, options="-c default_transaction_read_only=off") as one:
-            one.execute("ALTER ROLE airflow RESET default_transaction_read_only")
+        with psycopg.connect(world.url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
+            connection.execute("ALTER ROLE airflow RESET default_transaction_read_only")
 
     waits = Waits(ends)
     try:

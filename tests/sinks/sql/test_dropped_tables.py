@@ -101,7 +101,7 @@ def test_a_table_that_was_emptied_is_known_by_its_ledger(world: World) -> None:
     sink.release([staged(sink, 1)], 3)
     assert sink.emptied() is None
     world.run(f"DELETE FROM {world.schema}orders")
-    told = world.bind().emptied()
-    assert str(told).endswith("orders is empty, and checkpoint 3 was released to it")
+    warning = world.bind().emptied()
+    assert str(warning).endswith("orders is empty, and checkpoint 3 was released to it")
     world.put((7, "x"))
     assert sink.emptied() is None

@@ -30,7 +30,7 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundSqlSink]:
 
 
 def release(sinks: list[BoundSqlSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
+    shares = [ReleaseParticipant(sink, list(sink_handles)) for sink, sink_handles in zip(sinks, handles, strict=True)]
     return sinks[0].release_together(shares, number)
 
 
@@ -45,8 +45,8 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
             steps = SqlSteps(at, when)
             with pytest.raises(SimulatedCrash):
                 release(bind(two, connect=two.dying(steps)), number, *handles)
-            one, other = (two.rows(name) for name in NAMES)
-            assert one == other == rows_of(*range(1, number + ("COMMIT" in steps.done)))
+            lines, orders = (two.rows(name) for name in NAMES)
+            assert lines == orders == rows_of(*range(1, number + ("COMMIT" in steps.done)))
             assert release(bind(two), number, *handles) == [{"rows": 2}, {"rows": 2}]
             assert [two.rows(name) for name in NAMES] == [rows_of(*range(1, number + 1))] * 2
             assert (two.staged(), [sink.last_released() for sink in sinks]) == ([], [number, number])
