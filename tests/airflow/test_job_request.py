@@ -308,16 +308,16 @@ def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
     job.flush()
     first = CheckpointHook(None, root=root.uri).client("orders").reconfigure(reconfigure(root)._change())
 
-    def tell(name: str, outcome: RequestOutcome) -> None:
+    def write_answer(name: str, outcome: RequestOutcome) -> None:
         job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
     def refuses(name: str) -> None:
-        tell(name, RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress"))
-        tell(first.name, RequestOutcome.completed("daily was paused"))
+        write_answer(name, RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress"))
+        write_answer(first.name, RequestOutcome.completed("daily was paused"))
 
-    tell(first.name, RequestOutcome(RequestResult.ACCEPTED))
+    write_answer(first.name, RequestOutcome(RequestResult.ACCEPTED))
     done = RequestOutcome.completed("nothing had to be changed")
-    with answering_each(job, root, refuses, lambda name: tell(name, done)) as came:
+    with answering_each(job, root, refuses, lambda name: write_answer(name, done)) as came:
         assert ask(reconfigure(root))["status"] == "RUNNING"
     assert len(came) == 2
 
@@ -329,12 +329,12 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
     monkeypatch.setattr(job_request, "PAUSE", 0.01)
     job = streaming(journal)
 
-    def tells(outcome: RequestOutcome) -> Callable[[str], None]:
+    def answer_with(outcome: RequestOutcome) -> Callable[[str], None]:
         return lambda name: job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
     busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by Autoscaler(daily)) is in progress")
     done = RequestOutcome.completed("daily was paused for 1.2 s")
-    with answering_each(job, root, tells(busy), tells(busy), tells(done)) as came:
+    with answering_each(job, root, answer_with(busy), answer_with(busy), answer_with(done)) as came:
         assert ask(reconfigure(root))["status"] == "RUNNING"
     assert len(came) == 3
 

@@ -158,11 +158,11 @@ class Shop:
         return thread
 
     def until(self, trying: threading.Thread, look: Callable[[], bool], description: str) -> None:
-        def there() -> bool:
+        def is_reached() -> bool:
             assert trying.is_alive(), self.failures
             return look()
 
-        wait_until(there, description, seconds=300, every=0.3)
+        wait_until(is_reached, description, seconds=300, every=0.3)
 
     def kill_driver(self, trying: threading.Thread) -> None:
         """Kill the driver's Python process and its JVM. Airflow's side continues and sees a failed task."""

@@ -324,7 +324,7 @@ def test_a_retry_whose_journal_is_gone_begins_no_job_anew(make: Any, spark_submi
 
 
 @pytest.fixture
-def lost(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
+def killed_store(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
     """Return the store after a first try that claimed its job and was killed."""
     store = StateStore()
     spark_submit.play(status("started", epoch=1), exit=137)
@@ -334,21 +334,21 @@ def lost(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
 
 
 def test_a_retry_of_a_job_that_failed_for_good_fails_without_submitting(
-    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], lost: StateStore
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], killed_store: StateStore
 ) -> None:
     record(journal(JOB_ID), "RUNNING", "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
-        make().execute(context(lost, try_number=2))
+        make().execute(context(killed_store, try_number=2))
     assert len(spark_submit.calls) == 1
 
 
 def test_a_retry_of_a_job_that_finished_meanwhile_succeeds_without_submitting(
-    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], lost: StateStore
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], killed_store: StateStore
 ) -> None:
     record(journal(JOB_ID), "RUNNING", "FINISHED", completed=4)
-    result = make().execute(context(lost, try_number=2))
+    result = make().execute(context(killed_store, try_number=2))
     assert (result["status"], result["released"]) == ("FINISHED", 4)
-    assert lost.values[KEY]["status"] == "FINISHED"
+    assert killed_store.values[KEY]["status"] == "FINISHED"
     assert len(spark_submit.calls) == 1
 
 

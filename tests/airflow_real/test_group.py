@@ -31,7 +31,7 @@ SPARED = Variant("spared", "grouped.py", ("spared",))
 LISTED = Variant("listed", "grouped.py", ("listed",))
 CONF = {name: value for name, value in SMALL.items() if name != "spark.master"}
 SUBTASKS = ["history/0", "history/1", "doubled/0"]
-BESIDE = "history/2"
+ADDED_SUBTASK = "history/2"
 """Subtask added by a rescale."""
 DAG = f"""
 from datetime import timedelta
@@ -97,12 +97,12 @@ def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_
 ) -> None:
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("shop")
-        wait_until(lambda: _all_begun(world), lambda: f"history is read by all\n{_task_logs(airflow)}", seconds=400)
+        wait_until(lambda: _all_started(world), lambda: f"history is read by all\n{_task_logs(airflow)}", seconds=400)
         assert {task["rendered_map_index"] for task in _mapped(airflow, run)} == set(SUBTASKS)
         before = _rescaled(airflow, world)
         send(_worker(airflow, "history/0"), signal.SIGKILL)
         wait_until(
-            lambda: all(_attempts(world)[name] != before[name] for name in ("history/0", BESIDE)),
+            lambda: all(_attempts(world)[name] != before[name] for name in ("history/0", ADDED_SUBTASK)),
             lambda: f"the next attempts\n{_task_logs(airflow)}",
             seconds=200,
         )
@@ -110,7 +110,7 @@ def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_
     wait_for_all(world)
     assert _attempts(world)["doubled/0"] == before["doubled/0"]
     world.drain()
-    _ends_green(airflow, "shop", run)
+    _wait_for_success(airflow, "shop", run)
     tries = {task["rendered_map_index"]: task["try_number"] for task in _mapped(airflow, run)}
     assert tries == {"history/0": 2, "history/1": 1, "doubled/0": 1}
     assert airflow.task("shop", run, "orders.plan")["try_number"] == 1
@@ -126,8 +126,8 @@ def _rescaled(airflow: Airflow, world: World) -> Mapping[str, str]:
     """
     before = _attempts(world)
     JobClient(str(world.root), world.job_id).rescale("history", 3)
-    wait_until(lambda: _attempts(world)[BESIDE], lambda: f"a third subtask\n{_task_logs(airflow)}", seconds=200)
-    assert world.state().hosts == {BESIDE: "history/0"}
+    wait_until(lambda: _attempts(world)[ADDED_SUBTASK], lambda: f"a third subtask\n{_task_logs(airflow)}", seconds=200)
+    assert world.state().hosts == {ADDED_SUBTASK: "history/0"}
     after = _attempts(world)
     assert {name: after[name] for name in SUBTASKS} == {name: before[name] for name in SUBTASKS}
     return after
@@ -140,7 +140,7 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
     listed.variant, listed.job_id = LISTED, LISTED.name
     run = airflow.start_dag("listed")
     wait_until(lambda: _released(listed) > 2, lambda: f"releases\n{_task_logs(airflow, 'listed')}", seconds=400)
-    _a_cleared_subtask_leaves_alone(airflow, listed, run)
+    _clear_one_subtask(airflow, listed, run)
     airflow.patch(f"/api/v2/dags/listed/dagRuns/{run}/taskInstances/orders.coordinate", {"new_state": "failed"})
     wait_until(lambda: listed.state().status == "STOPPED", lambda: f"the stop\n{_task_logs(airflow, 'listed')}")
     ends = {"orders.plan": "success", "orders.history": "success", "orders.doubled-0": "success"}
@@ -159,7 +159,7 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
     )
     wait_for_all(listed)
     listed.drain()
-    _ends_green(airflow, "listed", run)
+    _wait_for_success(airflow, "listed", run)
     check_exactly_once(listed)
 
 
@@ -171,7 +171,7 @@ def test_one_that_stands_by_runs_what_a_killed_worker_leaves_before_a_retry_does
     spared.variant, spared.job_id = SPARED, SPARED.name
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("spared")
-        wait_until(lambda: _all_begun(spared), lambda: f"all begun\n{_task_logs(airflow, 'spared')}", seconds=400)
+        wait_until(lambda: _all_started(spared), lambda: f"all begun\n{_task_logs(airflow, 'spared')}", seconds=400)
         wait_until(
             lambda: "Spark is warm" in airflow.task_log("spared", "orders.standby-1"),
             lambda: airflow.task_log("spared", "orders.standby-1")[-3000:],
@@ -194,11 +194,11 @@ def test_one_that_stands_by_runs_what_a_killed_worker_leaves_before_a_retry_does
         assert _attempts(spared) == after, "it takes nothing back"
     wait_for_all(spared)
     spared.drain()
-    _ends_green(airflow, "spared", run)
+    _wait_for_success(airflow, "spared", run)
     check_exactly_once(spared)
 
 
-def _a_cleared_subtask_leaves_alone(airflow: Airflow, listed: World, run: str) -> None:
+def _clear_one_subtask(airflow: Airflow, listed: World, run: str) -> None:
     """Clear one subtask. Only its worker gets a signal; the other workers and the JobMaster do not."""
     before, attempt = listed.state(), _attempts(listed)["doubled/0"]
     clear = {"dry_run": False, "dag_run_id": run, "only_failed": False, "task_ids": ["orders.doubled-0"]}
@@ -229,7 +229,7 @@ def _kill_the_master(airflow: Airflow, world: World) -> None:
     assert world.state().deployment == state.deployment, "nobody has planned again"
 
 
-def _ends_green(airflow: Airflow, dag: str, run: str) -> None:
+def _wait_for_success(airflow: Airflow, dag: str, run: str) -> None:
     def description() -> str:
         return f"the end: {_states(airflow, dag, run)}\n{_task_logs(airflow, dag)}"
 
@@ -255,7 +255,7 @@ def _mapped(airflow: Airflow, run: str, dag: str = "shop") -> list[dict[str, Any
     return task_instances
 
 
-def _all_begun(world: World) -> bool:
+def _all_started(world: World) -> bool:
     """Return True if each subtask has a worker and some splits are done."""
     if not (world.root / world.job_id / "journal").exists() or world.state().plan is None:
         return False
@@ -267,7 +267,7 @@ def _all_begun(world: World) -> bool:
 def _attempts(world: World) -> Mapping[str, str]:
     """Return the attempt that owns the log of each subtask."""
     attempts = {}
-    for name in (*SUBTASKS, BESIDE):
+    for name in (*SUBTASKS, ADDED_SUBTASK):
         vertex, _, number = name.partition("/")
         opened = fold(
             TailingLogReader(world.storage, subtask_log_path(world.job_id, vertex, int(number))).records()
@@ -279,7 +279,7 @@ def _attempts(world: World) -> Mapping[str, str]:
 def _worker(airflow: Airflow, subtask: str) -> int:
     """Return the process id of the Python driver that runs the subtask."""
 
-    def is_it(pid: int) -> bool:
+    def runs_subtask(pid: int) -> bool:
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except FileNotFoundError:
@@ -287,7 +287,7 @@ def _worker(airflow: Airflow, subtask: str) -> int:
         runs_it = b"--worker" in words and b"--standby" not in words and subtask.encode() in words
         return runs_it and (command_name(pid) or "").startswith("python")
 
-    (driver,) = [pid for pid in airflow.processes() if is_it(pid)]
+    (driver,) = [pid for pid in airflow.processes() if runs_subtask(pid)]
     return driver
 
 

@@ -15,10 +15,10 @@ from tests.airflow_real.lost_result import (
     LISTED,
     MAPPED,
     SUBTASKS,
-    check_it_ran_again,
-    hold_the_reader,
-    let_it_be_read,
-    lose_the_result,
+    check_second_run,
+    delete_result,
+    finish_job,
+    hold_reader,
 )
 from tests.airflow_real.server import Airflow
 from tests.airflow_real.watched_group import WatchedGroup
@@ -69,7 +69,7 @@ def _lose_a_result_and_finish(group: WatchedGroup[Airflow], task: str) -> None:
     ``task``: the task that runs ``early/0``.
     """
     with group.logs.watched():
-        begun = hold_the_reader(group, task)
-        lose_the_result(group)
-        let_it_be_read(group)
-    check_it_ran_again(group, task, begun)
+        begun = hold_reader(group, task)
+        delete_result(group)
+        finish_job(group)
+    check_second_run(group, task, begun)

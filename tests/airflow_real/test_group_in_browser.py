@@ -63,11 +63,11 @@ def test_the_grid_and_the_graph_show_the_group_its_tasks_its_subtasks_by_name_an
     assert sorted(tries.values()) == [1, 1, 2], "a split fails once"
     with Browser() as browser:
         airflow.log_in_to(browser)
-        _look_at_the_grid(browser, airflow, run)
+        _check_grid(browser, airflow, run)
         browser.screenshot(tmp_path / "grid.png")
-        _look_at_the_graph(browser)
+        _check_graph(browser)
         browser.screenshot(tmp_path / "graph.png")
-        _look_at_the_subtasks(browser, airflow, run, tries)
+        _check_subtasks(browser, airflow, run, tries)
         browser.screenshot(tmp_path / "subtasks.png")
 
 
@@ -87,7 +87,7 @@ def _ended(airflow: Airflow, run: str) -> dict[str, int]:
     return {name: tries[name] for name in SUBTASKS}
 
 
-def _look_at_the_grid(browser: Browser, airflow: Airflow, run: str) -> None:
+def _check_grid(browser: Browser, airflow: Airflow, run: str) -> None:
     """Check that the grid has a row for the group and each task, and a cell for each task of the run."""
     browser.open(f"{airflow.url}/dags/shop/runs/{run}")
     browser.wait_for(lambda: browser.click('[data-testid="expand-all-button"]:not([disabled])'), "a group to expand")
@@ -107,7 +107,7 @@ def _is_among(links: list[str], wanted: str) -> bool:
     return any(link.startswith(wanted) for link in links)
 
 
-def _look_at_the_graph(browser: Browser) -> None:
+def _check_graph(browser: Browser) -> None:
     """Check that the graph shows the expanded group, too."""
     browser.wait_for(lambda: browser.click('button[value="graph"]'), "the button of the graph")
     names = {
@@ -124,7 +124,7 @@ def _look_at_the_graph(browser: Browser) -> None:
     browser.wait_for(is_shown, f"the boxes {names}")
 
 
-def _look_at_the_subtasks(browser: Browser, airflow: Airflow, run: str, tries: dict[str, int]) -> None:
+def _check_subtasks(browser: Browser, airflow: Airflow, run: str, tries: dict[str, int]) -> None:
     browser.open(f"{airflow.url}/dags/shop/runs/{run}/tasks/orders.subtask/mapped")
 
     def shown() -> dict[str, tuple[str, str]]:

@@ -99,7 +99,7 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     with group.logs.watched():
         with Feeder(world.data, every=2.0):
             group.wait_for_release("the job runs")
-            _is_in_a_triggerer(group)
+            _wait_for_jobmaster_in_triggerer(group)
             assert {name for name in group.states() if "/" in name} == SUBTASKS
             _check_links(group)
             deployment = world.state().deployment
@@ -107,16 +107,16 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
                 _kill_an_executor(group, cluster)
             _kill_a_worker(group, killed)
             _kill_the_jobmaster(group, killed)
-            _is_in_a_triggerer(group)
+            _wait_for_jobmaster_in_triggerer(group)
             _kill_a_triggerer(group, waits)
             _kill_the_scheduler(group, killed)
-            _is_in_a_triggerer(group)
+            _wait_for_jobmaster_in_triggerer(group)
             _freeze_a_triggerer(group, waits)
             assert world.state().deployment == deployment, "nobody has planned again"
             slow.unlink()
         wait_for_all(world)
         world.drain()
-        _end_green(airflow, {"shop": run, "waits": waits})
+        _wait_for_success(airflow, {"shop": run, "waits": waits})
     assert world.state().status == "FINISHED"
     unseen = [name for name in SUBTASKS if len(group.logs.attempts(name)) < 2 or not group.logs.batches(name)]
     assert not unseen, f"each has published, and has begun again: {unseen}"
@@ -127,7 +127,7 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     assert {airflow.task("waits", waits, name)["try_number"] for name in ("final", "history")} == {1}
 
 
-def _is_in_a_triggerer(group: WatchedGroup[Deployment]) -> None:
+def _wait_for_jobmaster_in_triggerer(group: WatchedGroup[Deployment]) -> None:
     """Wait until a triggerer runs the JobMaster. Otherwise the kills of triggerers would not affect the job."""
     wait_until(
         lambda: group.states()["coordinate"] == "deferred" and group.triggerer_with_jobmaster() is not None,
@@ -231,7 +231,7 @@ def _wait_for_successor(group: WatchedGroup[Deployment], waits: str, victim: Com
     wait_until(taken_over, lambda: f"another triggerer than {victim.name}\n{group.airflow.tail()}", every=0.5)
 
 
-def _end_green(airflow: Deployment, runs: dict[str, str]) -> None:
+def _wait_for_success(airflow: Deployment, runs: dict[str, str]) -> None:
     def states() -> dict[str, str]:
         tasks = [(dag, task) for dag, run in runs.items() for task in airflow.tasks(dag, run)]
         return {f"{dag} {task['task_id']} {task['map_index']}": str(task["state"]) for dag, task in tasks}

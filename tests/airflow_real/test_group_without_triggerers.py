@@ -82,7 +82,7 @@ def test_w7_its_subtasks_wait_for_a_triggerer_without_a_try_and_go_on_behind_it(
             assert world.state().deployment == before.deployment, "nobody has planned again"
         wait_for_all(world)
         world.drain()
-        _end_green(group)
+        _wait_for_success(group)
     assert world.state().status == "FINISHED"
     begun = {name: len(group.logs.attempts(name)) for name in SUBTASKS}
     assert min(begun.values()) > 2, f"the planner, and a worker before the wait and another one behind it: {begun}"
@@ -99,7 +99,7 @@ def _wait_for_deferrals(group: WatchedGroup[Deployment]) -> None:
     wait_until(are_deferred, lambda: f"the end of the workers' patience\n{group.logs_text()}", seconds=300, every=1)
 
 
-def _end_green(group: WatchedGroup[Deployment]) -> None:
+def _wait_for_success(group: WatchedGroup[Deployment]) -> None:
     over = {"success", "failed", "upstream_failed"}
     wait_until(
         lambda: set(group.states().values()) <= over, lambda: f"the end: {group.logs_text()}", seconds=300, every=1

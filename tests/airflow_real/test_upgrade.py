@@ -138,7 +138,7 @@ def _released(airflow: Airflow, world: World, epoch: int) -> None:
     """Wait until ``epoch`` has released checkpoints after its first ones."""
     seen: set[int] = set()
 
-    def is_so() -> bool:
+    def has_released() -> bool:
         if not (world.root / "mixed" / "journal").exists():
             return False
         state = world.state()
@@ -146,7 +146,7 @@ def _released(airflow: Airflow, world: World, epoch: int) -> None:
             seen.add(state.last_released)
         return len(seen) > 2
 
-    wait_until(is_so, lambda: f"a release of epoch {epoch}\n{_task_logs(airflow)}", seconds=400)
+    wait_until(has_released, lambda: f"a release of epoch {epoch}\n{_task_logs(airflow)}", seconds=400)
 
 
 def _pointer(airflow: Airflow, run: str) -> dict[str, Any]:

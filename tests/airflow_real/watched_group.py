@@ -67,11 +67,11 @@ class WatchedGroup(Generic[A]):
     def driver(self, subtask: str) -> int:
         """Return the Python process of the subtask's worker."""
 
-        def is_it(pid: int) -> bool:
+        def runs_subtask(pid: int) -> bool:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             return b"--worker" in words and subtask.encode() in words and (command_name(pid) or "").startswith("python")
 
-        (driver,) = [pid for pid in self.airflow.processes() if is_it(pid)]
+        (driver,) = [pid for pid in self.airflow.processes() if runs_subtask(pid)]
         return driver
 
     def jobmaster(self) -> int:
@@ -113,12 +113,12 @@ class WatchedGroup(Generic[A]):
     def wait_without_failure(self, look: Callable[[], bool], description: str) -> None:
         """Wait until ``look`` is true. Fail at once if a task of the group has failed permanently."""
 
-        def is_so() -> bool:
+        def is_met() -> bool:
             failed = {"failed", "upstream_failed"} & set(self.states().values())
             assert not failed, f"{description}\n{self.logs_text()}"
             return look()
 
-        wait_until(is_so, lambda: f"{description}\n{self.logs_text()}", seconds=600, every=0.5)
+        wait_until(is_met, lambda: f"{description}\n{self.logs_text()}", seconds=600, every=0.5)
 
     def _wait(self, look: Callable[[], bool], description: str) -> None:
         wait_until(look, lambda: f"{description}\n{self.logs_text()}", seconds=_PATIENCE, every=0.5)

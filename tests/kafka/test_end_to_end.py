@@ -46,11 +46,11 @@ class Driver:
             )
 
     def until(self, look: Callable[[], bool], description: str) -> None:
-        def there() -> bool:
+        def is_reached() -> bool:
             assert self._process.poll() is None, self._log.read_text()[-3000:]
             return look()
 
-        wait_until(there, description, seconds=240)
+        wait_until(is_reached, description, seconds=240)
 
     def kill(self) -> None:
         if self._process.poll() is None:

@@ -380,7 +380,7 @@ def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and
     with pytest.raises(RowsRefusedError, match="a partition that the topic does not have: its partitions are 0 to 1"):
         stage(sink, rows, 1)
     if partition > 0:
-        topics.add_channels(name, 3)
+        topics.add_partitions(name, 3)
         sink.release([stage(sink, rows, 2)], 1)
         assert [message.partition() for message in topics.messages(name)] == [partition]
 

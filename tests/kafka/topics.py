@@ -35,7 +35,7 @@ class Topics:
     def exists(self, name: str) -> bool:
         return name in self._admin.list_topics(timeout=30).topics
 
-    def add_channels(self, name: str, partitions: int) -> None:
+    def add_partitions(self, name: str, partitions: int) -> None:
         self._admin.create_partitions([NewPartitions(name, partitions)])[name].result(60)
         wait_until(lambda: len(self._partitions(name)) == partitions, f"partitions of {name}")
 

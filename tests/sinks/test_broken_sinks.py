@@ -53,7 +53,7 @@ class Shop:
 
 
 class Table(BoundSink):
-    """Sink that keeps every promise."""
+    """Correct sink."""
 
     synced = True
 
@@ -81,17 +81,17 @@ class Table(BoundSink):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         with self.lock:
             entry = copy.deepcopy(self.entry)
-            if self.has(entry, checkpoint):
+            if self.is_released(entry, checkpoint):
                 return {"rows": entry.rows if checkpoint == entry.last else 0}
             rows = {handle["id"]: self.rows_of(handle["id"], checkpoint) for handle in self.waiting(entry, handles)}
             if not rows:
                 return {"rows": 0}
             self.process.step(lambda: self.take(rows))
-            self.note(entry, rows, checkpoint)
+            self.record(entry, rows, checkpoint)
             self.process.step(lambda: self.commit(entry, rows))
             return {"rows": self.counted(rows)}
 
-    def has(self, entry: Entry, checkpoint: int) -> bool:
+    def is_released(self, entry: Entry, checkpoint: int) -> bool:
         return checkpoint <= entry.last
 
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
@@ -107,7 +107,7 @@ class Table(BoundSink):
     def take(self, rows: Rows) -> None:
         self.taken.update({batch: self.mine.pop(batch) for batch in rows if batch in self.mine})
 
-    def note(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
+    def record(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
         entry.last, entry.rows = checkpoint, self.counted(rows)
         entry.released |= rows.keys()
         entry.shown += [(batch, row) for batch, of in rows.items() for row in of]
@@ -139,16 +139,16 @@ class Table(BoundSink):
             self.mine.pop(batch, None)
 
 
-# ---- sinks that break a promise
+# ---- broken sinks
 
 
-class StagesInSight(Table):
+class StagesVisibly(Table):
     def keep(self, name: str, rows: list[Row]) -> None:
         super().keep(name, rows)
         self.entry.shown += [(name, row) for row in rows]
 
 
-class StagesInItsProcess(Table):
+class StagesInItsMemory(Table):
     def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
         super().__init__(owner, shop, process)
         self.here: Rows = {}
@@ -161,7 +161,7 @@ class StagesInItsProcess(Table):
         return self.here[name]
 
 
-class StagesABatchInOnePlace(Table):
+class OverwritesARepeatedBatch(Table):
     def keep(self, name: str, rows: list[Row]) -> None:
         for batch in [one for one in self.mine if one.rsplit("-", 1)[0] == name.rsplit("-", 1)[0]]:
             del self.mine[batch]
@@ -183,12 +183,12 @@ class DoesNotSync(Table):
     synced = False
 
 
-class IsDefinedAnewEachTime(Table):
+class ChangesItsDefinition(Table):
     def definition(self) -> Mapping[str, Any]:
         return {"type": "Table", "at": time.perf_counter_ns()}
 
 
-class CountsNothingInItsHandle(Table):
+class CountsZeroInItsHandle(Table):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         return super().release([{**handle, "rows": handle["count"]} for handle in handles], checkpoint)
 
@@ -197,14 +197,14 @@ class CountsNothingInItsHandle(Table):
         return {**handle, "rows": 0, "count": handle["rows"]}
 
 
-class GivesAHandleOfItsOwn(Table):
+class ReturnsAnotherHandleId(Table):
     def stage(self, frame: Any, request: StageRequest) -> Handle:
         rows, name = list(frame), f"{request.id}x"
         self.keep(name, rows)
         return {"id": name, "rows": len(rows)}
 
 
-class DoesOneThingAtATime(Table):
+class IsNotThreadSafe(Table):
     def stage(self, frame: Any, request: StageRequest) -> Handle:
         self.busy_with = request.id
         time.sleep(0.02)
@@ -219,12 +219,12 @@ class DoesOneThingAtATime(Table):
         return super().release(handles, checkpoint)
 
 
-class RefusesToReleaseNothing(Table):
+class FailsWithoutHandles(Table):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         return {"rows": super().release(handles, checkpoint)["rows"] // len(handles) * len(handles)}
 
 
-class RemembersTheLastInMemory(Table):
+class KeepsLastReleasedInMemory(Table):
     def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
         super().__init__(owner, shop, process)
         self.last = self.entry.last
@@ -238,9 +238,9 @@ class RemembersTheLastInMemory(Table):
         return counts
 
 
-class CountsARepeatAsNothing(Table):
+class CountsARepeatAsZero(Table):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        return {"rows": 0} if self.has(self.entry, checkpoint) else super().release(handles, checkpoint)
+        return {"rows": 0} if self.is_released(self.entry, checkpoint) else super().release(handles, checkpoint)
 
 
 class CountsTheLastBatch(Table):
@@ -248,13 +248,13 @@ class CountsTheLastBatch(Table):
         return len([*rows.values()][-1])
 
 
-class CountsWhatIsNoCount(Table):
+class CountsWithFloats(Table):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         return {name: float(count) for name, count in super().release(handles, checkpoint).items()}  # type: ignore[misc]
 
 
 class ReleasesAnyCheckpoint(Table):
-    def has(self, entry: Entry, checkpoint: int) -> bool:
+    def is_released(self, entry: Entry, checkpoint: int) -> bool:
         return False
 
 
@@ -269,8 +269,8 @@ class ForgetsHandles(Table):
         return shown or super().rows_of(name, checkpoint)
 
 
-class ReleasesWhateverComes(ForgetsHandles):
-    def has(self, entry: Entry, checkpoint: int) -> bool:
+class ReleasesEverythingAgain(ForgetsHandles):
+    def is_released(self, entry: Entry, checkpoint: int) -> bool:
         return False
 
 
@@ -278,9 +278,9 @@ class RemembersTheLastRelease(ForgetsHandles):
     def waiting(self, entry: Entry, handles: Sequence[Handle]) -> list[Handle]:
         return Table.waiting(self, entry, handles)
 
-    def note(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
+    def record(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
         entry.released.clear()
-        super().note(entry, rows, checkpoint)
+        super().record(entry, rows, checkpoint)
 
 
 class KnowsBatchesByNumber(Table):
@@ -305,32 +305,32 @@ class StopsAtAnEmptyBatch(Table):
         return super().waiting(entry, [*itertools.takewhile(lambda handle: handle["rows"], handles)])
 
 
-class TakesWhatIsGoneForNothing(Table):
+class IgnoresMissingBatches(Table):
     def rows_of(self, name: str, checkpoint: int) -> list[Row]:
         with suppress(StagedFilesMissingError):
             return super().rows_of(name, checkpoint)
         return []
 
 
-class ShowsBeforeItNotes(Table):
+class ShowsBeforeItRecords(Table):
     def take(self, rows: Rows) -> None:
         super().take(rows)
         self.entry.shown += [(batch, row) for batch, of in rows.items() for row in of]
 
-    def note(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
-        super().note(entry, rows, checkpoint)
+    def record(self, entry: Entry, rows: Rows, checkpoint: int) -> None:
+        super().record(entry, rows, checkpoint)
         entry.shown = self.entry.shown
 
 
-class LocksNothing(Table):
+class DoesNotLock(Table):
     def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
         super().__init__(owner, shop, process)
         self.lock = nullcontext()
 
-    def has(self, entry: Entry, checkpoint: int) -> bool:
+    def is_released(self, entry: Entry, checkpoint: int) -> bool:
         with suppress(threading.BrokenBarrierError):  # all threads read before one writes
             self.shop.meeting.wait(0.02)
-        return super().has(entry, checkpoint)
+        return super().is_released(entry, checkpoint)
 
     def commit(self, entry: Entry, rows: Rows) -> None:
         """Add the rows as INSERTs would: concurrent commits keep each other's rows."""
@@ -344,29 +344,29 @@ class NeedsSpark(Table):
         return super().release(handles, checkpoint)
 
 
-class OneEntryForAJob(Table):
+class SharesOneEntryInAJob(Table):
     def __init__(self, owner: Owner, shop: Shop, process: Process) -> None:
         super().__init__(owner, shop, process)
         self.owner = (owner[0], "")
 
 
-class EmptiesWhatIsStaged(Table):
+class DeletesStagedBatchesInPrepare(Table):
     def prepare(self) -> None:
         self.mine.clear()
 
 
-class BeginsItsLedgerAnew(Table):
+class ResetsItsLedger(Table):
     def prepare(self) -> None:
         self.entry.last = 0
         self.entry.released.clear()
 
 
-class CollectsWhatIsPublished(Table):
+class CollectsPublishedBatches(Table):
     def is_dead(self, name: str, live_handles: Collection[str], live_attempts: Collection[str]) -> bool:
         return attempt_of(name) not in live_attempts
 
 
-class CollectsWhatMayBePublished(Table):
+class CollectsLiveAttempts(Table):
     def is_dead(self, name: str, live_handles: Collection[str], live_attempts: Collection[str]) -> bool:
         return name not in live_handles
 
@@ -376,7 +376,7 @@ class ListsAttempts(Table):
         return super().is_dead(name, live_handles, [*live_attempts])
 
 
-class CollectsOfOtherSinks(Table):
+class CollectsFromOtherSinks(Table):
     def searched_owners(self) -> Iterator[Owner]:
         yield from (owner for owner in self.shop.staged if owner[0] == self.owner[0])
 
@@ -389,25 +389,25 @@ class CollectsOfOtherSinks(Table):
         return sorted(dead)
 
 
-class CollectsOfOtherJobs(CollectsOfOtherSinks):
+class CollectsFromOtherJobs(CollectsFromOtherSinks):
     def searched_owners(self) -> Iterator[Owner]:
         yield from (owner for owner in self.shop.staged if owner[1] == self.owner[1])
 
 
-class CollectsWhatIsReleased(Table):
+class CollectsReleasedBatches(Table):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         shown = self.entry.shown
         shown[:] = [item for item in shown if not self.is_dead(item[0], live_handles, live_attempts)]
         return super().collect_garbage(live_handles, live_attempts)
 
 
-class CollectsWhatIsUnderWay(Table):
+class CollectsBatchesInRelease(Table):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         self.taken.clear()
         return super().collect_garbage(live_handles, live_attempts)
 
 
-class ForgetsWhatItCollectsNot(Table):
+class ForgetsUnlistedHandles(Table):
     """Forgets the released handles that a clean-up does not list as live."""
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
@@ -415,17 +415,17 @@ class ForgetsWhatItCollectsNot(Table):
         return super().collect_garbage(live_handles, live_attempts)
 
 
-class TellsOfOtherSinks(Table):
+class ListsOtherSinks(Table):
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         return {batch: [10] for staged in self.shop.staged.values() for batch in staged}
 
 
-class TellsOfWhatIsReleased(Table):
+class ListsReleasedBatches(Table):
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         return {batch: [10] for batch in {*self.mine, *(name for name, _ in self.entry.shown)}}
 
 
-class DeletesWhatIsReleased(Table):
+class DeletesReleasedBatches(Table):
     def delete_staged(self, ids: Collection[str]) -> None:
         super().delete_staged(ids)
         self.entry.shown[:] = [item for item in self.entry.shown if item[0] not in ids]
@@ -436,24 +436,24 @@ def number(name: str) -> int:
 
 
 BROKEN: dict[type[Table], set[str]] = {
-    StagesInSight: {"test_staged_rows_are_invisible_until_their_checkpoint_is_released"},
-    StagesInItsProcess: {"test_a_release_needs_nothing_but_the_handles_of_another_process"},
-    StagesABatchInOnePlace: {"test_r5_a_repeated_batch_is_staged_beside_the_first_one"},
+    StagesVisibly: {"test_staged_rows_are_invisible_until_their_checkpoint_is_released"},
+    StagesInItsMemory: {"test_a_release_needs_nothing_but_the_handles_of_another_process"},
+    OverwritesARepeatedBatch: {"test_r5_a_repeated_batch_is_staged_beside_the_first_one"},
     ReadsTheFrameTwice: {"test_r18_a_frame_is_computed_once"},
     StagesAnEmptyBatch: {"test_an_empty_batch_leaves_nothing_behind"},
     DoesNotSync: {"test_rows_are_durable_before_there_is_a_handle"},
-    IsDefinedAnewEachTime: {"test_the_definition_is_plain_json_and_the_same_every_time"},
-    CountsNothingInItsHandle: {
+    ChangesItsDefinition: {"test_the_definition_is_plain_json_and_the_same_every_time"},
+    CountsZeroInItsHandle: {
         "test_staged_rows_are_invisible_until_their_checkpoint_is_released",
         "test_a_release_counts_the_rows_of_all_that_it_has_shown",
     },
-    GivesAHandleOfItsOwn: {"test_staged_rows_are_invisible_until_their_checkpoint_is_released"},
-    DoesOneThingAtATime: {"test_rows_are_staged_while_others_are_released"},
-    RefusesToReleaseNothing: {"test_nothing_is_released_at_first"},
-    RemembersTheLastInMemory: {"test_last_released_is_read_from_the_target"},
-    CountsARepeatAsNothing: {"test_r9_releasing_again_changes_nothing"},
+    ReturnsAnotherHandleId: {"test_staged_rows_are_invisible_until_their_checkpoint_is_released"},
+    IsNotThreadSafe: {"test_rows_are_staged_while_others_are_released"},
+    FailsWithoutHandles: {"test_nothing_is_released_at_first"},
+    KeepsLastReleasedInMemory: {"test_last_released_is_read_from_the_target"},
+    CountsARepeatAsZero: {"test_r9_releasing_again_changes_nothing"},
     CountsTheLastBatch: {"test_a_release_counts_the_rows_of_all_that_it_has_shown"},
-    CountsWhatIsNoCount: {"test_a_release_counts_the_rows_of_all_that_it_has_shown"},
+    CountsWithFloats: {"test_a_release_counts_the_rows_of_all_that_it_has_shown"},
     ReleasesAnyCheckpoint: {"test_r9_a_lower_checkpoint_never_follows_a_higher_one"},
     ForgetsHandles: {
         "test_r9_a_release_that_covers_more_skips_what_is_released",
@@ -461,45 +461,45 @@ BROKEN: dict[type[Table], set[str]] = {
         "test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
         "test_r9_several_releases_that_nobody_heard_of_are_skipped",
     },
-    ReleasesWhateverComes: {"test_r9_a_zombie_that_releases_late_changes_nothing"},
+    ReleasesEverythingAgain: {"test_r9_a_zombie_that_releases_late_changes_nothing"},
     RemembersTheLastRelease: {"test_r9_several_releases_that_nobody_heard_of_are_skipped"},
     KnowsBatchesByNumber: {"test_r9_subtasks_number_their_batches_each_for_itself"},
     ReleasesOneOfEachNumber: {"test_r9_subtasks_number_their_batches_each_for_itself"},
     ExpectsNumbersToAscend: {"test_r9_subtasks_number_their_batches_each_for_itself"},
     StopsAtAnEmptyBatch: {"test_a_release_counts_the_rows_of_all_that_it_has_shown"},
-    TakesWhatIsGoneForNothing: {"test_a_batch_that_is_no_longer_whole_is_not_released_nor_any_other_with_it"},
-    ShowsBeforeItNotes: {
+    IgnoresMissingBatches: {"test_a_batch_that_is_no_longer_whole_is_not_released_nor_any_other_with_it"},
+    ShowsBeforeItRecords: {
         "test_a_release_that_crashed_at_any_step_is_finished_by_the_next_one",
         "test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
     },
-    LocksNothing: {"test_r9_of_several_releasers_at_once_one_releases"},
+    DoesNotLock: {"test_r9_of_several_releasers_at_once_one_releases"},
     NeedsSpark: {"test_r16_a_release_needs_no_spark"},
-    OneEntryForAJob: {"test_jobs_and_sinks_share_a_target_without_seeing_each_other"},
-    EmptiesWhatIsStaged: {
+    SharesOneEntryInAJob: {"test_jobs_and_sinks_share_a_target_without_seeing_each_other"},
+    DeletesStagedBatchesInPrepare: {
         "test_a_target_that_is_made_ready_again_keeps_all",
         "test_r5_a_release_that_crashed_is_finished_behind_a_clean_up",
     },
-    BeginsItsLedgerAnew: {"test_a_target_that_is_made_ready_again_keeps_all"},
-    CollectsWhatIsPublished: {"test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds"},
-    CollectsWhatMayBePublished: {
+    ResetsItsLedger: {"test_a_target_that_is_made_ready_again_keeps_all"},
+    CollectsPublishedBatches: {"test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds"},
+    CollectsLiveAttempts: {
         "test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds",
         "test_r5_garbage_of_other_jobs_is_theirs",
     },
     ListsAttempts: {"test_r5_garbage_of_other_jobs_is_theirs"},
-    CollectsOfOtherSinks: {
+    CollectsFromOtherSinks: {
         "test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds",
         "test_r5_garbage_of_other_jobs_is_theirs",
     },
-    CollectsOfOtherJobs: {"test_r5_garbage_of_other_jobs_is_theirs"},
-    CollectsWhatIsReleased: {"test_r5_what_is_released_is_no_garbage"},
-    CollectsWhatIsUnderWay: {"test_r5_a_release_that_crashed_is_finished_behind_a_clean_up"},
-    ForgetsWhatItCollectsNot: {"test_r5_what_is_released_is_no_garbage"},
-    TellsOfOtherSinks: {
+    CollectsFromOtherJobs: {"test_r5_garbage_of_other_jobs_is_theirs"},
+    CollectsReleasedBatches: {"test_r5_what_is_released_is_no_garbage"},
+    CollectsBatchesInRelease: {"test_r5_a_release_that_crashed_is_finished_behind_a_clean_up"},
+    ForgetsUnlistedHandles: {"test_r5_what_is_released_is_no_garbage"},
+    ListsOtherSinks: {
         "test_r5_what_a_sink_says_is_staged_it_deletes_and_nothing_else",
         "test_r5_garbage_of_other_jobs_is_theirs",
     },
-    TellsOfWhatIsReleased: {"test_r5_what_is_released_outlives_that_it_was_told_as_staged"},
-    DeletesWhatIsReleased: {"test_r5_what_is_released_outlives_that_it_was_told_as_staged"},
+    ListsReleasedBatches: {"test_r5_what_is_released_outlives_that_it_was_told_as_staged"},
+    DeletesReleasedBatches: {"test_r5_what_is_released_outlives_that_it_was_told_as_staged"},
 }
 """Broken sink → names of tests that must fail for it. Other tests may fail, too."""
 

@@ -83,10 +83,10 @@ def start(
     sink.check_target()
     sink.check_rows(SinkInput("lake", columns))
     sink.prepare()
-    return lambda: void(sink.release([lake.staged(job, 1, "row")], 1))
+    return lambda: discard_counts(sink.release([lake.staged(job, 1, "row")], 1))
 
 
-def void(_: object) -> None:
+def discard_counts(_: object) -> None:
     pass
 
 

@@ -124,7 +124,7 @@ def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, 
 
 
 @contextmanager
-def killed_in_release(world: World, act: Callable[[int], None], at: str) -> Iterator[BoundPostgresSink]:
+def interrupted_in_release(world: World, act: Callable[[int], None], at: str) -> Iterator[BoundPostgresSink]:
     """Yield a sink that calls ``act`` with its server process before the statement that begins with ``at``."""
 
     def connect(**parameters: Any) -> psycopg.Connection[Any]:
@@ -151,7 +151,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_nothing
     def crash(pid: int) -> None:
         world.server.crash()
 
-    with killed_in_release(world, crash, at) as dying, pytest.raises(SinkUnavailableError, match="could not"):
+    with interrupted_in_release(world, crash, at) as dying, pytest.raises(SinkUnavailableError, match="could not"):
         dying.release([handle], 2)
     world.server.launch()
     assert (world.rows(), world.bind().last_released()) == (rows_of(1), 1)
@@ -166,7 +166,7 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(world: Wor
     def end(pid: int) -> None:
         world.run("SELECT pg_terminate_backend(%s)", pid)
 
-    with killed_in_release(world, end, "DROP TABLE") as dying:
+    with interrupted_in_release(world, end, "DROP TABLE") as dying:
         with pytest.raises(TransientError, match=r"sink 'lake' of job 'orders' could not release checkpoint 1"):
             dying.release([handle], 1)
     assert world.rows() == []
@@ -193,13 +193,13 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
     """The batch fails and is staged again, next to the rows in doubt."""
     sink, proxy = world.table().new(), ReplyLosingProxy(world.server.port, b"COMMIT\0")
 
-    def through(frame: Rows, function: Any) -> list[Any]:
+    def through_proxy(frame: Rows, function: Any) -> list[Any]:
         sent = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
         sent["conninfo"].cell_contents["port"] = proxy.port
         return in_this_process(frame, function)
 
     with pytest.raises(SinkUnavailableError, match="stage a batch from an executor"):
-        sink.stage(frame_of(1), stage_request(1, "dead", through))  # type: ignore[arg-type]
+        sink.stage(frame_of(1), stage_request(1, "dead", through_proxy))  # type: ignore[arg-type]
     proxy.close()
     kept = staged(sink, 1, "alive")
     sink.collect_garbage([kept["id"]], ["alive"])
@@ -211,11 +211,11 @@ def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: Wo
     """The first attempt has committed its COPY, but died before Spark was notified."""
     sink = world.table().new()
 
-    def twice(frame: Rows, function: Any) -> list[Any]:
+    def run_twice(frame: Rows, function: Any) -> list[Any]:
         in_this_process(frame, function)
         return in_this_process(frame, function)
 
-    handle = sink.stage(frame_of(1), stage_request(1, run=twice))  # type: ignore[arg-type]
+    handle = sink.stage(frame_of(1), stage_request(1, run=run_twice))  # type: ignore[arg-type]
     [[count]] = world.run(f'SELECT count(*) FROM "{world.staging}".{handle["staged"]}')
     assert count == 4
     assert sink.release([handle], 1) == {"rows": 2}
@@ -255,16 +255,16 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     """The successor is asked to try again. Then the server ends the zombie's session."""
     sink = world.table().new()
     handle = staged(sink, 1)
-    stands, resumes = threading.Event(), threading.Event()
+    paused, resumes = threading.Event(), threading.Event()
 
-    def stand(pid: int) -> None:
-        stands.set()
+    def pause(pid: int) -> None:
+        paused.set()
         resumes.wait(60)
 
     failure: list[BaseException] = []
 
     def run() -> None:
-        with killed_in_release(world, stand, "UPDATE") as zombie:
+        with interrupted_in_release(world, pause, "UPDATE") as zombie:
             try:
                 zombie.release([handle], 1)
             except BaseException as error:
@@ -272,7 +272,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
 
     thread = threading.Thread(target=run)
     thread.start()
-    stands.wait(60)
+    paused.wait(60)
     with pytest.raises(SinkUnavailableError, match="SQLSTATE 55P03"):
         world.bind().release([handle], 1)  # the lock_timeout ends the attempt
     query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
