@@ -189,5 +189,5 @@ class ScriptedClock:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         if len(self.slept) > len(self._between):
-            raise AssertionError("the trigger goes on waiting")
+            raise AssertionError("the trigger still waits")
         await asyncio.to_thread(self._between[len(self.slept) - 1])

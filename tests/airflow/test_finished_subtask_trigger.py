@@ -42,7 +42,7 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         until = self.now + seconds
-        assert self.slept == [SETTLING] or self._at or until < 1000, "the trigger goes on waiting"
+        assert self.slept == [SETTLING] or self._at or until < 1000, "the trigger still waits"
         for second in [due for due in self._at if due <= until]:
             await asyncio.to_thread(self._at.pop(second))
         self.now = until

@@ -164,7 +164,7 @@ def command_lines() -> Iterator[set[str]]:
 
 
 class Run:
-    """One run of a job by the operator, and all that is left of it."""
+    """One run of a job by the operator, and everything that it leaves."""
 
     def __init__(self, folder: Path, sinks: str, conn_ids: list[str], *, source: str = READ_FILES, **conf: str) -> None:
         self.folder, self.store = folder, StateStore()

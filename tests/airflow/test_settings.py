@@ -137,7 +137,7 @@ def test_a_key_in_the_root_uri_is_refused() -> None:
     ],
 )
 def test_a_root_on_another_host_is_not_sent_the_options(own: str, root: str) -> None:
-    """The root of a task is a template. Whoever may trigger the Dag may choose it."""
+    """The root of a task is a template. Every user who may trigger the Dag may choose it."""
     with pytest.raises(
         InvalidCkptConnectionError, match="would be sent the storage options of the connection 'c'"
     ) as caught:

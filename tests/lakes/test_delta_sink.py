@@ -171,7 +171,7 @@ def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handl
         assert table_rows(place) == [(1, "a"), (2, "b")] + ([] if mode == "overwrite" else [(9, "f")])
 
 
-# ---- a table that knows less than it did
+# ---- a table that lost its history
 
 
 def test_a_table_that_was_deleted_is_no_table_without_releases(path: Path) -> None:
@@ -418,7 +418,7 @@ def test_a_key_that_is_null_is_refused_before_the_batch_is_published(path: Path)
         stage(sink, [(1, None)], 1)
 
 
-# ---- what is refused
+# ---- refusals
 
 
 @pytest.mark.parametrize(

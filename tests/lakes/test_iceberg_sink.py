@@ -120,7 +120,7 @@ def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(
 
 @pytest.mark.parametrize("change", ["add", "rename", "drop", "partition"])
 def test_r9_a_change_that_makes_no_snapshot_makes_the_release_start_over(warehouse: Warehouse, change: str) -> None:
-    """pyiceberg requires the snapshot only, and would commit columns and partitions that nobody has checked."""
+    """pyiceberg requires the snapshot only, and would commit columns and partitions without a check."""
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     seen: list[int] = []
@@ -182,7 +182,7 @@ def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
 def test_r9_a_commit_that_is_answered_with_a_conflict_loses_no_file_of_the_table(
     warehouse: Warehouse, mode: str, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that repeats its request by itself gets a conflict with its own first request.
+    """A client that repeats its request automatically gets a conflict with its own first request.
 
     pyiceberg deletes the manifests of such a commit, and then no reader can read the table.
     """
@@ -239,7 +239,7 @@ def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handl
         assert warehouse.rows() == [(1, "a"), (2, "b")] + ([] if mode == "overwrite" else [(9, "f")])
 
 
-# ---- a table that knows less than it did
+# ---- a table that lost its history
 
 
 def test_a_table_that_was_dropped_is_no_table_without_releases(warehouse: Warehouse) -> None:

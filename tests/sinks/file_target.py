@@ -28,7 +28,7 @@ class FileTarget(SinkTarget):
 
     @property
     def above(self) -> Path:
-        """The folder of the table and of the folder beside it."""
+        """The folder of the table and of the folder next to it."""
         return table_of(self.path).parent
 
     def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundFileSink:

@@ -1,4 +1,4 @@
-"""The folders of a file sink: the table's, which holds released files only, and the one beside it."""
+"""The folders of a file sink: the table's, which holds released files only, and the one next to it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_table_holds_released_files_and_nothing_else(tmp_path: Path, path: s
     assert everything(tmp_path / "revenue") == sorted(released)
 
 
-# ---- what cannot be one pair of folders
+# ---- pairs of folders that are refused
 
 
 def bound(path: Path, **given: Any) -> Any:
@@ -136,7 +136,7 @@ def test_a_folder_above_that_cannot_be_written_is_refused(tmp_path: Path, monkey
         bound(tmp_path / "table").check_target()
 
 
-# ---- one of the two was deleted
+# ---- one folder of the pair was deleted
 
 
 def test_a_table_that_was_deleted_without_its_records_is_refused_by_name(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_files_without_rows_in_a_batch_with_rows_are_left_out_of_text_formats(
     assert (handle["rows"], len(handle["files"])) == (2, 1)
 
 
-# ---- what is refused
+# ---- refusals
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_released_names_tell_jobs_and_sinks_apart_and_fit_a_file_system() -> Non
     assert len(seen) == 12
 
 
-# ---- golden copies of what is on disk
+# ---- golden copies of stored files
 
 
 def golden(name: str) -> Any:

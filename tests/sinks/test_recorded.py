@@ -109,7 +109,7 @@ def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.M
 def test_a_journal_leads_to_no_other_store_than_the_roots(
     root: str, path: str, is_near: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may write to a root can forge its journal. The root's credentials must not follow it elsewhere."""
+    """A user who may write to a root can forge its journal. The root's credentials must not reach another store."""
     bound: list[tuple[str, Any]] = []
     monkeypatch.setattr(FileSink, "bind", lambda sink, context: bound.append((sink.path, context.storage_options)))
     definition = recorded(FileSink(path).definition())

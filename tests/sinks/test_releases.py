@@ -75,7 +75,7 @@ class Requests(WrappedStorage):
         return child
 
 
-# ---- what is staged is seen whole before it is released
+# ---- all staged files are checked before a release
 
 
 @pytest.mark.parametrize("content", [b"", b"ro", b"row of another"])

@@ -72,7 +72,7 @@ def test_what_readers_take_for_the_same_is_allowed() -> None:
     compare("parquet", (ID,), (SHOP,), path="/other")
 
 
-# ---- what is in the folder already
+# ---- files that are already in the folder
 
 
 def start(

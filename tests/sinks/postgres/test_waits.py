@@ -62,7 +62,7 @@ def test_a_server_that_is_a_standby_for_now_is_waited_for(world: World) -> None:
 
 
 def test_a_table_that_somebody_has_locked_is_waited_for(world: World) -> None:
-    """The server gives up after 10 s, and the table is locked for longer."""
+    """The server ends an attempt after 10 s, and the table is locked for longer."""
     world.table()
     sink = world.new()
     with psycopg.connect(world.url) as other:

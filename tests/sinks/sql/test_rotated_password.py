@@ -118,7 +118,7 @@ def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
 
 @pytest.mark.slow
 def test_d21_a_right_that_a_statement_lacks_is_no_refused_login(shop: Shop) -> None:
-    """1142 and 1044 of a statement say that the job was set up wrongly."""
+    """The errors 1142 and 1044 of a statement mean that the job's rights are incomplete."""
     sink = shop.world.new(url=shop.url())
     shop.world.run(f"REVOKE ALL ON {shop.world.schema}* FROM shop")
     shop.world.run(f"GRANT SELECT ON {shop.world.schema}* TO shop")
