@@ -1,9 +1,9 @@
 """A Kafka broker, and Spark's connector, from Maven Central.
 
 The connector links to ``spark-token-provider-kafka-0-10``, which not every mirror of Maven Central has. That package
-only handles delegation tokens, and no test uses any. ``standins/`` has classes of the same names and signatures, written
-for these tests. They pass on settings unchanged and refuse tokens. They are for tests only: a user's Spark has the real
-classes, and both must never be on one class path.
+only handles delegation tokens, and no test uses any. ``standins/`` has classes of the same names and signatures,
+written for these tests. They pass on settings unchanged and refuse tokens. They are for tests only: a user's Spark has
+the real classes, and both must never be on one class path.
 """
 
 from __future__ import annotations
