@@ -149,16 +149,16 @@ class StorageConformance(BatchConformance):
             won: list[int] = []
 
             def race(
-                who: int, name: str = f"race/{round_}", start: threading.Barrier = start, won: list[int] = won
+                racer: int, name: str = f"race/{round_}", start: threading.Barrier = start, won: list[int] = won
             ) -> None:
                 start.wait()
                 try:
-                    storage.create(name, str(who).encode())
+                    storage.create(name, str(racer).encode())
                 except AlreadyExistsError:
                     return
-                won.append(who)
+                won.append(racer)
 
-            threads = [threading.Thread(target=race, args=(who,)) for who in range(6)]
+            threads = [threading.Thread(target=race, args=(racer,)) for racer in range(6)]
             for thread in threads:
                 thread.start()
             for thread in threads:

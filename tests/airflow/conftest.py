@@ -86,14 +86,14 @@ def asked_tasks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the tasks whose state Airflow is asked for, and answer "deferred"."""
     from airflow_provider_ckpt.triggers.siblings import Siblings
 
-    asked: list[str] = []
+    queried: list[str] = []
 
     def state(siblings: Siblings, task_id: str) -> str:
-        asked.append(task_id)
+        queried.append(task_id)
         return "deferred"
 
     monkeypatch.setattr(Siblings, "state", state)
-    return asked
+    return queried
 
 
 @pytest.fixture

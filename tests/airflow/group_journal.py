@@ -58,7 +58,7 @@ def prepared(
     sinks = {} if sink is None else {"out": SinkDefinition("every_checkpoint", sink.definition())}
     journal.write(PlanRecorded(GRAPH, {}, 1.0, JobDefinition(mode, {}, {}, sinks)))
     if again:
-        resets = tuple(Reset(SubtaskId(one), ((0, 1),), SubtaskId("rows/0")) for one in again)
+        resets = tuple(Reset(SubtaskId(subtask), ((0, 1),), SubtaskId("rows/0")) for subtask in again)
         journal.write(JobReconciled(epoch, (), {}, resets, 1.5))
     journal.write(DeploymentPrepared(epoch, 2.0))
     return journal

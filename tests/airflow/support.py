@@ -63,8 +63,8 @@ class Call:
     @property
     def options(self) -> dict[str, Any]:
         """Return the run options that the driver got."""
-        found: dict[str, Any] = json.loads(self.argv[self.argv.index("--options") + 1])
-        return found
+        options: dict[str, Any] = json.loads(self.argv[self.argv.index("--options") + 1])
+        return options
 
     def value(self, flag: str) -> str:
         return self.argv[self.argv.index(flag) + 1]
@@ -189,5 +189,5 @@ class ScriptedClock:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         if len(self.slept) > len(self._between):
-            raise AssertionError("the trigger goes on waiting")
+            raise AssertionError("the trigger still waits")
         await asyncio.to_thread(self._between[len(self.slept) - 1])

@@ -84,17 +84,17 @@ def test_so_is_what_no_command_line_could_hold(kind: Any, given: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "said"),
+    ("key", "text", "message"),
     [
         ("execution.batch.job-recovery.enabled", "no", "true or false"),
         ("execution.batch.job-recovery.snapshot.min-pause", "1m30s", "as Flink has it"),
         ("execution.checkpointing.interval", "10 s", "options has no option"),
     ],
 )
-def test_so_is_what_no_key_of_flink_could_take(key: str, text: str, said: str) -> None:
+def test_so_is_what_no_key_of_flink_could_take(key: str, text: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=key) as caught:
         operator(options={key: text})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_option_by_the_key_of_flink_reaches_the_driver() -> None:
@@ -128,6 +128,6 @@ def test_what_a_run_can_take_is_taken_in_every_form() -> None:
 
 
 def test_the_docstring_describes_every_argument() -> None:
-    said = CheckpointedSparkJobOperator.__doc__ or ""
-    assert not [name for name in PARAMETERS if name not in ("self", "kwargs") and f":param {name}: " not in said]
-    assert "only the last one can be restored" in said
+    docstring = CheckpointedSparkJobOperator.__doc__ or ""
+    assert not [name for name in PARAMETERS if name not in ("self", "kwargs") and f":param {name}: " not in docstring]
+    assert "only the last one can be restored" in docstring

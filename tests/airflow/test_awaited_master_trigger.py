@@ -51,8 +51,8 @@ def event_of(
     trigger._sleep = clock.sleep
 
     async def event() -> Any:
-        async for one in trigger.run():
-            return one.payload
+        async for event in trigger.run():
+            return event.payload
         raise AssertionError("the trigger ended without an event")
 
     return json.loads(json.dumps(asyncio.run(event())))  # type: ignore[no-any-return]

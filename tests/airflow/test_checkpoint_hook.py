@@ -33,7 +33,7 @@ def test_jobs_and_checkpoints_are_read_from_the_journals(hook: CheckpointHook, j
     start_driver(journal("visits"))
     assert [state.job_id for state in hook.jobs()] == ["orders", "visits"]
     assert hook.job("orders").last_completed == 2
-    assert [(one.checkpoint, one.status) for one in hook.checkpoints("orders")] == [
+    assert [(checkpoint.checkpoint, checkpoint.status) for checkpoint in hook.checkpoints("orders")] == [
         (1, "released"),
         (2, "released"),
     ]

@@ -29,7 +29,7 @@ def make(root: Storage) -> Callable[..., CheckpointSensor]:
     )
 
 
-def made_of_a_template(make: Any, argument: str, value: object) -> CheckpointSensor:
+def sensor_with_rendered(make: Any, argument: str, value: object) -> CheckpointSensor:
     """Return a sensor whose argument is a template, rendered only when the task runs."""
     sensor: CheckpointSensor = make(**{argument: "{{ something }}"})
     setattr(sensor, argument, value)
@@ -59,7 +59,7 @@ def test_a_number_that_came_out_of_a_template_is_a_number(make: Any, journal: Jo
 @pytest.mark.parametrize("checkpoint", ["last", 0])
 def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: Any) -> None:
     with pytest.raises(AirflowFailException, match="final"):
-        made_of_a_template(make, "checkpoint", checkpoint).poke({})
+        sensor_with_rendered(make, "checkpoint", checkpoint).poke({})
 
 
 def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_restart(
@@ -173,7 +173,7 @@ def test_an_instant_needs_its_zone(make: Any, argument: str, instant: Any) -> No
     with pytest.raises(InvalidTaskArgumentError, match=f"{argument}="):
         make(**{argument: instant})
     with pytest.raises(AirflowFailException, match=f"{argument}="):
-        made_of_a_template(make, argument, instant).poke({})
+        sensor_with_rendered(make, argument, instant).poke({})
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,13 @@ def test_the_sinks_of_the_job_find_the_connections_while_it_is_deleted_and_nobod
     past: EndedJob, capfd: pytest.CaptureFixture[str]
 ) -> None:
     task = operator(past, conn_ids=["shop_db"])
-    told = task.execute(context(StateStore()))
-    assert (told["status"], told["staged"], told["left"]) == ("DELETED", {"lake": 1}, [])
+    result = task.execute(context(StateStore()))
+    assert (result["status"], result["staged"], result["left"]) == ("DELETED", {"lake": 1}, [])
     assert past.staged() == []
     with pytest.raises(ConnectionMissingError):
         read_connection("shop_db")
     logged = capfd.readouterr()
-    for shown in (told, logged.out, logged.err, {name: getattr(task, name) for name in task.template_fields}):
+    for shown in (result, logged.out, logged.err, {name: getattr(task, name) for name in task.template_fields}):
         assert "s3cr3t" not in str(shown)
 
 

@@ -13,7 +13,7 @@ def before(try_number: int, max_tries: int, clear_number: int | None = 0) -> Poi
 
 
 @pytest.mark.parametrize(
-    ("case", "found", "try_number", "max_tries", "retries", "clear_number", "expected"),
+    ("case", "pointer", "try_number", "max_tries", "retries", "clear_number", "expected"),
     [
         ("a retry", before(1, 2), 2, 2, 2, 0, False),
         ("a retry of a cleared task", before(3, 4, 1), 4, 4, 2, 1, False),
@@ -30,7 +30,7 @@ def before(try_number: int, max_tries: int, clear_number: int | None = 0) -> Poi
 )
 def test_a_clear_is_told_from_a_retry(
     case: str,
-    found: Pointer,
+    pointer: Pointer,
     try_number: int,
     max_tries: int,
     retries: int,
@@ -38,4 +38,4 @@ def test_a_clear_is_told_from_a_retry(
     expected: bool,
 ) -> None:
     ti = SimpleNamespace(try_number=try_number, max_tries=max_tries)
-    assert was_cleared(found, ti, retries, clear_number) is expected, case
+    assert was_cleared(pointer, ti, retries, clear_number) is expected, case

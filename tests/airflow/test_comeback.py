@@ -22,16 +22,16 @@ class Wait:
 
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage, self.journal = storage, coordinated(prepared(Journal(storage, "orders")))
-        self.says(7)
-        self.comeback = MasterAvailable(1, 2)
+        self.write_heartbeat(7)
+        self.available = MasterAvailable(1, 2)
 
-    def says(self, beat: int, *, left: str | None = None) -> None:
+    def write_heartbeat(self, beat: int, *, left: str | None = None) -> None:
         name = f"master-{self.journal.state.epoch:04d}.json"
         write_outbox(self.storage, f"orders/deployments/0001/{name}", Outbox(Worker("here"), beat, left=left))
 
     def over(self, coordinate: str | None = "deferred") -> WaitResult | None:
         state = self.journal.refresh()
-        return self.comeback.judge(state, read_master(self.storage, state), coordinate)
+        return self.available.judge(state, read_master(self.storage, state), coordinate)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_jobmaster_with_a_new_epoch_ends_it(wait: Wait) -> None:
 def test_so_does_one_that_goes_on_under_its_epoch(wait: Wait) -> None:
     """The triggerer of that JobMaster had stopped, or could not reach the storage."""
     assert wait.over() is None
-    wait.says(8)
+    wait.write_heartbeat(8)
     over = wait.over()
     assert over is not None
     assert over.reason == "the JobMaster of epoch 2 gives signs of life again"
@@ -64,14 +64,14 @@ def test_so_does_one_that_goes_on_under_its_epoch(wait: Wait) -> None:
 
 def test_a_last_word_is_no_sign_of_life(wait: Wait) -> None:
     assert wait.over() is None
-    wait.says(8, left="it was abandoned")
+    wait.write_heartbeat(8, left="it was abandoned")
     assert wait.over() is None
 
 
 def test_the_first_jobmaster_of_a_deployment_ends_it(wait: Wait) -> None:
     """The worker was started before any JobMaster."""
     journal = prepared(wait.journal, "shop.orders.r1~t2.plan")
-    wait.comeback = MasterAvailable(3, 3)
+    wait.available = MasterAvailable(3, 3)
     assert wait.over() is None
     coordinated(journal)
     assert wait.over() == WaitResult("the JobMaster of epoch 4 has the job")

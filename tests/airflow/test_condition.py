@@ -28,18 +28,18 @@ def state(status: str | None, completed: int = 0, released: int | None = None, *
 
 
 def test_a_job_that_is_prepared_and_does_not_run_is_told_in_words() -> None:
-    told = CheckpointCondition("orders", 1).judge(state(None)).message
-    assert told == (
+    message = CheckpointCondition("orders", 1).judge(state(None)).message
+    assert message == (
         "Job orders is not RUNNING yet: checkpoint none completed, none released. Waiting for checkpoint 1 (released)"
     )
 
 
-def outcome(found: JobState | None, checkpoint: Any = "final", **options: Any) -> str:
-    return CheckpointCondition("orders", checkpoint, **options).judge(found).outcome
+def outcome(job: JobState | None, checkpoint: Any = "final", **options: Any) -> str:
+    return CheckpointCondition("orders", checkpoint, **options).judge(job).outcome
 
 
 @pytest.mark.parametrize(
-    ("found", "checkpoint", "expected"),
+    ("job", "checkpoint", "expected"),
     [
         (None, "final", "wait"),
         (state(None), 1, "wait"),
@@ -64,9 +64,9 @@ def outcome(found: JobState | None, checkpoint: Any = "final", **options: Any) -
     ],
 )
 def test_a_wait_ends_when_what_is_waited_for_is_there_or_is_not_going_to_come(
-    found: JobState | None, checkpoint: Any, expected: str
+    job: JobState | None, checkpoint: Any, expected: str
 ) -> None:
-    assert outcome(found, checkpoint) == expected
+    assert outcome(job, checkpoint) == expected
 
 
 @pytest.mark.parametrize("status", ["STOPPED", "FAILED", "FINISHED"])
@@ -96,24 +96,24 @@ def done(number: int, triggered_at: float, **operators: OperatorState) -> Checkp
     return CheckpointCompleted(number, triggered_at, triggered_at + 1, "checkpoint", {}, operators)
 
 
-def with_checkpoints(found: JobState, *checkpoints: CheckpointCompleted) -> JobState:
-    found.checkpoints = {one.checkpoint: one for one in checkpoints}
-    return found
+def with_checkpoints(job: JobState, *checkpoints: CheckpointCompleted) -> JobState:
+    job.checkpoints = {checkpoint.checkpoint: checkpoint for checkpoint in checkpoints}
+    return job
 
 
 def test_since_is_a_checkpoint_that_was_triggered_then_or_later_and_released() -> None:
-    found = with_checkpoints(state("RUNNING", 2, 1), done(1, 100.0), done(2, 200.0))
-    assert outcome(found, None, since=100.0) == "reached"
-    assert outcome(found, None, since=150.0) == "wait", "2 is not released"
-    assert outcome(found, None, since=150.0, released=False) == "reached"
-    assert outcome(found, None, since=201.0, released=False) == "wait"
+    job = with_checkpoints(state("RUNNING", 2, 1), done(1, 100.0), done(2, 200.0))
+    assert outcome(job, None, since=100.0) == "reached"
+    assert outcome(job, None, since=150.0) == "wait", "2 is not released"
+    assert outcome(job, None, since=150.0, released=False) == "reached"
+    assert outcome(job, None, since=201.0, released=False) == "wait"
 
 
 def test_a_job_that_ended_before_the_instant_is_not_todays() -> None:
-    found = with_checkpoints(state("FINISHED", 1), done(1, 100.0))
-    assert outcome(found, "final", since=150.0) == "failed"
-    assert outcome(found, "final", since=100.0) == "reached"
-    verdict = CheckpointCondition("orders", "final", since=150.0).judge(found)
+    job = with_checkpoints(state("FINISHED", 1), done(1, 100.0))
+    assert outcome(job, "final", since=150.0) == "failed"
+    assert outcome(job, "final", since=100.0) == "reached"
+    verdict = CheckpointCondition("orders", "final", since=150.0).judge(job)
     assert "the final checkpoint and a checkpoint triggered at 1970-01-01 00:02:30Z or later" in verdict.message
 
 
@@ -122,31 +122,31 @@ GRAPH = JobGraph(
 )
 
 
-def planned(found: JobState) -> JobState:
-    found.plan = PlanRecorded(GRAPH, {}, 1.0, STREAMING)
-    return found
+def planned(job: JobState) -> JobState:
+    job.plan = PlanRecorded(GRAPH, {}, 1.0, STREAMING)
+    return job
 
 
 def test_an_operator_has_finished_once_a_checkpoint_that_says_so_is_released() -> None:
-    found = planned(with_checkpoints(state("RUNNING", 2, 1), done(1, 1.0), done(2, 2.0, history="finished")))
-    assert outcome(found, None, finished="history") == "wait"
-    found.ended = {"large": {"history": 7}}
-    assert outcome(found, None, finished="history") == "wait", "its last rows are not released"
-    assert outcome(found, None, finished="history", released=False) == "reached"
-    found.last_released = 2
-    assert outcome(found, None, finished="history") == "reached"
+    job = planned(with_checkpoints(state("RUNNING", 2, 1), done(1, 1.0), done(2, 2.0, history="finished")))
+    assert outcome(job, None, finished="history") == "wait"
+    job.ended = {"large": {"history": 7}}
+    assert outcome(job, None, finished="history") == "wait", "its last rows are not released"
+    assert outcome(job, None, finished="history", released=False) == "reached"
+    job.last_released = 2
+    assert outcome(job, None, finished="history") == "reached"
 
 
 def test_an_operator_that_runs_again_after_a_restore_has_not_finished() -> None:
-    found = planned(with_checkpoints(state("RUNNING", 2), done(2, 2.0, history="finished")))
-    found.ended = {}
-    assert outcome(found, None, finished="history") == "wait"
+    job = planned(with_checkpoints(state("RUNNING", 2), done(2, 2.0, history="finished")))
+    job.ended = {}
+    assert outcome(job, None, finished="history") == "wait"
 
 
 def test_everything_of_a_finished_job_has_finished() -> None:
-    found = planned(state("FINISHED", 2))
-    found.finished = {SubtaskId("large/0")}
-    assert outcome(found, None, finished="lake") == "reached"
+    job = planned(state("FINISHED", 2))
+    job.finished = {SubtaskId("large/0")}
+    assert outcome(job, None, finished="lake") == "reached"
 
 
 def test_an_operator_that_the_job_does_not_have_is_refused_with_those_it_has() -> None:
@@ -165,18 +165,18 @@ def timed(status: str, watermark: int | None, completed: int = 2, released: int 
 
     ``watermark``: of checkpoint 2, in seconds after noon; a minute less for 1.
     """
-    found = state(status, completed, released)
+    job = state(status, completed, released)
     for number, come in ((1, None if watermark is None else watermark - 60), (2, watermark)):
         mark = None if come is None else round((NOON + come) * 1000)
         covered = {SubtaskId("large/0"): Snapshot(1, 1, watermark=mark)}
-        found.checkpoints[number] = CheckpointCompleted(number, 1.0, 2.0, "checkpoint", covered, {})
+        job.checkpoints[number] = CheckpointCompleted(number, 1.0, 2.0, "checkpoint", covered, {})
     vertices = {"large": VertexDefinition("append", stateful=True, event_time=True)}
-    found.plan = PlanRecorded(GRAPH, {}, 1.0, definition=JobDefinition("streaming", {}, vertices, {}))
-    return found
+    job.plan = PlanRecorded(GRAPH, {}, 1.0, definition=JobDefinition("streaming", {}, vertices, {}))
+    return job
 
 
 @pytest.mark.parametrize(
-    ("found", "options", "expected"),
+    ("job", "options", "expected"),
     [
         (timed("RUNNING", 0), {}, "reached"),
         (timed("RUNNING", -1), {}, "wait"),
@@ -192,15 +192,15 @@ def timed(status: str, watermark: int | None, completed: int = 2, released: int 
     ],
 )
 def test_event_time_has_come_so_far_in_a_checkpoint_that_is_released(
-    found: JobState, options: dict[str, Any], expected: str
+    job: JobState, options: dict[str, Any], expected: str
 ) -> None:
-    assert outcome(found, None, watermark=NOON, **options) == expected
+    assert outcome(job, None, watermark=NOON, **options) == expected
 
 
 def test_what_was_taken_back_by_a_restore_tells_no_event_time() -> None:
-    found = timed("RUNNING", 0)
-    found.restored = 3
-    assert outcome(found, None, watermark=NOON) == "wait"
+    job = timed("RUNNING", 0)
+    job.restored = 3
+    assert outcome(job, None, watermark=NOON) == "wait"
 
 
 def test_a_wait_for_event_time_shows_how_far_it_has_come() -> None:
@@ -212,10 +212,10 @@ def test_a_wait_for_event_time_shows_how_far_it_has_come() -> None:
 
 
 def test_a_job_without_event_time_is_not_waited_for() -> None:
-    found = planned(state("RUNNING", 2))
-    verdict = CheckpointCondition("orders", None, watermark=NOON).judge(found)
+    job = planned(state("RUNNING", 2))
+    verdict = CheckpointCondition("orders", None, watermark=NOON).judge(job)
     assert (verdict.outcome, "no source has one (@job.source)" in verdict.message) == ("failed", True)
-    assert outcome(found, None, watermark=NOON, wait_for_restart=True) == "wait"
+    assert outcome(job, None, watermark=NOON, wait_for_restart=True) == "wait"
     assert outcome(state("CREATED"), None, watermark=NOON) == "wait", "its plan is not known yet"
 
 
@@ -242,9 +242,9 @@ def test_of_a_job_that_was_deleted_it_is_known_how_far_it_had_come(
 
 
 def test_nobody_is_expected_to_run_a_deleted_job_again() -> None:
-    found = CheckpointCondition("orders", 12, wait_for_restart=True).judge(deleted("STOPPED"))
-    assert found.outcome == "failed"
-    assert "Job orders is DELETED" in found.message
+    verdict = CheckpointCondition("orders", 12, wait_for_restart=True).judge(deleted("STOPPED"))
+    assert verdict.outcome == "failed"
+    assert "Job orders is DELETED" in verdict.message
 
 
 def test_what_a_deleted_job_had_not_released_was_lost() -> None:

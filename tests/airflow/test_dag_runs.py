@@ -82,8 +82,8 @@ def test_a_retry_keeps_its_job_and_templates_are_rendered(
     assert first.options["stop_at"] == "2026-01-01T00:00:00+00:00"
     assert first.options["checkpoint_interval"] == 7.0
     assert "spark.x=shop_retry" in first.argv
-    found = tasks["orders"].xcom_pull(task_ids="orders")
-    assert (found["status"], found["finished_operators"]) == ("FINISHED", ["history"])
+    result = tasks["orders"].xcom_pull(task_ids="orders")
+    assert (result["status"], result["finished_operators"]) == ("FINISHED", ["history"])
 
 
 def test_a_terminal_failure_uses_up_no_retries(

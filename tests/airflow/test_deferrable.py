@@ -36,7 +36,7 @@ from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import FakeSparkSubmit, StateStore, context
 
 JOB_ID = "shop.orders.r1"
-TOLD = f"INFO YarnClientImpl: Submitted application {YARN_ID}"
+SUBMITTED_LINE = f"INFO YarnClientImpl: Submitted application {YARN_ID}"
 DEPLOYED = (
     "INFO LoggingPodStatusWatcherImpl: Deployed Spark application orders with application ID "
     f"{POD_ID} and submission ID jobs:orders-8f-driver into Kubernetes"
@@ -104,9 +104,9 @@ def deferred(operator: CheckpointedSparkJobOperator, running: Any, event: dict[s
     return caught.value
 
 
-def submission(found: TaskDeferred) -> dict[str, Any]:
-    told: dict[str, Any] = found.trigger.serialize()[1]["submission"]
-    return told
+def submission(deferral: TaskDeferred) -> dict[str, Any]:
+    serialized: dict[str, Any] = deferral.trigger.serialize()[1]["submission"]
+    return serialized
 
 
 def driver_in_cluster(journal: Journal, attempt: str = f"{JOB_ID}~t1", application_id: str = YARN_ID) -> Journal:
@@ -116,10 +116,10 @@ def driver_in_cluster(journal: Journal, attempt: str = f"{JOB_ID}~t1", applicati
 
 
 @pytest.fixture
-def left(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> StateStore:
+def deferred_store(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> StateStore:
     """Return the store of a task that submitted its driver and was deferred."""
     store = StateStore()
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     deferred(make(), context(store))
     yarn.answer({"app": app("RUNNING")})
     return store
@@ -131,9 +131,9 @@ def left(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> StateSto
 def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, root: Storage
 ) -> None:
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     running = context(store := StateStore())
-    found = deferred(make(conf={"spark.yarn.tags": "team"}, execution_timeout=timedelta(hours=2)), running)
+    deferral = deferred(make(conf={"spark.yarn.tags": "team"}, execution_timeout=timedelta(hours=2)), running)
     (call,) = spark_submit.calls
     first, last = store.writes[0], store.writes[-1]
     tag = first["submission"]["tag"]
@@ -144,8 +144,8 @@ def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
     assert first["submission"]["application_id"] is None, "noted before it is submitted"
     assert last["application_id"] == last["submission"]["application_id"] == YARN_ID
     assert (last["submission"]["is_submitted"], last["submission"]["is_seen"]) == (True, True)
-    assert (found.method_name, found.timeout) == ("execute_complete", timedelta(hours=2))
-    assert found.trigger.serialize()[1] == {
+    assert (deferral.method_name, deferral.timeout) == ("execute_complete", timedelta(hours=2))
+    assert deferral.trigger.serialize()[1] == {
         "job_id": JOB_ID,
         "submission": last["submission"],
         "spark_conn_id": "spark_default",
@@ -161,11 +161,11 @@ def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
 
 def test_on_kubernetes_too(make: Any, spark_submit: FakeSparkSubmit, kubernetes: ClusterApi) -> None:
     spark_submit.play(DEPLOYED)
-    found = submission(deferred(make(), context(StateStore())))
+    submitted = submission(deferred(make(), context(StateStore())))
     (call,) = spark_submit.calls
     assert "spark.kubernetes.submission.waitAppCompletion=false" in call.argv
-    assert f"spark.kubernetes.driver.label.ckpt-submission={found['tag']}" in call.argv
-    assert (found["application_id"], found["namespace"], found["is_seen"]) == (POD_ID, "jobs", True)
+    assert f"spark.kubernetes.driver.label.ckpt-submission={submitted['tag']}" in call.argv
+    assert (submitted["application_id"], submitted["namespace"], submitted["is_seen"]) == (POD_ID, "jobs", True)
 
 
 @pytest.mark.parametrize("where", ["yarn", "kubernetes"])
@@ -176,16 +176,16 @@ def test_a_spark_submit_that_tells_no_id_leaves_the_tag(
     api, number = request.getfixturevalue(where), {"yarn": YARN_ID, "kubernetes": POD_ID}[where]
     api.answer({"apps": {"app": [app("RUNNING")]}} if where == "yarn" else pods(pod("Running")))
     spark_submit.play("nothing to see")
-    found = submission(deferred(make(), context(StateStore())))
-    assert found["application_id"] == number
-    assert found["tag"] in api.asked[-1]
+    submitted = submission(deferred(make(), context(StateStore())))
+    assert submitted["application_id"] == number
+    assert submitted["tag"] in api.asked[-1]
 
 
 def test_a_cluster_that_does_not_know_what_was_submitted_is_not_believed_later(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi
 ) -> None:
     yarn.answer(NOT_FOUND, 404)
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     store = StateStore()
     assert not submission(deferred(make(), context(store)))["is_seen"]
     deferred(make(), context(store, try_number=2))
@@ -200,7 +200,7 @@ def test_a_spark_submit_that_fails_fails_the_try(make: Any, spark_submit: FakeSp
 
 
 def test_the_users_own_number_of_attempts_stands(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> None:
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     deferred(make(conf={"spark.yarn.maxAppAttempts": "3"}), context(StateStore()))
     assert "spark.yarn.maxAppAttempts=3" in spark_submit.calls[0].argv
 
@@ -210,11 +210,11 @@ def test_secrets_reach_neither_the_trigger_nor_the_store(
 ) -> None:
     connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": {"token": "tok-en-2"}}}
     monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps(connection))
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     store = StateStore()
-    found = deferred(make(root=None, env_vars={"CKPT_STORAGE_OPTIONS": "{}"}), context(store))
+    deferral = deferred(make(root=None, env_vars={"CKPT_STORAGE_OPTIONS": "{}"}), context(store))
     assert spark_submit.calls[0].storage_options == "{}"
-    assert "tok-en-2" not in json.dumps([found.trigger.serialize(), store.writes])
+    assert "tok-en-2" not in json.dumps([deferral.trigger.serialize(), store.writes])
 
 
 # ---- refuse
@@ -299,28 +299,32 @@ def test_airflows_default_does_not_switch_it_on(make: Any, monkeypatch: pytest.M
 
 
 def test_a_retry_waits_for_the_driver_that_lives_and_starts_no_twin(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, journal: Callable[[str], Journal]
+    make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     driver_in_cluster(journal(JOB_ID))
-    again = context(left, try_number=2)
-    before = left.values[KEY]["submission"]
-    found = deferred(make(), again)
-    assert submission(found) == before
+    again = context(deferred_store, try_number=2)
+    before = deferred_store.values[KEY]["submission"]
+    deferral = deferred(make(), again)
+    assert submission(deferral) == before
     assert len(spark_submit.calls) == 1
-    assert left.values[KEY]["try_number"] == 2
+    assert deferred_store.values[KEY]["try_number"] == 2
     assert again["ti"].pushed == {JOB_ID_XCOM: JOB_ID}
 
 
 def test_a_retry_that_cannot_ask_the_cluster_waits_and_submits_nothing(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, yarn: ClusterApi, journal: Callable[[str], Journal]
+    make: Any,
+    spark_submit: FakeSparkSubmit,
+    deferred_store: StateStore,
+    yarn: ClusterApi,
+    journal: Callable[[str], Journal],
 ) -> None:
     driver_in_cluster(journal(JOB_ID))
     yarn.answer(b"", 503)
-    deferred(make(), context(left, try_number=2))
+    deferred(make(), context(deferred_store, try_number=2))
     assert len(spark_submit.calls) == 1
 
 
-def lost_while_it_submits(operator: Any, store: StateStore, monkeypatch: pytest.MonkeyPatch, *, late: bool) -> None:
+def lose_worker_during_submit(operator: Any, store: StateStore, monkeypatch: pytest.MonkeyPatch, *, late: bool) -> None:
     """Kill the worker before spark-submit has submitted the driver, or (``late``) just after."""
     submit = CheckpointedSparkSubmitHook.submit
 
@@ -338,14 +342,14 @@ def lost_while_it_submits(operator: Any, store: StateStore, monkeypatch: pytest.
 def test_a_worker_that_is_lost_between_submission_and_deferral_leaves_a_driver_that_is_found_by_its_tag(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     store = StateStore()
-    lost_while_it_submits(make(), store, monkeypatch, late=True)
+    lose_worker_during_submit(make(), store, monkeypatch, late=True)
     assert store.values[KEY]["submission"]["application_id"] is None
     yarn.answer({"apps": {"app": [app("ACCEPTED")]}})
-    found = submission(deferred(make(), context(store, try_number=2)))
-    assert found["application_id"] == YARN_ID
-    assert yarn.query("applicationTags") == found["tag"]
+    submitted = submission(deferred(make(), context(store, try_number=2)))
+    assert submitted["application_id"] == YARN_ID
+    assert yarn.query("applicationTags") == submitted["tag"]
     assert len(spark_submit.calls) == 1
 
 
@@ -353,23 +357,27 @@ def test_one_that_is_lost_before_leaves_nothing_and_the_retry_submits(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = StateStore()
-    lost_while_it_submits(make(), store, monkeypatch, late=False)
+    lose_worker_during_submit(make(), store, monkeypatch, late=False)
     before = store.values[KEY]["submission"]["tag"]
     yarn.answer({"apps": None})
-    spark_submit.play(TOLD)
-    found = submission(deferred(make(), context(store, try_number=2)))
+    spark_submit.play(SUBMITTED_LINE)
+    submitted = submission(deferred(make(), context(store, try_number=2)))
     assert len(spark_submit.calls) == 1
-    assert found["tag"] != before
+    assert submitted["tag"] != before
 
 
 def test_a_driver_that_died_is_followed_by_another_one(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, yarn: ClusterApi, journal: Callable[[str], Journal]
+    make: Any,
+    spark_submit: FakeSparkSubmit,
+    deferred_store: StateStore,
+    yarn: ClusterApi,
+    journal: Callable[[str], Journal],
 ) -> None:
     driver_in_cluster(journal(JOB_ID))
     yarn.answer({"app": app("FAILED", "FAILED")})
-    spark_submit.play(TOLD.replace("_0001", "_0002"))
-    found = submission(deferred(make(), context(left, try_number=2)))
-    assert (found["application_id"], found["after_epoch"], found["attempt"]) == (
+    spark_submit.play(SUBMITTED_LINE.replace("_0001", "_0002"))
+    submitted = submission(deferred(make(), context(deferred_store, try_number=2)))
+    assert (submitted["application_id"], submitted["after_epoch"], submitted["attempt"]) == (
         YARN_ID.replace("_0001", "_0002"),
         1,
         f"{JOB_ID}~t2",
@@ -378,23 +386,23 @@ def test_a_driver_that_died_is_followed_by_another_one(
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED"])
 def test_an_end_that_no_task_was_there_to_see_is_the_retrys(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, journal: Callable[[str], Journal], status: str
+    make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal], status: str
 ) -> None:
     writer = driver_in_cluster(journal(JOB_ID))
     complete(writer, 1, 2)
     end(writer, status)
-    result = make().execute(context(left, try_number=2))
+    result = make().execute(context(deferred_store, try_number=2))
     assert (result["status"], result["released"]) == (status, 2)
-    assert left.values[KEY]["status"] == status
+    assert deferred_store.values[KEY]["status"] == status
     assert len(spark_submit.calls) == 1
 
 
 def test_a_terminal_failure_that_no_task_was_there_to_see_fails_the_retry_for_good(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, journal: Callable[[str], Journal]
+    make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     end(driver_in_cluster(journal(JOB_ID)), "FAILED", "no such column: shop")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
-        make().execute(context(left, try_number=2))
+        make().execute(context(deferred_store, try_number=2))
     assert len(spark_submit.calls) == 1
 
 
@@ -402,7 +410,7 @@ def test_a_terminal_failure_that_no_task_was_there_to_see_fails_the_retry_for_go
 def test_a_driver_that_only_the_journal_knows_is_found_by_what_it_says(
     make: Any,
     spark_submit: FakeSparkSubmit,
-    left: StateStore,
+    deferred_store: StateStore,
     yarn: ClusterApi,
     journal: Callable[[str], Journal],
     lost: str,
@@ -410,23 +418,23 @@ def test_a_driver_that_only_the_journal_knows_is_found_by_what_it_says(
     """Airflow deletes entries of its task state store after 30 days."""
     driver_in_cluster(journal(JOB_ID), application_id="application_1700000000000_0009")
     if lost == "forgotten":
-        del left.values[KEY]
+        del deferred_store.values[KEY]
     else:
-        del left.values[KEY]["submission"]
-    found = submission(deferred(make(), context(left, try_number=2)))
-    assert found["application_id"] == "application_1700000000000_0009"
+        del deferred_store.values[KEY]["submission"]
+    submitted = submission(deferred(make(), context(deferred_store, try_number=2)))
+    assert submitted["application_id"] == "application_1700000000000_0009"
     assert yarn.asked[-1].endswith("_0009")
     assert len(spark_submit.calls) == 1
 
 
 def test_a_driver_of_client_mode_is_nothing_to_wait_for(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, journal: Callable[[str], Journal]
+    make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     """The driver ended with its task, and YARN would not know its id."""
     driver_in_cluster(journal(JOB_ID), application_id="local-1700000000000")
-    del left.values[KEY]["submission"]
-    spark_submit.play(TOLD)
-    deferred(make(), context(left, try_number=2))
+    del deferred_store.values[KEY]["submission"]
+    spark_submit.play(SUBMITTED_LINE)
+    deferred(make(), context(deferred_store, try_number=2))
     assert len(spark_submit.calls) == 2
 
 
@@ -434,41 +442,47 @@ def test_a_driver_of_another_task_is_not_waited_for(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
     driver_in_cluster(journal("shared"), "shop.orders.r0~t1")
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     deferred(make(job_id="shared"), context(StateStore()))
     assert len(spark_submit.calls) == 1
 
 
 def test_a_cleared_task_goes_on_with_the_driver_that_lives(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, journal: Callable[[str], Journal]
+    make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     driver_in_cluster(journal(JOB_ID))
-    found = deferred(make(), context(left, try_number=2, max_tries=3, clear_number=1))
-    assert found.trigger.serialize()[1]["leaving"] is False
-    assert (left.values[KEY]["max_tries"], left.values[KEY]["clear_number"]) == (3, 1), "a retry of it is no clear"
+    deferral = deferred(make(), context(deferred_store, try_number=2, max_tries=3, clear_number=1))
+    assert deferral.trigger.serialize()[1]["leaving"] is False
+    assert (deferred_store.values[KEY]["max_tries"], deferred_store.values[KEY]["clear_number"]) == (3, 1), (
+        "a retry of it is no clear"
+    )
     assert len(spark_submit.calls) == 1
 
 
 def test_a_cleared_task_that_starts_over_has_the_driver_leave_first(
-    make: Any, spark_submit: FakeSparkSubmit, left: StateStore, yarn: ClusterApi, journal: Callable[[str], Journal]
+    make: Any,
+    spark_submit: FakeSparkSubmit,
+    deferred_store: StateStore,
+    yarn: ClusterApi,
+    journal: Callable[[str], Journal],
 ) -> None:
     writer = driver_in_cluster(journal(JOB_ID))
-    cleared = context(left, try_number=2, max_tries=3, clear_number=1)
+    cleared = context(deferred_store, try_number=2, max_tries=3, clear_number=1)
     operator = make(on_clear="restart")
     assert deferred(operator, cleared).trigger.serialize()[1]["leaving"] is True
     assert len(spark_submit.calls) == 1
     end(writer, "STOPPED")
     yarn.answer({"app": app("FINISHED", "SUCCEEDED")})
-    spark_submit.play(TOLD)
-    found = deferred(operator, cleared, {"outcome": "left", "message": "it left"})
-    assert found.trigger.serialize()[1]["job_id"] == f"{JOB_ID}~g1"
+    spark_submit.play(SUBMITTED_LINE)
+    deferral = deferred(operator, cleared, {"outcome": "left", "message": "it left"})
+    assert deferral.trigger.serialize()[1]["job_id"] == f"{JOB_ID}~g1"
     assert spark_submit.calls[1].options["job_id"] == f"{JOB_ID}~g1"
 
 
 # ---- the end
 
 
-def told(status: str) -> dict[str, Any]:
+def result_with(status: str) -> dict[str, Any]:
     return {
         "job_id": JOB_ID,
         "status": status,
@@ -483,13 +497,13 @@ def told(status: str) -> dict[str, Any]:
     }
 
 
-def test_the_resumed_task_returns_what_one_that_waited_returns(make: Any, left: StateStore) -> None:
+def test_the_resumed_task_returns_what_one_that_waited_returns(make: Any, deferred_store: StateStore) -> None:
     asset = Asset("orders")
-    running = {**context(left), "outlet_events": {asset: SimpleNamespace(extra={})}}
-    event = {"outcome": "succeeded", "message": "FINISHED", "result": told("FINISHED")}
-    assert make(outlets=[asset]).execute_complete(running, event) == told("FINISHED")
-    assert running["outlet_events"][asset].extra == told("FINISHED")
-    assert (left.values[KEY]["status"], left.values[KEY]["released"]) == ("FINISHED", 3)
+    running = {**context(deferred_store), "outlet_events": {asset: SimpleNamespace(extra={})}}
+    event = {"outcome": "succeeded", "message": "FINISHED", "result": result_with("FINISHED")}
+    assert make(outlets=[asset]).execute_complete(running, event) == result_with("FINISHED")
+    assert running["outlet_events"][asset].extra == result_with("FINISHED")
+    assert (deferred_store.values[KEY]["status"], deferred_store.values[KEY]["released"]) == ("FINISHED", 3)
 
 
 @pytest.mark.parametrize(
@@ -497,38 +511,42 @@ def test_the_resumed_task_returns_what_one_that_waited_returns(make: Any, left: 
     [("failed", True), ("retry", False)],
 )
 def test_a_failure_is_for_good_or_not_as_the_trigger_says(
-    make: Any, left: StateStore, outcome: str, is_final: bool
+    make: Any, deferred_store: StateStore, outcome: str, is_final: bool
 ) -> None:
-    event = {"outcome": outcome, "message": "no such column", "result": told("FAILED" if is_final else "RESTARTING")}
+    event = {
+        "outcome": outcome,
+        "message": "no such column",
+        "result": result_with("FAILED" if is_final else "RESTARTING"),
+    }
     with pytest.raises(AirflowException, match="no such column") as caught:
-        make().execute_complete(context(left), event)
+        make().execute_complete(context(deferred_store), event)
     assert isinstance(caught.value, AirflowFailException) is is_final
 
 
-def test_a_pointer_that_is_lost_or_cannot_be_written_costs_no_result(make: Any, left: StateStore) -> None:
-    event = {"outcome": "succeeded", "message": "FINISHED", "result": told("FINISHED")}
-    left.broken = True
-    assert make().execute_complete(context(left), event) == told("FINISHED")
-    assert make().execute_complete(context(StateStore()), event) == told("FINISHED")
+def test_a_pointer_that_is_lost_or_cannot_be_written_costs_no_result(make: Any, deferred_store: StateStore) -> None:
+    event = {"outcome": "succeeded", "message": "FINISHED", "result": result_with("FINISHED")}
+    deferred_store.broken = True
+    assert make().execute_complete(context(deferred_store), event) == result_with("FINISHED")
+    assert make().execute_complete(context(StateStore()), event) == result_with("FINISHED")
 
 
 def test_a_driver_that_takes_too_long_is_asked_to_leave_and_the_retry_goes_on_behind_it(
     make: Any,
     spark_submit: FakeSparkSubmit,
-    left: StateStore,
+    deferred_store: StateStore,
     root: Storage,
     journal: Callable[[str], Journal],
 ) -> None:
     writer = driver_in_cluster(journal(JOB_ID))
     with pytest.raises(TaskDeferralTimeout):
-        make().resume_execution("__fail__", {"error": "Trigger timeout"}, context(left))
+        make().resume_execution("__fail__", {"error": "Trigger timeout"}, context(deferred_store))
     (name,) = root.list(f"{JOB_ID}/requests")
     assert json.loads(root.read(f"{JOB_ID}/requests/{name}"))["leaves"] is True
-    again = context(left, try_number=2)
+    again = context(deferred_store, try_number=2)
     deferred(make(), again)
     assert len(spark_submit.calls) == 1, "it is leaving"
     end(writer, "STOPPED")
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     deferred(make(), again, {"outcome": "left", "message": "it left"})
     assert len(spark_submit.calls) == 2
 
@@ -557,7 +575,7 @@ def test_a_whole_dag_run_defers_and_is_resumed(
 
     monkeypatch.setattr(DriverWatch, "poll", driven)
     monkeypatch.setattr(spark_application, "SETTLING", 0.0)
-    spark_submit.play(TOLD)
+    spark_submit.play(SUBMITTED_LINE)
     with DAG("shop_deferrable", schedule=None) as dag:
         CheckpointedSparkJobOperator(
             task_id="orders",

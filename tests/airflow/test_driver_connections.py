@@ -30,12 +30,12 @@ VARIABLE = "AIRFLOW_CONN_SHOP_DB"
 def connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Define connections in a fake secrets backend, outside this process's environment."""
     shop = Connection(conn_id="shop_db", conn_type="postgres", host="h", login="me", password=SECRET, schema="shop")
-    known, before = {"shop_db": shop}, BaseHook.get_connection
+    connections_by_id, before = {"shop_db": shop}, BaseHook.get_connection
 
     def get_connection(conn_id: str) -> Any:
         if conn_id == "none":
             raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined")
-        return known.get(conn_id) or before(conn_id)
+        return connections_by_id.get(conn_id) or before(conn_id)
 
     monkeypatch.setattr(BaseHook, "get_connection", staticmethod(get_connection))
     monkeypatch.setattr(environment, "_IN_MEMORY", {})
@@ -75,12 +75,12 @@ def test_in_client_mode_it_is_no_configuration_either(master: str) -> None:
     base = SparkSubmitHook(conn_id="none_of_these", env_vars={"MINE": "1"})
     base._connection.update(master=master, deploy_mode="client", namespace="default")
     base._is_yarn, base._is_kubernetes = master == "yarn", master != "yarn"
-    found = driver_connections(["shop_db"])
+    connections = driver_connections(["shop_db"])
     hook = CheckpointedSparkSubmitHook(
-        base, name="x", application_args=[], on_status=lambda line: None, connections=found
+        base, name="x", application_args=[], on_status=lambda line: None, connections=connections
     )
     command = hook._build_spark_submit_command("main.py")
-    assert "s3cr3t" not in json.dumps(command) + repr(found)
+    assert "s3cr3t" not in json.dumps(command) + repr(connections)
     assert read_connection("shop_db", hook._env).schema == "shop"
 
 

@@ -81,7 +81,7 @@ def test_a_tasks_log_has_the_lines_of_the_driver_with_their_levels(
     with pytest.raises(Exception, match="REMARKS are no level"):  # the end of the output is in the error
         hook.submit("main.py")
     expected = [(level, line) for line, level in LINES]
-    assert [one for one in log.lines if one in expected] == expected
+    assert [line for line in log.lines if line in expected] == expected
     assert ("INFO", "RUNNING") in log.lines
     assert [line.kind for line in seen] == ["running"]
 

@@ -26,11 +26,11 @@ class Clock:
 
 
 def rounds(failing: MasterRestartPolicy, clock: Clock, states: list[Any]) -> list[bool]:
-    found = []
+    decisions = []
     for state in states:
-        found.append(failing.may_restart(FAILED, state))
+        decisions.append(failing.may_restart(FAILED, state))
         clock.now += 10.0
-    return found
+    return decisions
 
 
 def test_it_ends_when_nothing_was_completed_for_so_long() -> None:

@@ -42,8 +42,8 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         until = self.now + seconds
-        assert self.slept == [SETTLING] or self._at or until < 1000, "the trigger goes on waiting"
-        for second in [one for one in self._at if one <= until]:
+        assert self.slept == [SETTLING] or self._at or until < 1000, "the trigger still waits"
+        for second in [due for due in self._at if due <= until]:
             await asyncio.to_thread(self._at.pop(second))
         self.now = until
 
@@ -74,14 +74,14 @@ def made(root: str, clock: Clock, *, index: int = 0, is_told_whose: bool = True)
 
 
 async def event(trigger: Any) -> Any:
-    async for one in trigger.run():
-        return json.loads(json.dumps(one.payload))
+    async for trigger_event in trigger.run():
+        return json.loads(json.dumps(trigger_event.payload))
     raise AssertionError("the trigger ended without an event")
 
 
 def event_of(root: str, clock: Clock, **more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = asyncio.run(event(made(root, clock, **more)))
-    return found
+    payload: dict[str, Any] = asyncio.run(event(made(root, clock, **more)))
+    return payload
 
 
 def test_it_fires_when_a_later_deployment_wants_the_result_again_and_writes_nothing(
@@ -91,12 +91,12 @@ def test_it_fires_when_a_later_deployment_wants_the_result_again_and_writes_noth
         prepared(orders, RETRY, mode="batch", again=["history/0"])
 
     clock = Clock({30: lambda: ended(orders, "RESTARTING"), 60: prepare})
-    told = event_of(root.uri, clock)
-    assert told["reason"] == "history/0 has to run again, in the deployment of epoch 3"
-    assert (told["is_alone"], told["is_blind"]) == (False, False)
+    payload = event_of(root.uri, clock)
+    assert payload["reason"] == "history/0 has to run again, in the deployment of epoch 3"
+    assert (payload["is_alone"], payload["is_blind"]) == (False, False)
     assert clock.slept == [SETTLING, *[10.0] * 5]
     files = root.files("")
-    assert event_of(root.uri, Clock()) == told, "elsewhere, again"
+    assert event_of(root.uri, Clock()) == payload, "elsewhere, again"
     assert root.files("") == files
 
 
@@ -163,7 +163,7 @@ def test_hundreds_of_them_take_the_looks_of_one(
         clock = Together(200, lambda: ended(orders, "FINISHED"))
         return list(await asyncio.gather(*(event(made(root.uri, clock, index=index)) for index in range(200))))
 
-    assert {one["reason"] for one in asyncio.run(all_of_them())} == {"the job is FINISHED"}
+    assert {payload["reason"] for payload in asyncio.run(all_of_them())} == {"the job is FINISHED"}
     assert len(set(looks)) == 1
     assert len(looks) == 3600 / 10
     assert len(asked_tasks) == 3600 / ASK_EVERY
@@ -207,6 +207,6 @@ def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
         raise StorageDeniedError(uri="s3://lake", reason="403")
 
     monkeypatch.setattr(CheckpointHook, "client", denied)
-    told = event_of(root.uri, Clock())
-    assert "s3://lake" in told["reason"]
-    assert (told["is_blind"], told["is_alone"]) == (True, False)
+    payload = event_of(root.uri, Clock())
+    assert "s3://lake" in payload["reason"]
+    assert (payload["is_blind"], payload["is_alone"]) == (True, False)

@@ -69,8 +69,8 @@ def test_an_operator_with_the_name_of_a_setting_stays_readable(
     connection = {"conn_type": "kafka", "login": "me", "password": "daily", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps(connection))
     outputs = {"orders": "s3://orders/orders"}
-    told = status("finished", epoch=1, checkpoint=3, finished_operators=["orders", "daily"], outputs=outputs)
-    spark_submit.play(told)
+    line = status("finished", epoch=1, checkpoint=3, finished_operators=["orders", "daily"], outputs=outputs)
+    spark_submit.play(line)
     store = StateStore()
     task = operator(tmp_path, root, job_id="orders", spark_binary=spark_submit.path, conn_ids=["shop"])
     result = task.execute(context(store))

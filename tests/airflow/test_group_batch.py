@@ -38,15 +38,17 @@ def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
     return coordinated(prepared(Journal(open_root(open_storage(tmp_path / "ckpt")), "feed"), mode="batch"))
 
 
-def lost(journal: Journal) -> None:
+def lose_result(journal: Journal) -> None:
     coordinated(prepared(ended(journal, "RESTARTING"), RETRY, mode="batch", again=["history/0"]), RETRY)
 
 
-def anew(journal: Journal) -> None:
+def restart_from_scratch(journal: Journal) -> None:
     coordinated(prepared_from_scratch(ended(journal, "RESTARTING"), RETRY), RETRY)
 
 
-@pytest.mark.parametrize("again", [lost, anew], ids=["a result is lost", "batch_recovery is off"])
+@pytest.mark.parametrize(
+    "again", [lose_result, restart_from_scratch], ids=["a result is lost", "batch_recovery is off"]
+)
 @pytest.mark.parametrize("form", ["mapped", "listed"])
 def test_it_runs_again_in_its_first_try_and_its_task_turns_green_with_the_job(
     run: Callable[..., Any],

@@ -60,9 +60,9 @@ def sensor(root: Storage, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], An
 
     def look(state: str) -> Any:
         states = {"orders.coordinate": state}
-        monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **asked: {"r1": states})
+        monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **arguments: {"r1": states})
         monkeypatch.setattr(
-            XCom, "get_one", lambda **asked: JOB_ID if asked["task_id"] == "orders.coordinate" else None
+            XCom, "get_one", lambda **arguments: JOB_ID if arguments["task_id"] == "orders.coordinate" else None
         )
         wait = CheckpointSensor(task_id="wait", job_task_id="orders.coordinate", checkpoint=2, root=root.uri)
         return wait.poke(context(StateStore()))
@@ -134,8 +134,8 @@ def test_outlets_and_a_sensor_behind_a_group(
     with create_session() as session:
         (event,) = session.scalars(select(AssetEvent).where(AssetEvent.source_dag_id == "shop_group_outlet"))
     assert event.source_task_id == "orders.coordinate"
-    told = {name: event.extra[name] for name in ("job_id", "status", "checkpoint", "released")}
-    assert told == {"job_id": "feed", "status": "FINISHED", "checkpoint": 2, "released": 2}
+    result = {name: event.extra[name] for name in ("job_id", "status", "checkpoint", "released")}
+    assert result == {"job_id": "feed", "status": "FINISHED", "checkpoint": 2, "released": 2}
 
 
 def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(

@@ -99,6 +99,6 @@ def test_a_cleared_subtask_of_a_job_that_has_finished_succeeds_at_once(
 def test_behind_a_plan_that_failed_nothing_starts(subtasks: list[str] | None) -> None:
     with DAG("shop", schedule=None) as dag:
         CheckpointedSparkJobGroup("orders", job="orders.py:job", subtasks=subtasks)
-    others = [task for task in dag.tasks if task.task_id != "orders.plan"]
-    assert len(others) == (2 if subtasks is None else 3)
-    assert all(task.trigger_rule == "all_success" and "orders.plan" in task.upstream_task_ids for task in others)
+    later_tasks = [task for task in dag.tasks if task.task_id != "orders.plan"]
+    assert len(later_tasks) == (2 if subtasks is None else 3)
+    assert all(task.trigger_rule == "all_success" and "orders.plan" in task.upstream_task_ids for task in later_tasks)

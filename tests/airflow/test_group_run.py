@@ -35,7 +35,7 @@ def test_a_deployment_is_that_of_the_dag_run_that_prepared_it_whoever_coordinate
     prepared(orders)
     coordinated(orders, "a `ckpt master` by hand")
     assert MINE.owns(orders.state)
-    assert not [one for one in OTHERS if one.owns(orders.state)]
+    assert not [group_run for group_run in OTHERS if group_run.owns(orders.state)]
     assert MINE.status_for(orders.state) is GroupStatus.RUNS
 
 
@@ -85,7 +85,7 @@ def test_what_has_finished_is_done_for_its_task_alone(orders: Journal) -> None:
 
 def test_a_name_means_a_subtask_or_a_vertex(orders: Journal) -> None:
     state = prepared(orders).state
-    assert [name for one in ("history", "rows/0") for name in subtasks_of(state, one)] == SUBTASKS
+    assert [name for selector in ("history", "rows/0") for name in subtasks_of(state, selector)] == SUBTASKS
     assert not subtasks_of(state, "histor")
 
 

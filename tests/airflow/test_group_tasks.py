@@ -51,7 +51,7 @@ def orders(journal: Callable[[str], Journal]) -> Journal:
     return journal(JOB_ID)
 
 
-def elsewhere(folder: Path, job_id: str = JOB_ID) -> tuple[Path, Journal]:
+def other_root(folder: Path, job_id: str = JOB_ID) -> tuple[Path, Journal]:
     """Create a root that spark-submit copies into the real one, as if the driver had written it."""
     return folder, Journal(open_root(open_storage(folder)), job_id)
 
@@ -62,7 +62,7 @@ def elsewhere(folder: Path, job_id: str = JOB_ID) -> tuple[Path, Journal]:
 def test_a_plan_submits_the_planner_and_returns_the_names_of_the_subtasks(
     plan: Any, spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
 ) -> None:
-    made, journal = elsewhere(tmp_path / "made")
+    made, journal = other_root(tmp_path / "made")
     prepared(journal)
     spark_submit.play(PREPARED, copy=(made, Path(root.uri.removeprefix("file://"))))
     run = context(StateStore())
@@ -87,7 +87,7 @@ def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
     assert orders.refresh().epoch == 2
 
 
-def died_when_it_had_claimed(plan: Any, spark_submit: FakeSparkSubmit, store: StateStore, **more: Any) -> None:
+def die_after_claim(plan: Any, spark_submit: FakeSparkSubmit, store: StateStore, **more: Any) -> None:
     """Run the first try of a plan, which dies after its claim."""
     spark_submit.play(status("started", epoch=1), exit=137)
     with pytest.raises(AirflowException, match="137"):
@@ -99,7 +99,7 @@ def test_a_retry_of_a_plan_goes_on_with_the_job_that_it_began(
 ) -> None:
     """Its job_id changes with each try, like a template of the time of day."""
     store = StateStore()
-    died_when_it_had_claimed(plan, spark_submit, store)
+    die_after_claim(plan, spark_submit, store)
     prepared(orders)
     assert plan(job_id="orders-12h05").execute(context(store, try_number=2)) == SUBTASKS
     assert f"began job {JOB_ID}, and this retry resumes that one" in capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_a_retry_of_a_plan_under_another_root_prepares_no_job_anew(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, tmp_path: Path
 ) -> None:
     store = StateStore()
-    died_when_it_had_claimed(plan, spark_submit, store)
+    die_after_claim(plan, spark_submit, store)
     prepared(orders)
     with pytest.raises(AirflowFailException, match="Give the task the earlier root"):
         plan(root=f"{tmp_path}/other").execute(context(store, try_number=2))
@@ -123,7 +123,7 @@ def test_a_retry_of_a_plan_that_finds_nothing_of_its_job_prepares_none_anew(
     """A share that is not mounted looks like an empty folder. It may be mounted for the next try."""
     store = StateStore()
     ended(prepared(orders), "RESTARTING")
-    died_when_it_had_claimed(plan, spark_submit, store)
+    die_after_claim(plan, spark_submit, store)
     root.delete_tree(JOB_ID)
     for _ in range(2):
         with pytest.raises(AirflowException, match="is the storage mounted") as raised:
@@ -136,7 +136,7 @@ def test_a_retry_of_a_plan_takes_no_job_from_somebody_who_has_it_by_now(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     store = StateStore()
-    died_when_it_had_claimed(plan, spark_submit, store)
+    die_after_claim(plan, spark_submit, store)
     ended(prepared(orders), "RESTARTING")
     coordinated(prepared(orders, "shop.orders.r2~t1.plan"), "shop.orders.r2~t1.coordinate")
     with pytest.raises(AirflowFailException, match="has taken it over"):
@@ -199,7 +199,7 @@ def test_a_new_dag_run_prepares_the_job_of_the_one_before(
     plan: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage, tmp_path: Path
 ) -> None:
     ended(coordinated(prepared(journal("feed"), "shop.orders.r0~t1.plan")), "STOPPED")
-    made, copy = elsewhere(tmp_path / "made", "feed")
+    made, copy = other_root(tmp_path / "made", "feed")
     ended(coordinated(prepared(copy, "shop.orders.r0~t1.plan")), "STOPPED")
     prepared(copy)
     spark_submit.play(PREPARED, copy=(made, Path(root.uri.removeprefix("file://"))))
@@ -286,10 +286,10 @@ def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
     for run in runs:
         spark_submit.play(DONE)
         subtask().execute(run)
-    told = [(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls]
-    assert [number for _, number in told] == ["1", "2", "1"]
-    assert told[0][0] == told[1][0] == "shop/r1/orders/-1/2026-01-01T00:00:00+00:00"
-    assert told[2][0] != told[0][0]
+    tries = [(call.value("--try-of"), call.value("--try")) for call in spark_submit.calls]
+    assert [number for _, number in tries] == ["1", "2", "1"]
+    assert tries[0][0] == tries[1][0] == "shop/r1/orders/-1/2026-01-01T00:00:00+00:00"
+    assert tries[2][0] != tries[0][0]
 
 
 def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
@@ -311,8 +311,8 @@ def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_t
 ) -> None:
     """No other try would find the earlier file. The job continues, and gets no request."""
     coordinated(prepared(orders))
-    told = "orders.py, of this worker, differs from the file of the job in: the function of 'history'"
-    spark_submit.play(status("refused", told), exit=ExitCode.REFUSED)
+    message = "orders.py, of this worker, differs from the file of the job in: the function of 'history'"
+    spark_submit.play(status("refused", message), exit=ExitCode.REFUSED)
     with pytest.raises(AirflowFailException, match="the function of 'history'"):
         subtask().execute(context(StateStore(), try_number=2))
     assert orders.refresh().epoch == 2
@@ -409,7 +409,7 @@ def test_a_worker_that_another_dag_run_has_fenced_is_not_tried_again(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage, tmp_path: Path
 ) -> None:
     coordinated(prepared(orders))
-    made, copy = elsewhere(tmp_path / "made")
+    made, copy = other_root(tmp_path / "made")
     prepared(coordinated(prepared(copy)), "shop.orders.r2~t1.plan")
     spark_submit.play(
         status("fenced", "deployment 1 is over"), exit=4, copy=(made, Path(root.uri.removeprefix("file://")))
@@ -422,7 +422,7 @@ def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage, tmp_path: Path
 ) -> None:
     coordinated(prepared(orders))
-    made, copy = elsewhere(tmp_path / "made")
+    made, copy = other_root(tmp_path / "made")
     ended(coordinated(prepared(copy)), "RESTARTING")
     prepared(copy, f"{JOB_ID}~t2.coordinate")
     spark_submit.play(
@@ -479,8 +479,8 @@ def test_a_task_that_stands_by_does_so_for_all_subtasks_that_somebody_has_begun(
     )
     standby.execute(context(StateStore()))
     (call,) = spark_submit.calls
-    asked = [word for one in SUBTASKS for word in ("--worker", one)]
-    assert worker_of(call) == [*asked, "--standby", "--begun", "--deployment", "1"]
+    arguments = [word for subtask_name in SUBTASKS for word in ("--worker", subtask_name)]
+    assert worker_of(call) == [*arguments, "--standby", "--begun", "--deployment", "1"]
     assert call.value("--lost-after") == "20"
     assert call.options["attempt"] == f"{JOB_ID}~t1.standby"
 

@@ -47,8 +47,8 @@ def status_of(root: Storage, job_id: str = "orders") -> JobStatus | None:
 def test_a_finished_job_is_deleted_and_what_was_is_told(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     files, output = job.files(), job.output()
-    told = clean(job.root)
-    assert told == {
+    result = clean(job.root)
+    assert result == {
         "job_id": "orders",
         "status": "DELETED",
         "was": "FINISHED",
@@ -57,7 +57,7 @@ def test_a_finished_job_is_deleted_and_what_was_is_told(tmp_path: Path) -> None:
         "staged": {"lake": 1},
         "left": [],
     }
-    assert {type(value) for value in told.values()} == {str, int, dict, list}
+    assert {type(value) for value in result.values()} == {str, int, dict, list}
     assert (job.parts(), job.staged(), job.output()) == (["journal"], [], output)
 
 
@@ -108,9 +108,9 @@ def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_
     staged = job.lake.with_name(f"_ckpt-{job.lake.name}")
     staged.rename(tmp_path / "away")
     staged.symlink_to(staged)  # an error, unlike a missing folder
-    with pytest.raises(AirflowException, match="sink lake") as told:
+    with pytest.raises(AirflowException, match="sink lake") as raised:
         clean(job.root)
-    assert not isinstance(told.value, AirflowFailException)
+    assert not isinstance(raised.value, AirflowFailException)
     assert clean(job.root, keep_staged=True)["left"] == ["lake"]
 
 
@@ -142,19 +142,21 @@ def test_a_text_is_no_yes_to_a_loss(root: Storage, journal: JobOf, flag: str) ->
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Set Airflow's answers about the task ``revenue``."""
     given: dict[str, Any] = {"states": {}, "xcom": None}
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: {"r1": given["states"]})
-    monkeypatch.setattr(XCom, "get_one", lambda **asked: given["xcom"] if asked["task_id"] == "revenue" else None)
+    monkeypatch.setattr(
+        XCom, "get_one", lambda **arguments: given["xcom"] if arguments["task_id"] == "revenue" else None
+    )
     return given
 
 
 @pytest.mark.parametrize("state", ["success", "failed"])
 def test_the_job_is_that_which_its_task_has_told(
-    root: Storage, journal: JobOf, told: dict[str, Any], state: str
+    root: Storage, journal: JobOf, answers: dict[str, Any], state: str
 ) -> None:
-    told.update(states={"revenue": state}, xcom="shop.revenue.r1~g1")
+    answers.update(states={"revenue": state}, xcom="shop.revenue.r1~g1")
     for job_id in ("shop.revenue.r1", "shop.revenue.r1~g1"):
         end(start_driver(journal(job_id)), "FINISHED")
     assert clean(root.uri, job_id=None, job_task_id="revenue")["job_id"] == "shop.revenue.r1~g1"
@@ -162,14 +164,14 @@ def test_the_job_is_that_which_its_task_has_told(
 
 
 @pytest.mark.parametrize("state", [None, "skipped", "upstream_failed", "failed"])
-def test_a_task_that_has_begun_no_job_is_no_failure(root: Storage, told: dict[str, Any], state: str | None) -> None:
-    told.update(states={} if state is None else {"revenue": state})
+def test_a_task_that_has_begun_no_job_is_no_failure(root: Storage, answers: dict[str, Any], state: str | None) -> None:
+    answers.update(states={} if state is None else {"revenue": state})
     assert clean(root.uri, job_id=None, job_task_id="revenue") == {**NOTHING, "job_id": None}
 
 
-def test_a_task_that_runs_no_job_is_no_job_that_is_deleted(root: Storage, told: dict[str, Any]) -> None:
+def test_a_task_that_runs_no_job_is_no_job_that_is_deleted(root: Storage, answers: dict[str, Any]) -> None:
     """A misspelled task name used to leave every job in place, and to succeed."""
-    told.update(states={"revenue": "success", "publish": "success"})
+    answers.update(states={"revenue": "success", "publish": "success"})
     with DAG("shop", schedule=None):
         slip = operator(root.uri, job_id=None, job_task_id="publish", task_id="slip")
         right = operator(root.uri, job_id=None, job_task_id="revenue", task_id="right")
@@ -180,8 +182,8 @@ def test_a_task_that_runs_no_job_is_no_job_that_is_deleted(root: Storage, told: 
     assert right.execute(context(StateStore()))["status"] is None  # it was marked successful before it started
 
 
-def test_a_mapped_task_is_refused(root: Storage, told: dict[str, Any]) -> None:
-    told.update(states={"revenue_0": "success"})
+def test_a_mapped_task_is_refused(root: Storage, answers: dict[str, Any]) -> None:
+    answers.update(states={"revenue_0": "success"})
     with pytest.raises(AirflowFailException, match="mapped"):
         clean(root.uri, job_id=None, job_task_id="revenue")
 
@@ -222,7 +224,7 @@ def test_a_teardown_deletes_the_job_when_all_is_read(run: Callable[..., Any], ro
     dag_run, tasks = run(day(root))
     assert dag_run.state == "success"
     deleted = [tasks[name].xcom_pull(task_ids=name) for name in ("clean", "named")]
-    assert [(one["job_id"], one["status"]) for one in deleted] == [("orders", "DELETED")] * 2
+    assert [(result["job_id"], result["status"]) for result in deleted] == [("orders", "DELETED")] * 2
     assert status_of(root) is JobStatus.DELETED
 
 
@@ -268,9 +270,9 @@ def cleared_with(dag: DAG, task_id: str) -> set[str]:
 def test_the_hook_collects_what_a_finished_job_has_not_given_back(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     hook = CheckpointHook(None, root=str(job.root))
-    told = hook.collect_garbage()
-    assert (told.files, told.deleted, job.staged()) == (5, False, ["0001-a1-3-n3"])
-    assert hook.collect_garbage("orders", delete=True).jobs == told.jobs
+    garbage = hook.collect_garbage()
+    assert (garbage.files, garbage.deleted, job.staged()) == (5, False, ["0001-a1-3-n3"])
+    assert hook.collect_garbage("orders", delete=True).jobs == garbage.jobs
     assert (hook.collect_garbage().files, job.staged()) == (0, [])
 
 

@@ -77,7 +77,7 @@ def test_a_group_in_a_group_knows_its_tasks_by_their_whole_ids() -> None:
 
 def test_the_dag_says_how_often_is_tried_and_the_group_if_it_does_not() -> None:
     def tries(dag: DAG) -> set[Any]:
-        return {(one.retries, one.retry_delay) for one in dag.tasks}
+        return {(dag_task.retries, dag_task.retry_delay) for dag_task in dag.tasks}
 
     assert tries(group()) == {(3, timedelta(seconds=10))}
     assert tries(group({"default_args": {"retries": 7}})) == {(7, timedelta(seconds=10))}
@@ -112,7 +112,7 @@ def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"restart_attempts": 3}, "give retries in"),
         ({"restart_delay": 3}, "give retry_delay in"),
@@ -145,8 +145,8 @@ def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
         ({"standbys": "2"}, "give a number of tasks that stand by"),
     ],
 )
-def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidInputError, match=told):
+def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         group(**arguments)
     assert issubclass(InvalidTaskArgumentError, InvalidInputError)
 

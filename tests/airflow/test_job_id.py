@@ -22,8 +22,8 @@ def test_a_mapped_task_has_its_index_and_a_task_in_a_group_its_dot_quoted() -> N
 
 
 @given(_TASK, _TASK)
-def test_two_tasks_never_share_a_job_id(one: tuple[str, str, str, int], other: tuple[str, str, str, int]) -> None:
-    assert (default_job_id(*one) == default_job_id(*other)) == (one == other)
+def test_two_tasks_never_share_a_job_id(task: tuple[str, str, str, int], other: tuple[str, str, str, int]) -> None:
+    assert (default_job_id(*task) == default_job_id(*other)) == (task == other)
 
 
 @given(_TASK, st.integers(0, 3))
@@ -33,13 +33,13 @@ def test_every_job_id_is_legal(task: tuple[str, str, str, int], generation: int)
 
 @given(_TASK, _TASK, st.integers(0, 3), st.integers(0, 3))
 def test_a_task_that_started_over_never_takes_the_job_of_another(
-    one: tuple[str, str, str, int], other: tuple[str, str, str, int], first: int, second: int
+    task: tuple[str, str, str, int], other: tuple[str, str, str, int], first: int, second: int
 ) -> None:
-    same = with_generation(default_job_id(*one), first) == with_generation(default_job_id(*other), second)
-    assert same == ((one, first) == (other, second))
+    same = with_generation(default_job_id(*task), first) == with_generation(default_job_id(*other), second)
+    assert same == ((task, first) == (other, second))
 
 
 def test_names_that_are_equal_for_their_first_two_hundred_characters_stay_apart() -> None:
-    one, other = (default_job_id("d" * 240, "t", run) for run in ("r1", "r2"))
-    assert one != other
-    assert len(one) == len(other) == MAX_LENGTH
+    job_id, other = (default_job_id("d" * 240, "t", run) for run in ("r1", "r2"))
+    assert job_id != other
+    assert len(job_id) == len(other) == MAX_LENGTH

@@ -46,16 +46,16 @@ class PlayedMasters:
         self.runs: list[Any] = []
         self.abandoned: list[str] = []
         self.has_unassigned = True
-        self.is_told = threading.Event()
+        self.has_report = threading.Event()
         self.is_abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
         self.abandoned.append(cause)
-        self.is_told.set()
+        self.has_report.set()
 
     def abandon(self) -> None:
         self.is_abandoned.set()
-        self.is_told.set()
+        self.has_report.set()
 
     def __call__(self, remote: Any, on_status: Any, on_master: Any) -> ExitCode:
         self.runs.append(remote)
@@ -100,7 +100,7 @@ def built(root: Storage, attempt: str = ATTEMPT, timing: Mapping[str, float] = T
     return made
 
 
-def says(code: ExitCode, kind: str, message: str) -> Play:
+def reports(code: ExitCode, kind: str, message: str) -> Play:
     def play(on_status: Any) -> ExitCode:
         on_status(StatusLine(kind, message))
         return code
@@ -124,7 +124,7 @@ def event_of(trigger: JobMasterTrigger) -> dict[str, Any]:
 
 
 def test_it_fires_what_its_jobmaster_has_ended_with(trigger: JobMasterTrigger, played: PlayedMasters) -> None:
-    played.plays = [says(ExitCode.TERMINAL, "failed", "rows/0: no such column")]
+    played.plays = [reports(ExitCode.TERMINAL, "failed", "rows/0: no such column")]
     assert event_of(trigger) == {
         "code": "TERMINAL",
         "kind": "failed",
@@ -146,7 +146,7 @@ def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
 
     monkeypatch.setattr(job_master, "SETTLING", 12.0)
     trigger._sleep = sleep  # type: ignore[assignment]
-    played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    played.plays = [reports(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(trigger)["code"] == "FINISHED"
     assert len(slept) == 1
     assert 2.0 < slept[0] <= 12.0
@@ -164,19 +164,19 @@ def test_a_jobmaster_that_dies_without_a_word_is_told(trigger: JobMasterTrigger,
 def test_an_airflow_that_does_not_answer_is_asked_again(
     trigger: JobMasterTrigger, played: PlayedMasters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
+    hooks: list[object] = []
     real = CheckpointHook.asettings
 
     async def flaky(hook: CheckpointHook) -> Any:
-        asked.append(hook)
-        if len(asked) < 3:
+        hooks.append(hook)
+        if len(hooks) < 3:
             raise StorageTransientError(verb="read", uri="the API", reason="it is restarted")
         return await real(hook)
 
     monkeypatch.setattr(CheckpointHook, "asettings", flaky)
-    played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    played.plays = [reports(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(trigger)["code"] == "FINISHED"
-    assert len(asked) == 3
+    assert len(hooks) == 3
 
 
 def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vacancies_only(
@@ -186,7 +186,7 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
     task_states.states = {"orders.subtask_2": "failed"}
 
     def waits(on_status: Any) -> ExitCode:
-        assert played.is_told.wait(30)
+        assert played.has_report.wait(30)
         return ExitCode.FAILED
 
     played.plays = [waits]
@@ -195,11 +195,11 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
     assert played.abandoned == [event["abandoned"]]
 
     def runs_on(on_status: Any) -> ExitCode:
-        assert not played.is_told.wait(0.3)
+        assert not played.has_report.wait(0.3)
         return ExitCode.FINISHED
 
     looks, played.has_unassigned, played.plays = task_states.looks, False, [runs_on]
-    played.is_told.clear()
+    played.has_report.clear()
     assert event_of(trigger)["abandoned"] is None
     assert task_states.looks == looks
 
@@ -223,7 +223,7 @@ def test_an_end_that_comes_while_it_takes_over_is_told(
 ) -> None:
     def refused(on_status: Any) -> ExitCode:
         ended(coordinated(orders), "FINISHED")
-        return says(ExitCode.REFUSED, "refused", "job is not prepared")(on_status)
+        return reports(ExitCode.REFUSED, "refused", "job is not prepared")(on_status)
 
     played.plays = [refused]
     assert event_of(trigger)["code"] == "FINISHED"
@@ -233,7 +233,7 @@ def test_a_job_that_somebody_else_has_ended_badly_is_not_this_tasks_end(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal
 ) -> None:
     ended(coordinated(orders, "by hand"), "STOPPED")
-    played.plays = [says(ExitCode.REFUSED, "refused", "job is not prepared")]
+    played.plays = [reports(ExitCode.REFUSED, "refused", "job is not prepared")]
     assert event_of(trigger)["code"] == "REFUSED"
 
 
@@ -242,8 +242,8 @@ def test_a_jobmaster_that_fails_while_its_job_lives_begins_again_in_the_same_tri
 ) -> None:
     coordinated(orders)
     played.plays = [
-        *[says(ExitCode.FAILED, "failed", "the bucket is away")] * 3,
-        says(ExitCode.FINISHED, "finished", "all sources have ended"),
+        *[reports(ExitCode.FAILED, "failed", "the bucket is away")] * 3,
+        reports(ExitCode.FINISHED, "finished", "all sources have ended"),
     ]
     assert event_of(trigger)["code"] == "FINISHED"
     assert len(played.runs) == 4
@@ -263,7 +263,7 @@ def test_one_whose_watch_fails_leaves_no_jobmaster_behind(
         return ExitCode.FAILED
 
     task_states.on_look = breaks
-    played.plays = [waits, says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    played.plays = [waits, reports(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(trigger)["code"] == "FINISHED"
 
 
@@ -281,7 +281,7 @@ def fenced(orders: Journal, name: str = ATTEMPT) -> Play:
     return play
 
 
-def beats(root: Storage, orders: Journal, beat: int) -> None:
+def write_heartbeat(root: Storage, orders: Journal, beat: int) -> None:
     path = f"{JOB_ID}/deployments/{orders.state.deployment:04d}/master-{orders.state.epoch:04d}.json"
     write_outbox(root, path, Outbox(Worker("there"), beat))
 
@@ -290,7 +290,7 @@ def test_the_jobmaster_looks_as_often_as_the_group_said_when_it_was_deferred(
     root: Storage, task_states: FakeTaskStates, played: PlayedMasters, orders: Journal
 ) -> None:
     trigger = built(root, timing={**TIMING, "poll": 0.5, "lost_after": 9.0})
-    played.plays = [says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    played.plays = [reports(ExitCode.FINISHED, "finished", "all sources have ended")]
     event_of(trigger)
     assert [(run.timing.poll, run.timing.lost_after, run.timing.rest) for run in played.runs] == [(0.5, 9.0, 1.0)]
 
@@ -302,7 +302,7 @@ def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
-        beats(root, orders, len(slept))
+        write_heartbeat(root, orders, len(slept))
         if len(slept) == 200:
             ended(orders, "FINISHED")
 
@@ -319,7 +319,7 @@ def test_one_whose_successor_falls_silent_takes_over_again(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage
 ) -> None:
     trigger.timing = {**TIMING, "lost_after": 0.05}
-    played.plays = [fenced(orders), says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    played.plays = [fenced(orders), reports(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(trigger)["message"] == "all sources have ended"
     assert len(played.runs) == 2
 
@@ -338,7 +338,7 @@ def test_one_that_an_earlier_try_has_overtaken_late_stands_by_and_goes_on(
 ) -> None:
     second = built(root, attempt=f"{JOB_ID}~t2.coordinate")
     second.timing = {**TIMING, "lost_after": 0.05}
-    played.plays = [fenced(orders, ATTEMPT), says(ExitCode.FINISHED, "finished", "all sources have ended")]
+    played.plays = [fenced(orders, ATTEMPT), reports(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(second)["message"] == "all sources have ended"
 
 
@@ -366,7 +366,7 @@ def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
 
 async def cancelled(trigger: JobMasterTrigger, played: PlayedMasters, *, by_user: bool) -> None:
     """Cancel the run as Airflow does. Airflow calls ``on_kill`` if it takes the cancellation for a user's action."""
-    running = asyncio.ensure_future(first_only(trigger))
+    running = asyncio.ensure_future(run_to_first_event(trigger))
     while not played.runs:
         await asyncio.sleep(0.01)
     running.cancel()
@@ -377,7 +377,7 @@ async def cancelled(trigger: JobMasterTrigger, played: PlayedMasters, *, by_user
     await trigger.cleanup()
 
 
-async def first_only(trigger: JobMasterTrigger) -> None:
+async def run_to_first_event(trigger: JobMasterTrigger) -> None:
     async for _ in trigger.run():
         return
 
@@ -388,10 +388,10 @@ def stopping(orders: Journal, root: Storage, played: PlayedMasters) -> Play:
     def play(on_status: Any) -> ExitCode:
         coordinated(orders)
 
-        def asked() -> bool:
+        def is_ending() -> bool:
             return bool(pending_requests(root, JOB_ID, orders.state.epoch, {})) or played.is_abandoned.is_set()
 
-        wait_until(asked, "a request")
+        wait_until(is_ending, "a request")
         return ExitCode.FINISHED
 
     return play
@@ -414,8 +414,8 @@ def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_n
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answer))
     played.plays = [stopping(orders, root, played)]
     asyncio.run(cancelled(trigger, played, by_user=True))
-    found = pending_requests(root, JOB_ID, orders.refresh().epoch, {})
-    assert [*map(asks_to_exit, found)] == ([True] if stops else [])
+    requests = pending_requests(root, JOB_ID, orders.refresh().epoch, {})
+    assert [*map(asks_to_exit, requests)] == ([True] if stops else [])
     assert played.is_abandoned.is_set() is not stops, "one that stops its job takes its savepoint first"
 
 

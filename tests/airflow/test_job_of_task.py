@@ -21,7 +21,9 @@ TASK = JobOfTask("shop", "r1", "orders")
 def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     given: dict[str, Any] = {"states": {}, "xcom": None}
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: {"r1": given["states"]})
-    monkeypatch.setattr(XCom, "get_one", lambda **asked: given["xcom"] if asked["task_id"] == "orders" else None)
+    monkeypatch.setattr(
+        XCom, "get_one", lambda **arguments: given["xcom"] if arguments["task_id"] == "orders" else None
+    )
     return given
 
 
@@ -57,5 +59,5 @@ def test_a_mapped_task_is_refused(answers: dict[str, Any]) -> None:
     [("running", True, False), ("up_for_retry", True, False), ("success", False, False), ("failed", False, True)],
 )
 def test_who_runs_the_job_is_told_by_the_tasks_state(state: str, is_run: bool, is_over: bool) -> None:
-    found = FoundJob("orders", state)
-    assert (found.is_run, found.is_over) == (is_run, is_over)
+    job = FoundJob("orders", state)
+    assert (job.is_run, job.is_over) == (is_run, is_over)

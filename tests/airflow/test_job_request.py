@@ -63,10 +63,10 @@ def answering(job: Journal, root: Storage, outcome: RequestOutcome, status: str 
     over = threading.Event()
 
     def answer() -> None:
-        while not (found := pending_requests(root, "orders", 1, ())):
+        while not (requests := pending_requests(root, "orders", 1, ())):
             if over.wait(0.01):
                 return
-        job.write(RequestAnswered(found[0].name, found[0].kind, outcome, 5.0))
+        job.write(RequestAnswered(requests[0].name, requests[0].kind, outcome, 5.0))
         if status is not None:
             end(job, status)
         job.flush()
@@ -112,10 +112,10 @@ def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: 
     refused = RequestOutcome.failed("no savepoint within 60 s; the job continues")
     with (
         answering(job, root, refused, None),
-        pytest.raises(AirflowException, match="stop failed: no savepoint") as told,
+        pytest.raises(AirflowException, match="stop failed: no savepoint") as raised,
     ):
         ask(operator("stop", root, timeout="1m"))
-    assert not isinstance(told.value, AirflowFailException)
+    assert not isinstance(raised.value, AirflowFailException)
 
 
 def test_a_driver_that_ends_the_job_otherwise_is_no_success(root: Storage, journal: JobOf) -> None:
@@ -127,9 +127,9 @@ def test_a_driver_that_ends_the_job_otherwise_is_no_success(root: Storage, journ
 
 def test_it_gives_up_after_its_timeout_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
     start_driver(journal("orders")).flush()
-    with pytest.raises(AirflowException, match=r"has not ended within 0\.01 s") as told:
+    with pytest.raises(AirflowException, match=r"has not ended within 0\.01 s") as raised:
         ask(operator("stop", root, timeout=0.01))
-    assert not isinstance(told.value, AirflowFailException)
+    assert not isinstance(raised.value, AirflowFailException)
 
 
 def test_without_waiting_the_request_is_left_for_the_driver(root: Storage, journal: JobOf) -> None:
@@ -241,17 +241,17 @@ def test_it_waits_until_the_queries_run_so(root: Storage, journal: JobOf) -> Non
     job = streaming(journal)
     with answering(job, root, RequestOutcome.completed("daily was paused for 1.2 s"), None):
         assert ask(reconfigure(root))["status"] == "RUNNING"
-    (asked,) = pending_requests(root, "orders", 1, ())
-    assert isinstance(asked, ReconfigureRequest)
-    assert asked.changes == CHANGED
+    (request,) = pending_requests(root, "orders", 1, ())
+    assert isinstance(request, ReconfigureRequest)
+    assert request.changes == CHANGED
 
 
 def test_what_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     failed = RequestOutcome.failed("daily: it has other columns; the job continues unchanged")
-    with answering(job, root, failed, None), pytest.raises(AirflowException, match="it has other columns") as told:
+    with answering(job, root, failed, None), pytest.raises(AirflowException, match="it has other columns") as raised:
         ask(reconfigure(root, assign_execution_logic={"daily": "v2.py:job"}))
-    assert not isinstance(told.value, AirflowFailException)
+    assert not isinstance(raised.value, AirflowFailException)
 
 
 def test_a_retry_of_one_that_took_place_asks_nothing(root: Storage, journal: JobOf) -> None:
@@ -278,15 +278,15 @@ def answering_each(job: Journal, root: Storage, *answers: Callable[[str], None])
     Yields the list of requests received so far.
     """
     job.flush()
-    before = {one.name for one in pending_requests(root, "orders", 1, ())}
+    before = {request.name for request in pending_requests(root, "orders", 1, ())}
     over, came = threading.Event(), list[str]()
 
     def serve() -> None:
         for answer in answers:
-            while not (found := pending_requests(root, "orders", 1, {*before, *came})):
+            while not (requests := pending_requests(root, "orders", 1, {*before, *came})):
                 if over.wait(0.01):
                     return
-            came.append(found[0].name)
+            came.append(requests[0].name)
             answer(came[-1])
             job.flush()
 
@@ -308,16 +308,16 @@ def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
     job.flush()
     first = CheckpointHook(None, root=root.uri).client("orders").reconfigure(reconfigure(root)._change())
 
-    def tell(name: str, outcome: RequestOutcome) -> None:
+    def write_answer(name: str, outcome: RequestOutcome) -> None:
         job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
     def refuses(name: str) -> None:
-        tell(name, RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress"))
-        tell(first.name, RequestOutcome.completed("daily was paused"))
+        write_answer(name, RequestOutcome.refused(f"reconfiguration 1 (of daily, request {first.name}) is in progress"))
+        write_answer(first.name, RequestOutcome.completed("daily was paused"))
 
-    tell(first.name, RequestOutcome(RequestResult.ACCEPTED))
+    write_answer(first.name, RequestOutcome(RequestResult.ACCEPTED))
     done = RequestOutcome.completed("nothing had to be changed")
-    with answering_each(job, root, refuses, lambda name: tell(name, done)) as came:
+    with answering_each(job, root, refuses, lambda name: write_answer(name, done)) as came:
         assert ask(reconfigure(root))["status"] == "RUNNING"
     assert len(came) == 2
 
@@ -329,12 +329,12 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
     monkeypatch.setattr(job_request, "PAUSE", 0.01)
     job = streaming(journal)
 
-    def tells(outcome: RequestOutcome) -> Callable[[str], None]:
+    def answer_with(outcome: RequestOutcome) -> Callable[[str], None]:
         return lambda name: job.write(RequestAnswered(name, "reconfigure", outcome, 5.0))
 
     busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by Autoscaler(daily)) is in progress")
     done = RequestOutcome.completed("daily was paused for 1.2 s")
-    with answering_each(job, root, tells(busy), tells(busy), tells(done)) as came:
+    with answering_each(job, root, answer_with(busy), answer_with(busy), answer_with(done)) as came:
         assert ask(reconfigure(root))["status"] == "RUNNING"
     assert len(came) == 3
 
@@ -381,9 +381,9 @@ def test_the_hook_asks_when_the_block_ends(root: Storage, journal: JobOf) -> Non
     with answering(job, root, RequestOutcome.completed("so it runs"), None), hook.reconfigure("orders") as change:
         change.assign_workload("daily", state_partitions=16, trigger_interval="2s")
         assert pending_requests(root, "orders", 1, ()) == []
-    (asked,) = pending_requests(root, "orders", 1, ())
-    assert isinstance(asked, ReconfigureRequest)
-    assert asked.changes == CHANGED
+    (request,) = pending_requests(root, "orders", 1, ())
+    assert isinstance(request, ReconfigureRequest)
+    assert request.changes == CHANGED
 
 
 def test_the_hook_says_that_the_job_goes_on_as_it_was(root: Storage, journal: JobOf) -> None:
@@ -409,16 +409,16 @@ def test_it_waits_until_the_job_runs_as_the_other_version(root: Storage, journal
     job = streaming(journal)
     with answering(job, root, RequestOutcome.completed("the job runs as v2.py:job"), None):
         assert ask(upgrade(root, job="v2.py:job", allow_non_restored_state=True))["status"] == "RUNNING"
-    (asked,) = pending_requests(root, "orders", 1, ())
-    assert asked == UpgradeRequest("v2.py:job", True, name=asked.name, epoch=1, at=asked.at)
+    (request,) = pending_requests(root, "orders", 1, ())
+    assert request == UpgradeRequest("v2.py:job", True, name=request.name, epoch=1, at=request.at)
 
 
 def test_a_version_that_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     failed = RequestOutcome.failed("SyntaxError; the job continues unchanged")
-    with answering(job, root, failed, None), pytest.raises(AirflowException, match="SyntaxError") as told:
+    with answering(job, root, failed, None), pytest.raises(AirflowException, match="SyntaxError") as raised:
         ask(upgrade(root))
-    assert not isinstance(told.value, AirflowFailException)
+    assert not isinstance(raised.value, AirflowFailException)
 
 
 def test_the_hook_upgrades_and_says_why_it_did_not(root: Storage, journal: JobOf) -> None:
@@ -428,4 +428,4 @@ def test_the_hook_upgrades_and_says_why_it_did_not(root: Storage, journal: JobOf
     with answering(job, root, failed, None), pytest.raises(ReconfigurationFailedError, match="SyntaxError"):
         hook.upgrade("orders", "v2.py:job")
     name = hook.upgrade("orders", "v2.py:job", timeout=None)
-    assert name in [one.name for one in pending_requests(root, "orders", 1, ())]
+    assert name in [request.name for request in pending_requests(root, "orders", 1, ())]

@@ -92,11 +92,11 @@ def test_the_end_of_the_job_ends_it_whatever_airflow_says(wait: Wait, status: st
     assert wait.over("success") == WaitResult(f"the job is {status}")
 
 
-@pytest.mark.parametrize(("status", "told"), [("FINISHED", "FINISHED"), ("RESTARTING", "DELETED")])
-def test_a_job_that_was_deleted_is_over(wait: Wait, status: str, told: str) -> None:
+@pytest.mark.parametrize(("status", "shown_status"), [("FINISHED", "FINISHED"), ("RESTARTING", "DELETED")])
+def test_a_job_that_was_deleted_is_over(wait: Wait, status: str, shown_status: str) -> None:
     """A deleted job that was FINISHED is reported as FINISHED, because its output exists."""
     deleted(ended(wait.journal, status))
-    assert wait.over() == WaitResult(f"the job is {told}")
+    assert wait.over() == WaitResult(f"the job is {shown_status}")
 
 
 def test_so_is_one_that_somebody_else_has_taken(wait: Wait) -> None:

@@ -157,9 +157,9 @@ def test_behind_a_task_that_succeeded_a_stopped_job_is_not_waited_for(make: Any,
     writer = start_driver(journal("orders"))
     complete(writer, 1)
     end(writer, "STOPPED")
-    found = make(Task("orders", "success"), job_id="")()
-    assert found.outcome == "failed"
-    assert "Task orders succeeded, so it resumes nothing. Job orders is STOPPED" in found.message
+    verdict = make(Task("orders", "success"), job_id="")()
+    assert verdict.outcome == "failed"
+    assert "Task orders succeeded, so it resumes nothing. Job orders is STOPPED" in verdict.message
     assert make(Task("orders", "success"), job_id="", checkpoint=1)().outcome == "reached"
     assert make(Task("orders", "success"), job_id="", wait_for_restart=True)().outcome == "wait"
     assert make(Task("orders", "up_for_retry"), job_id="")().outcome == "wait"

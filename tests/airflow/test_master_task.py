@@ -137,7 +137,7 @@ def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
     (remote,) = played.jobs
     assert (remote.options.job_id, remote.options.attempt) == (JOB_ID, f"{JOB_ID}~t1.coordinate")
     assert remote.options.restart_attempts == 0, "what fails leaves: Airflow counts the tries"
-    assert [one.uid for one in remote.job.sinks] == ["out"]
+    assert [sink.uid for sink in remote.job.sinks] == ["out"]
     assert spark_submit.calls == []
     assert run["ti"].pushed[JOB_ID_XCOM] == JOB_ID
 
@@ -154,17 +154,17 @@ def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
         BaseHook, "get_connection", staticmethod(lambda conn_id: shop if conn_id == "shop_db" else before(conn_id))
     )
     prepared(orders)
-    found: list[str | None] = []
+    passwords: list[str | None] = []
     ends = plays(orders, "FINISHED", ExitCode.FINISHED, "it said s3cr3t")
 
     def play(on_status: Callable[[StatusLine], None]) -> ExitCode:
-        found.append(read_connection("shop_db").password)
+        passwords.append(read_connection("shop_db").password)
         return ends(on_status)
 
     played.plays = [play]
     store = StateStore()
     coordinate(conn_ids=["shop_db"]).execute(context(store))
-    assert found == ["s3cr3t"]
+    assert passwords == ["s3cr3t"]
     assert "s3cr3t" not in json.dumps(store.writes)
 
 
@@ -174,7 +174,7 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
 ) -> None:
     """The JobMaster died before it handled the request."""
     store, ends = StateStore(), plays(prepared(orders), "FINISHED", ExitCode.FINISHED)
-    asked: list[int] = []
+    pending: list[int] = []
 
     def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
         epoch = coordinated(orders).state.epoch
@@ -183,7 +183,7 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
         return ExitCode.FAILED
 
     def resumes(on_status: Callable[[StatusLine], None]) -> ExitCode:
-        asked.extend(map(asks_to_exit, pending_requests(root, JOB_ID, orders.refresh().epoch, ())))
+        pending.extend(map(asks_to_exit, pending_requests(root, JOB_ID, orders.refresh().epoch, ())))
         return ends(on_status)
 
     played.plays = [dies, resumes]
@@ -191,7 +191,7 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
     with pytest.raises(AirflowException):
         operator.execute(context(store, max_tries=2))
     operator.execute(context(store, try_number=2, max_tries=3 if cleared else 2))
-    assert sorted(asked) == ([False] if cleared else [False, True])
+    assert sorted(pending) == ([False] if cleared else [False, True])
 
 
 @pytest.mark.parametrize(
@@ -278,10 +278,12 @@ def test_a_job_with_controllers_keeps_its_slot(
     prepared(orders, sink=FileSink(str(tmp_path / "out")))
     played.plays = [plays(orders, "FINISHED", ExitCode.FINISHED)]
     assert coordinate(deferrable=True).execute(context(StateStore()))["status"] == "FINISHED"
-    told = "keeps its worker slot: the JobMaster runs its controllers (Autoscaler(live)), which are in the job's file"
-    assert told in capsys.readouterr().out
+    message = (
+        "keeps its worker slot: the JobMaster runs its controllers (Autoscaler(live)), which are in the job's file"
+    )
+    assert message in capsys.readouterr().out
     assert played.jobs[0].job is not None
-    assert [one.name for one in played.jobs[0].job.controllers] == ["Autoscaler(live)"]
+    assert [controller.name for controller in played.jobs[0].job.controllers] == ["Autoscaler(live)"]
 
 
 def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(

@@ -101,7 +101,8 @@ class Shop:
     def _new(self, count: int) -> list[Order]:
         first = len(self.orders)
         made: list[Order] = [
-            {"id": one, "shop": f"shop {one % 3}", "amount": 10.0 * (one % 20)} for one in range(first, first + count)
+            {"id": number, "shop": f"shop {number % 3}", "amount": 10.0 * (number % 20)}
+            for number in range(first, first + count)
         ]
         self.orders |= {order["id"]: order for order in made}
         return made
@@ -115,8 +116,8 @@ class Shop:
     def delta(self) -> list[Order]:
         from deltalake import DeltaTable
 
-        found: list[Order] = DeltaTable(str(self.lake / "orders_delta")).to_pyarrow_table().to_pylist()
-        return sorted(found, key=lambda row: int(row["id"]))
+        orders: list[Order] = DeltaTable(str(self.lake / "orders_delta")).to_pyarrow_table().to_pylist()
+        return sorted(orders, key=lambda row: int(row["id"]))
 
     def table(self) -> list[Order]:
         rows = self.sql("SELECT id, shop, amount FROM shop.large_orders ORDER BY id")
@@ -156,12 +157,12 @@ class Shop:
         thread.start()
         return thread
 
-    def until(self, trying: threading.Thread, look: Callable[[], bool], what: str) -> None:
-        def there() -> bool:
+    def until(self, trying: threading.Thread, look: Callable[[], bool], description: str) -> None:
+        def is_reached() -> bool:
             assert trying.is_alive(), self.failures
             return look()
 
-        wait_until(there, what, seconds=300, every=0.3)
+        wait_until(is_reached, description, seconds=300, every=0.3)
 
     def kill_driver(self, trying: threading.Thread) -> None:
         """Kill the driver's Python process and its JVM. Airflow's side continues and sees a failed task."""
@@ -178,8 +179,8 @@ def dag() -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    [found] = [one for one in vars(module).values() if isinstance(one, DAG)]
-    return found
+    [example] = [value for value in vars(module).values() if isinstance(value, DAG)]
+    return example
 
 
 def drivers() -> list[int]:

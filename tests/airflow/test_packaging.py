@@ -34,14 +34,14 @@ def test_the_zip_holds_the_package_without_bytecode_and_leaves_no_temporary_file
 
 def test_the_package_can_be_imported_from_the_zip_alone(tmp_path: Path) -> None:
     code = "import airflow_provider_ckpt.storage.storage as s; print(s.__file__)"
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(package_zip(tmp_path))!r}); {code}"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert ".zip/airflow_provider_ckpt/" in found.stdout
+    assert ".zip/airflow_provider_ckpt/" in process.stdout
 
 
 def test_a_changed_file_gives_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,7 @@ def command_lines() -> Iterator[set[str]]:
 
 
 class Run:
-    """One run of a job by the operator, and all that is left of it."""
+    """One run of a job by the operator, and everything that it leaves."""
 
     def __init__(self, folder: Path, sinks: str, conn_ids: list[str], *, source: str = READ_FILES, **conf: str) -> None:
         self.folder, self.store = folder, StateStore()
@@ -193,10 +193,10 @@ class Run:
             try:
                 self.result = self.task.execute(self.context)
             except (AirflowException, CkptError) as error:
-                one: BaseException | None = error
-                while one is not None:
-                    self.error += f"{one!r} {one} {getattr(one, 'data', '')}\n"
-                    one = one.__cause__ or one.__context__
+                cause: BaseException | None = error
+                while cause is not None:
+                    self.error += f"{cause!r} {cause} {getattr(cause, 'data', '')}\n"
+                    cause = cause.__cause__ or cause.__context__
 
     def left(self) -> Iterator[tuple[str, str]]:
         """Yield the name and the text of everything that the run has written, shown or passed on."""
@@ -212,8 +212,8 @@ class Run:
 
 
 def assert_nowhere(run: Run, shown: str) -> None:
-    found = [name for name, text in (*run.left(), ("output", shown)) if MARK in text or HEADER in text]
-    assert not found, [text for name, text in run.left() if name in found][:2]
+    leaks = [name for name, text in (*run.left(), ("output", shown)) if MARK in text or HEADER in text]
+    assert not leaks, [text for name, text in run.left() if name in leaks][:2]
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,9 @@ POINTER = Pointer("orders", "/root", try_number=1, max_tries=2)
 
 
 def line(kind: str, **data: Any) -> StatusLine:
-    found = parse_line(status(kind, **data))
-    assert found is not None
-    return found
+    parsed = parse_line(status(kind, **data))
+    assert parsed is not None
+    return parsed
 
 
 class Clock:
@@ -36,14 +36,14 @@ def writer(store: StateStore, clock: Clock) -> PointerWriter:
 
 def test_the_lines_of_a_run_add_up() -> None:
     pointer = POINTER
-    for said in (
+    for status_line in (
         line("started", epoch=3, application_id="local-1", checkpoint=0, released=0, spark_ui="http://h:4040"),
         line("running", outputs={"lake": "s3://lake/orders"}),
         line("checkpoint", checkpoint=1),
         line("checkpoint", checkpoint=2, finished_operators=["history"], late_rows=4, unfit_rows=5, malformed_rows=2),
         line("released", checkpoint=2, released=1),
     ):
-        pointer = pointer.after(said)
+        pointer = pointer.after(status_line)
     assert pointer.to_json() == {
         "job_id": "orders",
         "root": "/root",
@@ -75,12 +75,12 @@ def test_what_was_kept_of_a_batch_job_and_what_is_run_again_is_on_the_task() -> 
         "  kept       history",
         "  run again  history/1: files of 1 batch are gone that clean/0 must read",
     ]
-    said: list[StatusLine] = []
+    reported: list[StatusLine] = []
     state = JobState("orders")
     event.apply(state)
-    StatusReporter(said.append, "orders", None, "/r").event(event, state)
-    told = POINTER.after(said[-1]).after(line("checkpoint", checkpoint=1))
-    assert told.to_json()["recovery"] == lines
+    StatusReporter(reported.append, "orders", None, "/r").event(event, state)
+    updated = POINTER.after(reported[-1]).after(line("checkpoint", checkpoint=1))
+    assert updated.to_json()["recovery"] == lines
     assert POINTER.as_of(state).to_json()["recovery"] == lines
     assert "recovery" not in POINTER.to_json()
 
@@ -90,10 +90,10 @@ def test_a_long_recovery_names_the_command_that_shows_all_of_it() -> None:
     state = JobState("orders")
     event = JobReconciled(2, (), {}, resets, 1.0)
     event.apply(state)
-    said: list[StatusLine] = []
-    StatusReporter(said.append, "orders", None, POINTER.root).event(event, state)
+    reported: list[StatusLine] = []
+    StatusReporter(reported.append, "orders", None, POINTER.root).event(event, state)
     command = f"ckpt show orders --root {POINTER.root}"
-    for recovery in (POINTER.as_of(state).to_json()["recovery"], POINTER.after(said[-1]).to_json()["recovery"]):
+    for recovery in (POINTER.as_of(state).to_json()["recovery"], POINTER.after(reported[-1]).to_json()["recovery"]):
         assert recovery[-1] == f"  … and 11 more: `{command}`"
 
 
@@ -102,10 +102,10 @@ def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:
     assert (pointer.status, pointer.checkpoint, pointer.released) == ("FINISHED", 9, 9)
 
 
-@pytest.mark.parametrize("told", ["RESTARTING", "FAILED"])
-def test_the_status_of_a_run_that_failed_is_the_job_s_own(told: str) -> None:
+@pytest.mark.parametrize("job_status", ["RESTARTING", "FAILED"])
+def test_the_status_of_a_run_that_failed_is_the_job_s_own(job_status: str) -> None:
     """A retry behaves differently for the two."""
-    assert POINTER.after(line("failed", status=told)).to_json()["status"] == told
+    assert POINTER.after(line("failed", status=job_status)).to_json()["status"] == job_status
 
 
 def test_a_job_that_says_that_nothing_is_released_is_believed() -> None:
@@ -154,6 +154,6 @@ def test_what_a_person_left_in_the_store_is_no_pointer(value: Any) -> None:
 
 def test_a_pointer_is_read_back_for_what_a_retry_needs() -> None:
     stored = POINTER.after(line("checkpoint", checkpoint=4, epoch=2)).to_json()
-    found = Pointer.from_json(stored)
-    assert found is not None
-    assert (found.job_id, found.max_tries, found.generation, found.epoch) == ("orders", 2, 0, 2)
+    pointer = Pointer.from_json(stored)
+    assert pointer is not None
+    assert (pointer.job_id, pointer.max_tries, pointer.generation, pointer.epoch) == ("orders", 2, 0, 2)

@@ -146,12 +146,12 @@ def test_a_task_that_has_finished_in_batch_mode_costs_what_a_sensor_does_and_hun
     )
     seconds = itertools.count(0.0, 10.0)
 
-    async def looks_of_group() -> Any:
+    async def group_polls() -> Any:
         return GroupPolls(watched.client.look, lambda: "deferred", clock=lambda: next(seconds))
 
     hour = Hour(watched, monkeypatch, first=1)
-    monkeypatch.setattr(trigger, "_group_polls", looks_of_group)
+    monkeypatch.setattr(trigger, "_group_polls", group_polls)
     monkeypatch.setattr(trigger, "_sleep", hour.sleep)
-    one = hour.of(trigger)
-    assert one == looks.sensor(10) == looks.finished_tasks(1, 10)
-    assert one.gets < looks.finished_tasks(300, 10).gets <= 2 * one.gets
+    cost = hour.of(trigger)
+    assert cost == looks.sensor(10) == looks.finished_tasks(1, 10)
+    assert cost.gets < looks.finished_tasks(300, 10).gets <= 2 * cost.gets

@@ -53,7 +53,7 @@ def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
 def test_without_a_task_that_prepares_it_nobody_is_waited_for(orders: Journal, state: str) -> None:
-    found = over(orders, state)
-    assert found is not None
-    assert found.is_alone
-    assert WaitResult.from_json(found.to_json()) == found
+    result = over(orders, state)
+    assert result is not None
+    assert result.is_alone
+    assert WaitResult.from_json(result.to_json()) == result

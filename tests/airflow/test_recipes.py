@@ -63,8 +63,8 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     followed = [Path(file) for file in released_files(str(folder))]
     listed = list(folder.glob("*.json"))
     assert sorted(file.name for file in followed) == sorted(file.name for file in listed)
-    found = [json.loads(line) for file in listed for line in file.read_text().splitlines()]
-    return sorted(found, key=lambda row: json.dumps(row))
+    parsed = [json.loads(line) for file in listed for line in file.read_text().splitlines()]
+    return sorted(parsed, key=lambda row: json.dumps(row))
 
 
 def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
@@ -75,7 +75,7 @@ def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
     dag_run, tasks = run(dags["daily_revenue"], logical_date=SECOND)
     assert (dag_run.state, tasks["clean"].state) == ("success", "success")
     assert tasks["clean"].xcom_pull(task_ids="clean")["was"] == "FINISHED"
-    assert [(one.job_id, one.status) for one in jobs(lake)] == [
+    assert [(job.job_id, job.status) for job in jobs(lake)] == [
         (tasks["revenue"].xcom_pull(task_ids="revenue")["job_id"], JobStatus.DELETED)
     ]
     revenue: Any = dags["daily_revenue"].get_task("revenue")
@@ -100,7 +100,7 @@ def test_what_one_job_prepares_another_reads_before_it_goes(
         {"id": 1, "shop": "A", "amount": 100.0},
         {"id": 3, "shop": "B", "amount": 250.0},
     ]
-    assert {one.status for one in jobs(lake)} == {JobStatus.DELETED, JobStatus.FINISHED}
+    assert {job.status for job in jobs(lake)} == {JobStatus.DELETED, JobStatus.FINISHED}
     left = [path for path in (lake.parent / "root").rglob("*.parquet") if path.is_file()]
     assert left == []
 
@@ -140,5 +140,5 @@ def _stop_once(lake: Path, wanted: list[dict[str, Any]]) -> None:
 
 
 def _listed(folder: Path) -> list[dict[str, Any]]:
-    found = [json.loads(line) for file in folder.glob("*.json") for line in file.read_text().splitlines()]
-    return sorted(found, key=lambda row: int(row["id"]))
+    parsed = [json.loads(line) for file in folder.glob("*.json") for line in file.read_text().splitlines()]
+    return sorted(parsed, key=lambda row: int(row["id"]))

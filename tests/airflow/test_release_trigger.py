@@ -71,7 +71,7 @@ class Watcher:
         self.trigger: Any = CheckpointReleaseTrigger(job_id="orders", root=root, poll_interval=0.001, **arguments)
         self.trigger.asset_state_store = store  # type: ignore[assignment]
         self.events: list[dict[str, Any]] = []
-        self._looks = 0
+        self._polls = 0
 
     def until(self, *steps: Callable[[], object]) -> list[dict[str, Any]]:
         """Run the trigger, take each step after two more polls, and return the events two polls after the last step."""
@@ -81,14 +81,14 @@ class Watcher:
     async def _until(self, steps: tuple[Callable[[], object], ...]) -> None:
         running = asyncio.create_task(self._take())
         for step in (*steps, lambda: None):
-            await self._look_twice(running)
+            await self._poll_twice(running)
             step()  # type: ignore[no-untyped-call]
-        await self._look_twice(running)
+        await self._poll_twice(running)
         running.cancel()
 
-    async def _look_twice(self, running: asyncio.Task[None]) -> None:
-        until = self._looks + 2
-        while self._looks < until:
+    async def _poll_twice(self, running: asyncio.Task[None]) -> None:
+        until = self._polls + 2
+        while self._polls < until:
             assert not running.done(), running
             await asyncio.sleep(0.001)
 
@@ -100,7 +100,7 @@ class Watcher:
             look = made.look
 
             def counting() -> Any:
-                self._looks += 1
+                self._polls += 1
                 return look()
 
             made.look = counting
@@ -153,13 +153,13 @@ def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals
     writer = start_driver(journal("orders"))
     graph = JobGraph((JobVertex("live", ("live",), ("live",), (), ("lake",), bounded=False),), ())
     writer.write(JobCreated("orders", graph, "streaming", SubmittedOptions({}), 1.0))
-    said: dict[str, list[str]] = {"lale": [], "lake": []}
-    for sink, lines in said.items():
+    warnings: dict[str, list[str]] = {"lale": [], "lake": []}
+    for sink, lines in warnings.items():
         watcher = Watcher(root.uri, Store(), sink=sink)
         watcher.trigger._warn_once = lines.append
         watcher.until(lambda: None)
-    assert said["lale"][0] == ("it has no sink 'lale', so no events come. Did you mean 'lake'? It has: lake")
-    assert said["lake"] == []
+    assert warnings["lale"][0] == ("it has no sink 'lale', so no events come. Did you mean 'lake'? It has: lake")
+    assert warnings["lake"] == []
 
 
 def test_what_is_released_while_nobody_looks_is_told_later(root: Storage, journal: Journals) -> None:
@@ -177,10 +177,10 @@ def test_an_event_that_was_on_its_way_is_told_again(root: Storage, journal: Jour
     Watcher(root.uri, store).until(lambda: release(writer, 1, out=1))
     release(writer, 2, out=1)
 
-    async def dies_with_it() -> Any:
+    async def first_event() -> Any:
         return (await anext(Watcher(root.uri, store).trigger.run())).payload
 
-    assert asyncio.run(dies_with_it())["checkpoint"] == 2
+    assert asyncio.run(first_event())["checkpoint"] == 2
     assert checkpoints(Watcher(root.uri, store).until()) == [(1, 2)]
 
 
@@ -198,13 +198,13 @@ def test_a_root_that_is_gone_is_no_new_one_until_a_new_job_is_in_it(
     release(writer, 1, out=1)
     place = Path(root.uri.removeprefix("file://"))
 
-    def go() -> None:
+    def move_away() -> None:
         shutil.move(place, tmp_path / "away")
 
-    def come_back() -> None:
+    def bring_back() -> None:
         shutil.move(tmp_path / "away", place)
 
-    assert Watcher(root.uri, store).until(go, come_back) == []
+    assert Watcher(root.uri, store).until(move_away, bring_back) == []
     shutil.rmtree(place / "orders")
     release(created(journal("orders"), at=2.0), 1, out=1)
     assert checkpoints(Watcher(root.uri, store).until()) == [(0, 1)]
@@ -217,18 +217,18 @@ def test_the_root_of_an_ended_job_may_be_made_anew_while_it_is_watched(root: Sto
     end(writer, "FINISHED")
     place = Path(root.uri.removeprefix("file://"))
 
-    def anew() -> None:
+    def create_again() -> None:
         shutil.rmtree(place / "orders")
         release(created(journal("orders"), at=2.0), 1, out=1)
 
-    assert checkpoints(Watcher(root.uri, Store()).until(anew)) == [(0, 1)]
+    assert checkpoints(Watcher(root.uri, Store()).until(create_again)) == [(0, 1)]
 
 
-@pytest.mark.parametrize("found", [None, 7, "7", {}, {"checkpoint": "7", "created": 1.0}, {"other": 1}])
-def test_what_cannot_be_how_far_it_has_told_is_begun_anew(root: Storage, journal: Journals, found: Any) -> None:
+@pytest.mark.parametrize("stored", [None, 7, "7", {}, {"checkpoint": "7", "created": 1.0}, {"other": 1}])
+def test_what_cannot_be_how_far_it_has_told_is_begun_anew(root: Storage, journal: Journals, stored: Any) -> None:
     writer, store = created(journal("orders")), Store()
     release(writer, 1, out=1)
-    store.kept["ckpt_release/orders/"] = found
+    store.kept["ckpt_release/orders/"] = stored
     assert checkpoints(Watcher(root.uri, store).until(lambda: release(writer, 2, out=1))) == [(1, 2)]
     assert store.kept["ckpt_release/orders/"] == {"created": 1.0, "checkpoint": 2}
 
@@ -265,7 +265,7 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
     store = Store()
     store.kept["ckpt_release/orders/"] = {"created": 1.0, "checkpoint": 1}
 
-    def mended() -> None:
+    def repair() -> None:
         """Repair the entry in one step, because the trigger may poll meanwhile."""
         beside = place.with_suffix(".new")
         beside.write_bytes(right)
@@ -273,10 +273,10 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
         release(writer, 2, out=1)
 
     watcher = Watcher(root.uri, store)
-    said: list[str] = []
-    watcher.trigger._warn_once = said.append
-    assert checkpoints(watcher.until(mended)) == [(1, 2)]
-    assert problem in said[-1]
+    warnings: list[str] = []
+    watcher.trigger._warn_once = warnings.append
+    assert checkpoints(watcher.until(repair)) == [(1, 2)]
+    assert problem in warnings[-1]
 
 
 def test_a_store_that_does_not_answer_is_asked_again(root: Storage, journal: Journals) -> None:

@@ -30,13 +30,13 @@ def test_the_root_is_found_in_every_form_a_connection_is_written_in(
 
 
 def test_a_given_root_goes_before_the_connections_and_keeps_its_options() -> None:
-    found = settings("c", connection(host="s3://a"), {"storage_options": {"anon": True}}, "s3://b")
-    assert (found.uri, dict(found.options)) == ("s3://b", {"anon": True})
+    location = settings("c", connection(host="s3://a"), {"storage_options": {"anon": True}}, "s3://b")
+    assert (location.uri, dict(location.options)) == ("s3://b", {"anon": True})
 
 
 def test_login_and_password_are_key_and_secret_on_s3() -> None:
-    found = settings("c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"})
-    assert dict(found.options) == {"key": "user", "secret": "p4ss", "endpoint_url": "http://m"}
+    location = settings("c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"})
+    assert dict(location.options) == {"key": "user", "secret": "p4ss", "endpoint_url": "http://m"}
 
 
 @pytest.mark.parametrize("extra", [{"storage_options": None, "endpoint_url": None}, {}])
@@ -45,8 +45,8 @@ def test_fields_the_form_saved_empty_count_as_not_given(extra: dict[str, Any]) -
 
 
 def test_options_that_a_connection_uri_carries_as_text_are_read() -> None:
-    found = settings("c", connection(host="gs://b"), {"storage_options": '{"token": "anon"}'})
-    assert found.options == {"token": "anon"}
+    location = settings("c", connection(host="gs://b"), {"storage_options": '{"token": "anon"}'})
+    assert location.options == {"token": "anon"}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_root_that_the_task_gives_does_not_blame_the_connection(root: str) -> 
 
 
 def test_a_scheme_is_one_in_capitals_too() -> None:
-    found = settings("c", connection(host="S3://bucket/x", login="me", password="t0psecret"), {})
-    assert found.options == {"key": "me", "secret": "t0psecret"}
+    location = settings("c", connection(host="S3://bucket/x", login="me", password="t0psecret"), {})
+    assert location.options == {"key": "me", "secret": "t0psecret"}
 
 
 def test_no_connection_and_no_root_is_an_error_and_never_a_default() -> None:
@@ -98,12 +98,12 @@ def test_secrets_are_every_text_but_the_harmless_ones_also_as_json_prints_them()
         "client_kwargs": {"region_name": "eu-west-1", "aws_session_token": "t0ken"},
         "anon": False,
     }
-    found = settings("c", connection(host="s3://b"), {"storage_options": options})
+    location = settings("c", connection(host="s3://b"), {"storage_options": options})
     assert {'qu"ote', 'qu\\"ote', "qu%22ote", "t0ken", b64encode(b'qu"ote:t0ken').decode().rstrip("=")} <= {
-        *found.secrets()
+        *location.secrets()
     }
-    assert not {"http://minio", "eu-west-1"} & {*found.secrets()}
-    assert "t0ken" not in repr(found)
+    assert not {"http://minio", "eu-west-1"} & {*location.secrets()}
+    assert "t0ken" not in repr(location)
 
 
 def test_a_user_in_an_endpoint_and_a_secret_that_is_a_number_are_hidden_too() -> None:
@@ -113,8 +113,8 @@ def test_a_user_in_an_endpoint_and_a_secret_that_is_a_number_are_hidden_too() ->
         "use_ssl": True,
         "client_kwargs": {"endpoint_url": "http://minio-user:minio-pw@minio:9000"},
     }
-    found = settings("c", connection(host="s3://b"), {"storage_options": options})
-    assert sorted(found.secrets()) == sorted(["12345678", "minio-user", "minio-pw"])
+    location = settings("c", connection(host="s3://b"), {"storage_options": options})
+    assert sorted(location.secrets()) == sorted(["12345678", "minio-user", "minio-pw"])
 
 
 def test_a_key_in_the_root_uri_is_refused() -> None:
@@ -137,7 +137,7 @@ def test_a_key_in_the_root_uri_is_refused() -> None:
     ],
 )
 def test_a_root_on_another_host_is_not_sent_the_options(own: str, root: str) -> None:
-    """The root of a task is a template. Whoever may trigger the Dag may choose it."""
+    """The root of a task is a template. Every user who may trigger the Dag may choose it."""
     with pytest.raises(
         InvalidCkptConnectionError, match="would be sent the storage options of the connection 'c'"
     ) as caught:
@@ -156,8 +156,8 @@ def test_a_root_on_another_host_is_not_sent_the_options(own: str, root: str) -> 
     ],
 )
 def test_a_root_that_leads_to_the_same_host_is_sent_the_options(own: str, root: str) -> None:
-    found = settings("c", connection(host=own), {"storage_options": {"token": "anon"}}, root)
-    assert (found.uri, dict(found.options)) == (root, {"token": "anon"})
+    location = settings("c", connection(host=own), {"storage_options": {"token": "anon"}}, root)
+    assert (location.uri, dict(location.options)) == (root, {"token": "anon"})
 
 
 def test_a_root_elsewhere_is_accepted_where_the_connection_has_no_options() -> None:

@@ -17,17 +17,17 @@ MINE = Siblings.of(SimpleNamespace(dag_id="shop", run_id="r1"), "orders")
 
 
 def test_the_states_of_the_group_in_this_dag_run_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
+    queries: list[dict[str, Any]] = []
 
     def states(**given: Any) -> dict[str, Any]:
-        asked.append(given)
+        queries.append(given)
         return {
             "r1": {"orders.plan": TaskInstanceState.SUCCESS, "orders.subtask_0": "running", "orders.coordinate": None}
         }
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(states))
     assert MINE.states() == {"orders.plan": "success", "orders.subtask_0": "running", "orders.coordinate": None}
-    assert asked == [{"dag_id": "shop", "task_group_id": "orders", "run_ids": ["r1"]}]
+    assert queries == [{"dag_id": "shop", "task_group_id": "orders", "run_ids": ["r1"]}]
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_a_dag_run_that_is_gone_has_no_states(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_task_that_is_asked_of_by_its_name_is_that_of_this_dag_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
+    queries: list[dict[str, Any]] = []
 
     def states(**given: Any) -> dict[str, Any]:
-        asked.append(given)
+        queries.append(given)
         return {"r1": {"orders.coordinate": "deferred"}}
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(states))
     assert MINE.state("orders.coordinate") == "deferred"
     assert MINE.state("orders.plan") is None
-    assert asked[0] == {"dag_id": "shop", "run_ids": ["r1"], "task_ids": ["orders.coordinate"]}
+    assert queries[0] == {"dag_id": "shop", "run_ids": ["r1"], "task_ids": ["orders.coordinate"]}

@@ -175,18 +175,18 @@ def killed(
 ) -> list[Any]:
     """Kill the trigger, and return the requests to Airflow. ``states``: its answer, or an exception."""
     trigger._task_instance = SimpleNamespace(dag_id="shop", run_id="r1", task_id="orders", map_index=map_index)
-    asked: list[Any] = []
+    queries: list[Any] = []
 
     def get(**arguments: Any) -> Any:
-        asked.append(arguments)
-        answer = states(len(asked)) if callable(states) else states
+        queries.append(arguments)
+        answer = states(len(queries)) if callable(states) else states
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(get))
     asyncio.run(trigger.on_kill())
-    return asked
+    return queries
 
 
 def requests(root: Storage) -> list[dict[str, Any]]:
@@ -231,8 +231,8 @@ def test_a_task_that_goes_on_elsewhere_or_was_cleared_keeps_its_driver(
 ) -> None:
     """Airflow also calls on_kill when another triggerer has taken the trigger over."""
     start_driver(journal("orders"))
-    asked = killed(make(ScriptedClock()), monkeypatch, {"r1": {"orders": state}})
-    assert len(asked) == 1
+    queries = killed(make(ScriptedClock()), monkeypatch, {"r1": {"orders": state}})
+    assert len(queries) == 1
     assert requests(root) == []
 
 
@@ -241,9 +241,9 @@ def test_of_a_mapped_task_its_own_instance_counts(
 ) -> None:
     start_driver(journal("orders"))
     states = {"r1": {"orders_0": "failed", "orders_1": "deferred"}}
-    (asked,) = killed(make(ScriptedClock()), monkeypatch, states, map_index=1)
+    (query,) = killed(make(ScriptedClock()), monkeypatch, states, map_index=1)
     assert requests(root) == []
-    assert asked == {"dag_id": "shop", "task_ids": ["orders"], "run_ids": ["r1"], "map_index": 1}
+    assert query == {"dag_id": "shop", "task_ids": ["orders"], "run_ids": ["r1"], "map_index": 1}
     killed(make(ScriptedClock()), monkeypatch, states, map_index=0)
     assert len(requests(root)) == 1
 

@@ -324,7 +324,7 @@ def test_a_retry_whose_journal_is_gone_begins_no_job_anew(make: Any, spark_submi
 
 
 @pytest.fixture
-def lost(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
+def killed_store(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
     """Return the store after a first try that claimed its job and was killed."""
     store = StateStore()
     spark_submit.play(status("started", epoch=1), exit=137)
@@ -334,21 +334,21 @@ def lost(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
 
 
 def test_a_retry_of_a_job_that_failed_for_good_fails_without_submitting(
-    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], lost: StateStore
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], killed_store: StateStore
 ) -> None:
     record(journal(JOB_ID), "RUNNING", "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
-        make().execute(context(lost, try_number=2))
+        make().execute(context(killed_store, try_number=2))
     assert len(spark_submit.calls) == 1
 
 
 def test_a_retry_of_a_job_that_finished_meanwhile_succeeds_without_submitting(
-    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], lost: StateStore
+    make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], killed_store: StateStore
 ) -> None:
     record(journal(JOB_ID), "RUNNING", "FINISHED", completed=4)
-    result = make().execute(context(lost, try_number=2))
+    result = make().execute(context(killed_store, try_number=2))
     assert (result["status"], result["released"]) == ("FINISHED", 4)
-    assert lost.values[KEY]["status"] == "FINISHED"
+    assert killed_store.values[KEY]["status"] == "FINISHED"
     assert len(spark_submit.calls) == 1
 
 
@@ -780,10 +780,10 @@ def test_a_spark_connection_that_does_not_exist_is_refused_and_not_taken_for_yar
 
 def test_the_job_id_is_told_before_the_job_runs(make: Any, spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play(exit=1)
-    told = context(StateStore())
+    run = context(StateStore())
     with pytest.raises(AirflowException):
-        make().execute(told)
-    assert told["ti"].pushed == {JOB_ID_XCOM: JOB_ID}
+        make().execute(run)
+    assert run["ti"].pushed == {JOB_ID_XCOM: JOB_ID}
 
 
 def test_parameters_reach_the_driver(make: Any, spark_submit: FakeSparkSubmit) -> None:
@@ -833,23 +833,26 @@ def test_a_running_task_has_its_links_and_one_that_is_over_keeps_them(make: Any,
     spark_submit.play(status("started", epoch=1, **places), FINISHED)
     operator, running = make(), context(StateStore())
     operator.execute(running)
-    links = {one.xcom_key: one.get_link(operator, ti_key=running["ti"]) for one in operator.operator_extra_links}
+    links = {
+        extra_link.xcom_key: extra_link.get_link(operator, ti_key=running["ti"])
+        for extra_link in operator.operator_extra_links
+    }
     assert links == {"_link_SparkUILink": "http://driver:4040", "_link_OutputLink": CONSOLE}
     assert {key: running["ti"].pushed[key] for key in links} == links
 
 
 def test_a_task_that_has_not_begun_has_no_links(make: Any) -> None:
     operator, ti = make(), context(StateStore())["ti"]
-    assert [one.name for one in operator.operator_extra_links] == ["Spark UI", "Output"]
-    assert [one.get_link(operator, ti_key=ti) for one in operator.operator_extra_links] == ["", ""]
+    assert [extra_link.name for extra_link in operator.operator_extra_links] == ["Spark UI", "Output"]
+    assert [extra_link.get_link(operator, ti_key=ti) for extra_link in operator.operator_extra_links] == ["", ""]
 
 
 def test_the_task_goes_on_with_a_driver_that_was_upgraded(make: Any, spark_submit: FakeSparkSubmit) -> None:
     """The job continues as another version in another epoch. The last status line and the pointer show that epoch."""
-    told = [status("started", epoch=1), status("running", epoch=1), status("reconfigured", epoch=1)]
+    lines = [status("started", epoch=1), status("running", epoch=1), status("reconfigured", epoch=1)]
     again = [status("resumed", epoch=2), status("running", epoch=2)]
     done = status("finished", "all sources ended", epoch=2, checkpoint=7)
-    spark_submit.play(*told, *again, done)
+    spark_submit.play(*lines, *again, done)
     store = StateStore()
     result = make().execute(context(store))
     assert (result["status"], result["epoch"], result["checkpoint"]) == ("FINISHED", 2, 7)

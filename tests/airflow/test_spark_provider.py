@@ -24,14 +24,14 @@ OPERATORS = ("operators/spark_job.py", "operators/deferrable_submit.py", "operat
 
 def private_names(files: tuple[str, ...]) -> set[str]:
     """Return the private attributes that the files read, set or override."""
-    found = set()
+    names = set()
     for name in files:
         for node in ast.walk(ast.parse((PACKAGE / name).read_text())):
             if isinstance(node, ast.Attribute):
-                found.add(node.attr)
+                names.add(node.attr)
             elif isinstance(node, ast.FunctionDef):
-                found.add(node.name)
-    return {name for name in found if name.startswith("_") and not name.startswith("__")}
+                names.add(node.name)
+    return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
 def test_d24_every_private_name_that_is_used_is_checked(spark_submit: FakeSparkSubmit) -> None:
@@ -46,8 +46,8 @@ def test_d24_every_private_name_that_is_used_is_checked(spark_submit: FakeSparkS
 
 
 def test_d24_the_version_that_was_tried_is_the_one_that_the_tests_have() -> None:
-    found = version(spark_provider.PACKAGE)
-    assert found in (spark_provider.NEWEST_TRIED, "6.3.2")  # 6.3.2 is the newest for Python 3.10
+    installed = version(spark_provider.PACKAGE)
+    assert installed in (spark_provider.NEWEST_TRIED, "6.3.2")  # 6.3.2 is the newest for Python 3.10
 
 
 @pytest.mark.parametrize(("holder", "name"), [(SparkSubmitHook, "_mask_cmd"), (SparkSubmitOperator, "_get_hook")])
@@ -58,9 +58,11 @@ def test_d24_a_provider_without_a_method_is_refused_when_the_dag_is_read(
     monkeypatch.setattr(spark_provider, "version", lambda package: "99.1.0")
     with pytest.raises(InvalidInputError, match="the newest version that was tried: pip") as raised:
         CheckpointedSparkJobOperator(task_id="t", job="orders.py:job", root="/tmp/ckpt")
-    said = str(raised.value)
-    assert f"apache-airflow-providers-apache-spark 99.1.0 cannot be used: its {holder.__name__} has no {name}" in said
-    assert f"pip install 'apache-airflow-providers-apache-spark=={spark_provider.NEWEST_TRIED}'" in said
+    message = str(raised.value)
+    assert (
+        f"apache-airflow-providers-apache-spark 99.1.0 cannot be used: its {holder.__name__} has no {name}" in message
+    )
+    assert f"pip install 'apache-airflow-providers-apache-spark=={spark_provider.NEWEST_TRIED}'" in message
 
 
 def test_d24_a_provider_whose_hook_has_renamed_a_field_is_refused(spark_submit: FakeSparkSubmit) -> None:

@@ -24,36 +24,36 @@ def state(
     return JobState("orders", created=created, epoch=1, status=status, checkpoints=done)
 
 
-def after(seen: LastProgress, *found: JobState, released: bool = True) -> LastProgress:
-    for one in found:
-        seen = seen.after(one, released=released)
+def after(seen: LastProgress, *states: JobState, released: bool = True) -> LastProgress:
+    for job_state in states:
+        seen = seen.after(job_state, released=released)
     return seen
 
 
 def test_looks_are_counted_until_something_is_journaled() -> None:
-    found = state()
-    seen = after(LastProgress(), found)
+    job = state()
+    seen = after(LastProgress(), job)
     assert seen.journal.polls == 0
-    assert after(seen, found, found).journal.polls == 2
-    found.position = 7  # next checkpoint of an idle job
-    assert after(seen, found, found).journal.polls == 1
+    assert after(seen, job, job).journal.polls == 2
+    job.position = 7  # next checkpoint of an idle job
+    assert after(seen, job, job).journal.polls == 1
 
 
 def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None:
-    found = state()
-    found.last_completed, found.last_released = 2, 1
-    seen = after(LastProgress(), found)
-    found.position = 7  # entry of an aborted checkpoint
-    assert after(seen, found).checkpoint.polls == 1
-    found.last_completed = 3
-    assert after(seen, found, released=True).checkpoint.polls == 1
-    seen = after(LastProgress(), found, released=False)
-    found.last_completed = 4
-    assert after(seen, found, released=False).checkpoint.polls == 0
+    job = state()
+    job.last_completed, job.last_released = 2, 1
+    seen = after(LastProgress(), job)
+    job.position = 7  # entry of an aborted checkpoint
+    assert after(seen, job).checkpoint.polls == 1
+    job.last_completed = 3
+    assert after(seen, job, released=True).checkpoint.polls == 1
+    seen = after(LastProgress(), job, released=False)
+    job.last_completed = 4
+    assert after(seen, job, released=False).checkpoint.polls == 0
 
 
 @pytest.mark.parametrize(
-    ("found", "alive", "expected"),
+    ("job", "alive", "expected"),
     [
         (state(), True, None),
         (state(), None, SHORTEST),
@@ -68,6 +68,6 @@ def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None
     ],
 )
 def test_how_long_a_silence_tells_that_nobody_runs_the_job(
-    found: JobState, alive: bool | None, expected: float | None
+    job: JobState, alive: bool | None, expected: float | None
 ) -> None:
-    assert stall_limit(found, alive) == expected
+    assert stall_limit(job, alive) == expected

@@ -31,13 +31,15 @@ def state(journal: Callable[[str], Journal]) -> JobState:
 
 @pytest.mark.parametrize("abandoned", ["failed", "upstream_failed", "skipped", "removed"])
 def test_a_task_that_airflow_runs_no_more_is_told_at_once(state: JobState, abandoned: str) -> None:
-    told = FakeTaskStates({"orders.subtask_1": abandoned, "orders.subtask_2": "running", "orders.plan": "failed"})
-    assert f"history/1 ({abandoned})" in str(AbandonedSubtasks(TASKS, told, lambda: state).check())
+    task_states = FakeTaskStates(
+        {"orders.subtask_1": abandoned, "orders.subtask_2": "running", "orders.plan": "failed"}
+    )
+    assert f"history/1 ({abandoned})" in str(AbandonedSubtasks(TASKS, task_states, lambda: state).check())
 
 
 def test_the_failed_task_of_a_subtask_that_has_finished_is_needed_no_more(state: JobState) -> None:
-    told = FakeTaskStates({"orders.subtask_0": "failed", "orders.subtask_1": "up_for_retry"})
-    watch = AbandonedSubtasks(TASKS, told, lambda: state)
+    task_states = FakeTaskStates({"orders.subtask_0": "failed", "orders.subtask_1": "up_for_retry"})
+    watch = AbandonedSubtasks(TASKS, task_states, lambda: state)
     assert [watch.check() for _ in range(5)] == [None] * 5
 
 
@@ -48,19 +50,19 @@ def test_one_that_it_runs_later_is_waited_for(state: JobState, waits: str | None
 
 
 def test_a_task_that_was_green_before_the_job_began_again_is_told_after_a_while(state: JobState) -> None:
-    told = FakeTaskStates({"orders.subtask_0": "success", "orders.subtask_2": "success"})
-    watch = AbandonedSubtasks(TASKS, told, lambda: state)
+    task_states = FakeTaskStates({"orders.subtask_0": "success", "orders.subtask_2": "success"})
+    watch = AbandonedSubtasks(TASKS, task_states, lambda: state)
     assert [watch.check(), watch.check()] == [None, None]
     assert "rows/0 have succeeded" in str(watch.check())
 
 
 def test_a_success_that_the_journal_tells_a_moment_later_is_none_of_these(state: JobState) -> None:
-    told = FakeTaskStates({"orders.subtask_2": "success"})
-    watch = AbandonedSubtasks(TASKS, told, lambda: state)
+    task_states = FakeTaskStates({"orders.subtask_2": "success"})
+    watch = AbandonedSubtasks(TASKS, task_states, lambda: state)
     watch.check()
-    told.states = {"orders.subtask_2": "running"}
+    task_states.states = {"orders.subtask_2": "running"}
     watch.check()
-    told.states = {"orders.subtask_2": "success"}
+    task_states.states = {"orders.subtask_2": "success"}
     assert [watch.check(), watch.check()] == [None, None]
 
 

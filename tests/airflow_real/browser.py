@@ -83,16 +83,18 @@ class Browser:
 
     def text(self) -> str:
         """Return the visible text of the page."""
-        found: str = self.evaluate("document.body ? document.body.innerText : ''")
-        return found
+        text: str = self.evaluate("document.body ? document.body.innerText : ''")
+        return text
 
     def click(self, selector: str) -> bool:
         """Click the first element that a CSS selector finds. Return False if no such element exists."""
-        found = f"document.querySelector({json.dumps(selector)})"
-        return bool(self.evaluate(f"(e => e !== null && (e.click(), true))({found})"))
+        element = f"document.querySelector({json.dumps(selector)})"
+        return bool(self.evaluate(f"(e => e !== null && (e.click(), true))({element})"))
 
-    def wait_for(self, look: Callable[[], bool], what: str) -> None:
-        wait_until(look, lambda: f"{what}\n{self.evaluate('location.href')}\n{self.text()}", seconds=120, every=0.2)
+    def wait_for(self, look: Callable[[], bool], description: str) -> None:
+        wait_until(
+            look, lambda: f"{description}\n{self.evaluate('location.href')}\n{self.text()}", seconds=120, every=0.2
+        )
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._call("Page.captureScreenshot")["data"]))
@@ -101,11 +103,11 @@ class Browser:
         log = self._folder / "chromium.log"
         command = [self._program, *_OPTIONS, f"--user-data-dir={self._folder}/profile", "about:blank"]
         process = self._process = Process(command, log, env={"TMPDIR": str(self._folder)})
-        said = self._folder / "profile" / "DevToolsActivePort"
+        port_file = self._folder / "profile" / "DevToolsActivePort"
 
         def port() -> str | None:
             assert process.exit_code is None, process.tail()
-            lines = said.read_text().splitlines() if said.exists() else []
+            lines = port_file.read_text().splitlines() if port_file.exists() else []
             return lines[0] if len(lines) == 2 else None
 
         url = f"http://127.0.0.1:{wait_until(port, lambda: f'Chromium{process.tail()}')}/json/list"
@@ -128,4 +130,4 @@ def _page_of(url: str) -> str | None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=60) as answer:
         targets = json.loads(answer.read())
-    return next((one["webSocketDebuggerUrl"] for one in targets if one["type"] == "page"), None)
+    return next((target["webSocketDebuggerUrl"] for target in targets if target["type"] == "page"), None)

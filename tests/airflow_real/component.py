@@ -22,7 +22,7 @@ class Component:
 
     def __init__(self, name: str, arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
         self.name, self._arguments, self._folder = name, arguments, folder
-        self._env = {**env, _NAME: name, "AIRFLOW__CORE__HOSTNAME_CALLABLE": f"{__name__}.name_of_this_one"}
+        self._env = {**env, _NAME: name, "AIRFLOW__CORE__HOSTNAME_CALLABLE": f"{__name__}.own_component_name"}
         self._processes: list[Process] = []
 
     def start(self) -> None:
@@ -71,5 +71,5 @@ class Component:
         return self._processes[-1]
 
 
-def name_of_this_one() -> str:
+def own_component_name() -> str:
     return os.environ[_NAME]

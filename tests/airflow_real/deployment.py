@@ -49,8 +49,8 @@ class Deployment(Airflow):
         return self
 
     def component(self, name: str) -> Component:
-        (found,) = [one for one in self.components if one.name == name]
-        return found
+        (component,) = [candidate for candidate in self.components if candidate.name == name]
+        return component
 
     @property
     def scheduler(self) -> Component:
@@ -69,9 +69,9 @@ class Deployment(Airflow):
 
             The last heartbeat of a killed triggerer stays fresh for a while.
             """
-            revived.update(one.name for one in self.triggerers if one.revive())
-            found = self.alive("TriggererJob")
-            return {host for number, host in found.items() if number not in before or host not in revived}
+            revived.update(triggerer.name for triggerer in self.triggerers if triggerer.revive())
+            triggerers = self.alive("TriggererJob")
+            return {host for number, host in triggerers.items() if number not in before or host not in revived}
 
         wait_until(
             lambda: set(self._triggerers) <= beating(),

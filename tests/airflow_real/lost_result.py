@@ -40,7 +40,7 @@ for name, form in FORMS.items():
 """
 
 
-def hold_the_reader(group: WatchedGroup[A], task: str) -> int:
+def hold_reader(group: WatchedGroup[A], task: str) -> int:
     """Wait until ``early/0`` has finished and its task waits. Return the number of its attempts so far."""
     (group.world.base / "hold").touch()
     group.wait_without_failure(lambda: group.states().get(task) == "deferred", "early/0 has finished")
@@ -49,7 +49,7 @@ def hold_the_reader(group: WatchedGroup[A], task: str) -> int:
     return len(group.logs.attempts("early/0"))
 
 
-def lose_the_result(group: WatchedGroup[A]) -> None:
+def delete_result(group: WatchedGroup[A]) -> None:
     world = group.world
     files = list((world.root / partition_path(world.job_id, "early", 0)).rglob("*.parquet"))
     assert files
@@ -57,16 +57,16 @@ def lose_the_result(group: WatchedGroup[A]) -> None:
         file.unlink()
 
 
-def let_it_be_read(group: WatchedGroup[A]) -> None:
+def finish_job(group: WatchedGroup[A]) -> None:
     (group.world.base / "hold").unlink()
     group.wait_without_failure(lambda: set(group.states().values()) == {"success"}, "the group ends green")
     assert group.world.state().status == "FINISHED"
 
 
-def check_it_ran_again(group: WatchedGroup[A], task: str, begun: int) -> None:
+def check_second_run(group: WatchedGroup[A], task: str, begun: int) -> None:
     """Assert that ``early/0`` ran again after its first ``begun`` attempts, and that each row was released once."""
     attempts = group.logs.attempts("early/0")[begun:]
-    assert len({one.epoch for one in attempts}) == 1, "of the next deployment"
+    assert len({attempt.epoch for attempt in attempts}) == 1, "of the next deployment"
     assert len(attempts) == 2, f"its planner's, and a worker's: {attempts}"
     logs = [group.airflow.task_log(group.dag, f"orders.{name}") for name in ("subtask", task)]
     assert "early/0 has to run again, in the deployment" in "".join(logs)

@@ -65,14 +65,14 @@ class Rest:
         return json.dumps(self.get("/api/v2/importErrors"), indent=1)
 
     def task(self, dag_id: str, run: str, task: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task}")
-        return found
+        task_instance: dict[str, Any] = self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances/{task}")
+        return task_instance
 
     def tasks(self, dag_id: str, run: str) -> list[dict[str, Any]]:
         """Return the task instances of a run, with each instance of a mapped task."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run}/taskInstances?limit=100"
-        found: list[dict[str, Any]] = self.get(path)["task_instances"]
-        return found
+        task_instances: list[dict[str, Any]] = self.get(path)["task_instances"]
+        return task_instances
 
     def alive(self, job_type: str) -> dict[int, str]:
         """Return Airflow's own jobs of a type (``TriggererJob``) that have a fresh heartbeat: id → host."""

@@ -132,8 +132,8 @@ class Airflow(Rest):
 
 def _announced(home: Path) -> list[str]:
     """Write entry points that make the working tree a provider, unless it is installed. Return their folder."""
-    known = importlib.metadata.entry_points(group="apache_airflow_provider")
-    if any(point.value.startswith("airflow_provider_ckpt.") for point in known):
+    entry_points = importlib.metadata.entry_points(group="apache_airflow_provider")
+    if any(point.value.startswith("airflow_provider_ckpt.") for point in entry_points):
         return []
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
@@ -147,9 +147,9 @@ def _announced(home: Path) -> list[str]:
 
 def _free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    ports = [server_socket.getsockname()[1] for server_socket in sockets]
+    for server_socket in sockets:
+        server_socket.close()
     return ports
 
 

@@ -69,7 +69,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_the_connection_type_has_its_form_and_its_test_button_works(airflow: Airflow, world: World) -> None:
-    (form,) = [one for one in airflow.get("/ui/connections/hook_meta") if one["connection_type"] == "ckpt"]
+    (form,) = [hook for hook in airflow.get("/ui/connections/hook_meta") if hook["connection_type"] == "ckpt"]
     assert form["hook_name"] == "Checkpoint root (ckpt)"
     assert form["standard_fields"]["host"]["title"] == "Root URI"
     assert {"endpoint_url", "storage_options"} <= set(form["extra_fields"])
@@ -85,7 +85,7 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
     with Feeder(world.data, every=1.0):
         waits = airflow.start_dag("waits")
         run = airflow.start_dag("orders")
-        wait_until(lambda: world.has_left_history(), lambda: f"history finished\n{_told(airflow)}", seconds=300)
+        wait_until(lambda: world.has_left_history(), lambda: f"history finished\n{_task_logs(airflow)}", seconds=300)
         _check_links(airflow, run)
         driver = world.state().worker.pid
         assert driver is not None
@@ -93,13 +93,13 @@ def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow:
         assert command_name(parent(driver)) == "java"
         send(task, signal.SIGKILL)
         killed = time.monotonic()
-        wait_until(lambda: world.state().epoch == 2, lambda: f"the retry\n{_told(airflow)}", seconds=400)
+        wait_until(lambda: world.state().epoch == 2, lambda: f"the retry\n{_task_logs(airflow)}", seconds=400)
         print(f"the retry claimed the job {time.monotonic() - killed:.0f} s after the kill")
         wait_until(lambda: not is_alive(driver), "the end of the orphan", seconds=60)
         of_the_orphan = world.state().last_triggered
-        wait_until(lambda: world.state().last_released > of_the_orphan, lambda: f"a release\n{_told(airflow)}")
+        wait_until(lambda: world.state().last_released > of_the_orphan, lambda: f"a release\n{_task_logs(airflow)}")
         print(f"the retry released a checkpoint {time.monotonic() - killed:.0f} s after the kill")
-        assert airflow.task("waits", waits, "final")["state"] == "deferred", _told(airflow)
+        assert airflow.task("waits", waits, "final")["state"] == "deferred", _task_logs(airflow)
     wait_for_all(world)
     world.drain()
     for dag, dag_run, name in (("orders", run, "run"), ("waits", waits, "final")):
@@ -113,16 +113,18 @@ def _check_events(airflow: Airflow, world: World) -> None:
     """Assert that every release with rows is an event, and that each event continues the previous one."""
     rows = sum(manifest.rows for manifest in manifests(world, "out"))
 
-    def told() -> dict[int, dict[str, Any]]:
+    def payloads() -> dict[int, dict[str, Any]]:
         events = airflow.get("/api/v2/assets/events?limit=500&order_by=timestamp")["asset_events"]
-        return {one["extra"]["payload"]["checkpoint"]: one["extra"]["payload"] for one in events}
+        return {event["extra"]["payload"]["checkpoint"]: event["extra"]["payload"] for event in events}
 
-    wait_until(lambda: sum(one["rows"] for one in told().values()) >= rows, lambda: f"{rows} rows in {told()}")
-    assert sum(one["rows"] for one in told().values()) == rows
-    ends = sorted(told())
-    assert [told()[end]["after"] for end in ends[1:]] == ends[:-1]
+    wait_until(
+        lambda: sum(payload["rows"] for payload in payloads().values()) >= rows, lambda: f"{rows} rows in {payloads()}"
+    )
+    assert sum(payload["rows"] for payload in payloads().values()) == rows
+    ends = sorted(payloads())
+    assert [payloads()[end]["after"] for end in ends[1:]] == ends[:-1]
     runs = airflow.get("/api/v2/dags/reads_orders/dagRuns?limit=500")["dag_runs"]
-    assert {one["run_type"] for one in runs} == {"asset_triggered"}
+    assert {dag_run["run_type"] for dag_run in runs} == {"asset_triggered"}
 
 
 def _check(airflow: Airflow, world: World, run: str) -> None:
@@ -151,9 +153,9 @@ def _succeeds(airflow: Airflow, dag: str, run: str, name: str) -> None:
     def ended() -> bool:
         return airflow.task(dag, run, name)["state"] in ("success", "failed")
 
-    wait_until(ended, lambda: f"the end of {dag}.{name}\n{_told(airflow)}", every=1)
+    wait_until(ended, lambda: f"the end of {dag}.{name}\n{_task_logs(airflow)}", every=1)
     assert airflow.task(dag, run, name)["state"] == "success", airflow.task_log(dag, name)[-4000:]
 
 
-def _told(airflow: Airflow) -> str:
+def _task_logs(airflow: Airflow) -> str:
     return "\n".join(airflow.task_log(dag, name)[-3000:] for dag, name in (("orders", "run"), ("waits", "final")))

@@ -68,8 +68,8 @@ class Site:
             is_deferred, lambda: f"a deferred task: {self.task(dag, run)}\n{self.log(dag)}", seconds=300, every=1
         )
         path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/run/state-store/ckpt"
-        found: dict[str, Any] = self.airflow.get(path)["value"]["submission"]
-        return found
+        submission: dict[str, Any] = self.airflow.get(path)["value"]["submission"]
+        return submission
 
     def log(self, dag: str) -> str:
         return self.airflow.task_log(dag, "run")
@@ -139,4 +139,4 @@ def test_a_clear_waits_for_the_driver_that_lives_and_a_task_marked_failed_has_it
     wait_until(
         lambda: bool(site.requests("killed")), lambda: f"the request\n{site.log('killed')}", seconds=120, every=0.5
     )
-    assert [(one["kind"], one["leaves"]) for one in site.requests("killed")] == [("stop", True)]
+    assert [(request["kind"], request["leaves"]) for request in site.requests("killed")] == [("stop", True)]

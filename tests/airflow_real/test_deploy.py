@@ -66,7 +66,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def test_a_spark_connection_that_does_not_exist_uses_up_no_retries(airflow: Airflow) -> None:
     run = airflow.start_dag("nowhere")
-    wait_until(lambda: airflow.task("nowhere", run, "run")["state"] == "failed", lambda: _told(airflow, "nowhere"))
+    wait_until(lambda: airflow.task("nowhere", run, "run")["state"] == "failed", lambda: _task_logs(airflow, "nowhere"))
     assert airflow.task("nowhere", run, "run")["try_number"] == 1
     assert "'no_spark', which says where Spark runs, does not exist" in airflow.task_log("nowhere", "run")
 
@@ -74,23 +74,25 @@ def test_a_spark_connection_that_does_not_exist_uses_up_no_retries(airflow: Airf
 def test_a_worker_that_is_shut_down_leaves_a_savepoint_and_the_retry_goes_on(airflow: Airflow, world: World) -> None:
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("orders")
-        wait_until(lambda: world.has_left_history(), lambda: f"history finished\n{_told(airflow)}", seconds=300)
-        wait_until(lambda: _state(airflow, run, "history") == "success", lambda: _told(airflow), seconds=120)
-        wait_until(lambda: _state(airflow, run, "next") == "success", lambda: _told(airflow), seconds=120)
+        wait_until(lambda: world.has_left_history(), lambda: f"history finished\n{_task_logs(airflow)}", seconds=300)
+        wait_until(lambda: _state(airflow, run, "history") == "success", lambda: _task_logs(airflow), seconds=120)
+        wait_until(lambda: _state(airflow, run, "next") == "success", lambda: _task_logs(airflow), seconds=120)
         driver = world.state().worker.pid
         assert driver is not None
         worker = parent(parent(parent(driver)))
         send(worker, signal.SIGTERM)  # from the executor; Airflow passes it on to the task
-        wait_until(lambda: not is_alive(driver), lambda: f"the driver leaves\n{_told(airflow)}", seconds=130)
+        wait_until(lambda: not is_alive(driver), lambda: f"the driver leaves\n{_task_logs(airflow)}", seconds=130)
         left = world.state()
         stopped = [left.status, left.checkpoints[left.last_completed].kind, left.last_released == left.last_completed]
         assert stopped == ["STOPPED", "savepoint", True] or left.epoch == 2, stopped
-        wait_until(lambda: world.state().epoch == 2, lambda: f"the retry\n{_told(airflow)}", seconds=300)
+        wait_until(lambda: world.state().epoch == 2, lambda: f"the retry\n{_task_logs(airflow)}", seconds=300)
         after = world.state().last_released
-        wait_until(lambda: world.state().last_released > after, lambda: f"a release\n{_told(airflow)}", seconds=120)
+        wait_until(
+            lambda: world.state().last_released > after, lambda: f"a release\n{_task_logs(airflow)}", seconds=120
+        )
     wait_for_all(world)
     world.drain()
-    wait_until(lambda: _state(airflow, run, "run") == "success", lambda: f"the end\n{_told(airflow)}", seconds=120)
+    wait_until(lambda: _state(airflow, run, "run") == "success", lambda: f"the end\n{_task_logs(airflow)}", seconds=120)
     assert airflow.task("orders", run, "run")["try_number"] == 2
     log = airflow.task_log("orders", "run")
     assert "this task was killed, and its driver took a savepoint and left" in log
@@ -103,5 +105,5 @@ def _state(airflow: Airflow, run: str, name: str) -> str:
     return str(airflow.task("orders", run, name)["state"])
 
 
-def _told(airflow: Airflow, dag: str = "orders") -> str:
+def _task_logs(airflow: Airflow, dag: str = "orders") -> str:
     return "\n".join(airflow.task_log(dag, name)[-4000:] for name in ("run", "history", "next"))

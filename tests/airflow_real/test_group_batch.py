@@ -15,10 +15,10 @@ from tests.airflow_real.lost_result import (
     LISTED,
     MAPPED,
     SUBTASKS,
-    check_it_ran_again,
-    hold_the_reader,
-    let_it_be_read,
-    lose_the_result,
+    check_second_run,
+    delete_result,
+    finish_job,
+    hold_reader,
 )
 from tests.airflow_real.server import Airflow
 from tests.airflow_real.watched_group import WatchedGroup
@@ -51,7 +51,7 @@ def test_whoever_made_a_result_that_is_lost_runs_again_in_its_first_try(airflow:
     assert group.tries() == {"plan": 1, "coordinate": 2, **dict.fromkeys(SUBTASKS, 1)}
     reconciled = world.state().reconciled
     assert reconciled is not None
-    assert [one.subtask for one in reconciled.reset] == ["early/0"], "nothing else ran again"
+    assert [reset.subtask for reset in reconciled.reset] == ["early/0"], "nothing else ran again"
 
 
 def test_without_batch_recovery_all_run_again_in_their_first_try(airflow: Airflow, world: World) -> None:
@@ -69,7 +69,7 @@ def _lose_a_result_and_finish(group: WatchedGroup[Airflow], task: str) -> None:
     ``task``: the task that runs ``early/0``.
     """
     with group.logs.watched():
-        begun = hold_the_reader(group, task)
-        lose_the_result(group)
-        let_it_be_read(group)
-    check_it_ran_again(group, task, begun)
+        begun = hold_reader(group, task)
+        delete_result(group)
+        finish_job(group)
+    check_second_run(group, task, begun)

@@ -14,10 +14,10 @@ from tests.airflow_real.lost_result import (
     DAGS,
     MAPPED,
     SUBTASKS,
-    check_it_ran_again,
-    hold_the_reader,
-    let_it_be_read,
-    lose_the_result,
+    check_second_run,
+    delete_result,
+    finish_job,
+    hold_reader,
 )
 from tests.airflow_real.watched_group import WatchedGroup
 from tests.chaos.world import World
@@ -52,14 +52,14 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_the_next_triggerer_goes_on_with_the_wait_and_no_try_is_lost(airflow: Deployment, world: World) -> None:
     group = WatchedGroup(airflow, world, "orders", "staged", airflow.start_dag("staged"))
     with group.logs.watched():
-        begun = hold_the_reader(group, "early/0")
+        begun = hold_reader(group, "early/0")
         epoch = world.state().epoch
         for triggerer in airflow.triggerers:
             triggerer.kill()
-        lose_the_result(group)
+        delete_result(group)
         airflow.triggerers[1].start()
-        wait_until(lambda: world.state().epoch > epoch, lambda: f"a JobMaster\n{group.told()}", seconds=200)
+        wait_until(lambda: world.state().epoch > epoch, lambda: f"a JobMaster\n{group.logs_text()}", seconds=200)
         assert group.states()["early/0"] == "deferred"
-        let_it_be_read(group)
-    check_it_ran_again(group, "early/0", begun)
+        finish_job(group)
+    check_second_run(group, "early/0", begun)
     assert group.tries() == {"plan": 1, "coordinate": 2, **dict.fromkeys(SUBTASKS, 1)}

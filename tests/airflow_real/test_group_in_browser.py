@@ -63,31 +63,31 @@ def test_the_grid_and_the_graph_show_the_group_its_tasks_its_subtasks_by_name_an
     assert sorted(tries.values()) == [1, 1, 2], "a split fails once"
     with Browser() as browser:
         airflow.log_in_to(browser)
-        _look_at_the_grid(browser, airflow, run)
+        _check_grid(browser, airflow, run)
         browser.screenshot(tmp_path / "grid.png")
-        _look_at_the_graph(browser)
+        _check_graph(browser)
         browser.screenshot(tmp_path / "graph.png")
-        _look_at_the_subtasks(browser, airflow, run, tries)
+        _check_subtasks(browser, airflow, run, tries)
         browser.screenshot(tmp_path / "subtasks.png")
 
 
 def _ended(airflow: Airflow, run: str) -> dict[str, int]:
     """Wait for the end of the run. Return the number of tries of each subtask from the REST API."""
 
-    def told() -> str:
+    def logs() -> str:
         tasks = ("orders.plan", "orders.subtask", "orders.coordinate")
         return "\n".join(airflow.task_log("shop", name)[-5000:] for name in tasks)
 
     def states() -> set[str]:
-        return {str(one["state"]) for one in airflow.tasks("shop", run)}
+        return {str(task["state"]) for task in airflow.tasks("shop", run)}
 
-    wait_until(lambda: states() <= {"success", "failed", "upstream_failed"}, told, seconds=600, every=1)
-    assert states() == {"success"}, told()
-    found = {one["rendered_map_index"]: one["try_number"] for one in airflow.tasks("shop", run)}
-    return {name: found[name] for name in SUBTASKS}
+    wait_until(lambda: states() <= {"success", "failed", "upstream_failed"}, logs, seconds=600, every=1)
+    assert states() == {"success"}, logs()
+    tries = {task["rendered_map_index"]: task["try_number"] for task in airflow.tasks("shop", run)}
+    return {name: tries[name] for name in SUBTASKS}
 
 
-def _look_at_the_grid(browser: Browser, airflow: Airflow, run: str) -> None:
+def _check_grid(browser: Browser, airflow: Airflow, run: str) -> None:
     """Check that the grid has a row for the group and each task, and a cell for each task of the run."""
     browser.open(f"{airflow.url}/dags/shop/runs/{run}")
     browser.wait_for(lambda: browser.click('[data-testid="expand-all-button"]:not([disabled])'), "a group to expand")
@@ -100,14 +100,14 @@ def _look_at_the_grid(browser: Browser, airflow: Airflow, run: str) -> None:
     browser.wait_for(lambda: dict(browser.evaluate(TREE)) == rows, f"the rows {rows}")
     tasks = ("group/orders", "orders.plan", "orders.subtask", "orders.coordinate")
     cells = tuple(f"/dags/shop/runs/{run}/tasks/{name}" for name in tasks)
-    browser.wait_for(lambda: all(_is_among(browser.evaluate(CELLS), one) for one in cells), f"the cells {cells}")
+    browser.wait_for(lambda: all(_is_among(browser.evaluate(CELLS), cell) for cell in cells), f"the cells {cells}")
 
 
 def _is_among(links: list[str], wanted: str) -> bool:
     return any(link.startswith(wanted) for link in links)
 
 
-def _look_at_the_graph(browser: Browser) -> None:
+def _check_graph(browser: Browser) -> None:
     """Check that the graph shows the expanded group, too."""
     browser.wait_for(lambda: browser.click('button[value="graph"]'), "the button of the graph")
     names = {
@@ -124,7 +124,7 @@ def _look_at_the_graph(browser: Browser) -> None:
     browser.wait_for(is_shown, f"the boxes {names}")
 
 
-def _look_at_the_subtasks(browser: Browser, airflow: Airflow, run: str, tries: dict[str, int]) -> None:
+def _check_subtasks(browser: Browser, airflow: Airflow, run: str, tries: dict[str, int]) -> None:
     browser.open(f"{airflow.url}/dags/shop/runs/{run}/tasks/orders.subtask/mapped")
 
     def shown() -> dict[str, tuple[str, str]]:

@@ -99,7 +99,7 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     with group.logs.watched():
         with Feeder(world.data, every=2.0):
             group.wait_for_release("the job runs")
-            _is_in_a_triggerer(group)
+            _wait_for_jobmaster_in_triggerer(group)
             assert {name for name in group.states() if "/" in name} == SUBTASKS
             _check_links(group)
             deployment = world.state().deployment
@@ -107,16 +107,16 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
                 _kill_an_executor(group, cluster)
             _kill_a_worker(group, killed)
             _kill_the_jobmaster(group, killed)
-            _is_in_a_triggerer(group)
+            _wait_for_jobmaster_in_triggerer(group)
             _kill_a_triggerer(group, waits)
             _kill_the_scheduler(group, killed)
-            _is_in_a_triggerer(group)
+            _wait_for_jobmaster_in_triggerer(group)
             _freeze_a_triggerer(group, waits)
             assert world.state().deployment == deployment, "nobody has planned again"
             slow.unlink()
         wait_for_all(world)
         world.drain()
-        _end_green(airflow, {"shop": run, "waits": waits})
+        _wait_for_success(airflow, {"shop": run, "waits": waits})
     assert world.state().status == "FINISHED"
     unseen = [name for name in SUBTASKS if len(group.logs.attempts(name)) < 2 or not group.logs.batches(name)]
     assert not unseen, f"each has published, and has begun again: {unseen}"
@@ -127,11 +127,11 @@ def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
     assert {airflow.task("waits", waits, name)["try_number"] for name in ("final", "history")} == {1}
 
 
-def _is_in_a_triggerer(group: WatchedGroup[Deployment]) -> None:
+def _wait_for_jobmaster_in_triggerer(group: WatchedGroup[Deployment]) -> None:
     """Wait until a triggerer runs the JobMaster. Otherwise the kills of triggerers would not affect the job."""
     wait_until(
         lambda: group.states()["coordinate"] == "deferred" and group.triggerer_with_jobmaster() is not None,
-        lambda: f"the JobMaster in a triggerer\n{group.told()}",
+        lambda: f"the JobMaster in a triggerer\n{group.logs_text()}",
         seconds=60,
     )
 
@@ -139,14 +139,15 @@ def _is_in_a_triggerer(group: WatchedGroup[Deployment]) -> None:
 def _check_links(group: WatchedGroup[Deployment]) -> None:
     """Assert that each subtask has its own Spark."""
     links = {name: group.links(name) for name in SUBTASKS}
-    assert len({one["Spark UI"] for one in links.values()}) == len(SUBTASKS), links
-    assert all(f"{one['Spark UI']}".startswith("http://") for one in links.values()), links
-    assert not any(one.get("Output") for one in links.values()), links  # no browser follows a link to a local folder
+    assert len({task_links["Spark UI"] for task_links in links.values()}) == len(SUBTASKS), links
+    assert all(f"{task_links['Spark UI']}".startswith("http://") for task_links in links.values()), links
+    # no browser follows a link to a local folder
+    assert not any(task_links.get("Output") for task_links in links.values()), links
 
 
 def _kill_an_executor(group: WatchedGroup[Deployment], cluster: Standalone) -> None:
     """Kill an executor. Spark starts another one, and no Airflow task notices."""
-    wait_until(lambda: len(cluster.executors()) == len(SUBTASKS), group.told, seconds=200)
+    wait_until(lambda: len(cluster.executors()) == len(SUBTASKS), group.logs_text, seconds=200)
     lost = cluster.kill_an_executor()
     wait_until(lambda: not is_alive(lost), "the end of the executor")
     group.wait_for_release("after an executor's death")
@@ -212,9 +213,9 @@ def _freeze_a_triggerer(group: WatchedGroup[Deployment], waits: str) -> None:
 
 def _busy_triggerer(group: WatchedGroup[Deployment], waits: str) -> Component:
     """Return the triggerer with the JobMaster, or else the one with the sensor that waits for the job's end."""
-    found = group.triggerer_with_jobmaster() or group.airflow.triggerer_of("waits", waits, "final")
-    assert found is not None
-    return found
+    triggerer = group.triggerer_with_jobmaster() or group.airflow.triggerer_of("waits", waits, "final")
+    assert triggerer is not None
+    return triggerer
 
 
 def _epoch_to_pass(group: WatchedGroup[Deployment]) -> int:
@@ -224,16 +225,16 @@ def _epoch_to_pass(group: WatchedGroup[Deployment]) -> int:
 
 def _wait_for_successor(group: WatchedGroup[Deployment], waits: str, victim: Component) -> None:
     def taken_over() -> bool:
-        found = group.airflow.triggerer_of("waits", waits, "final")
-        return found is not None and found is not victim
+        triggerer = group.airflow.triggerer_of("waits", waits, "final")
+        return triggerer is not None and triggerer is not victim
 
     wait_until(taken_over, lambda: f"another triggerer than {victim.name}\n{group.airflow.tail()}", every=0.5)
 
 
-def _end_green(airflow: Deployment, runs: dict[str, str]) -> None:
+def _wait_for_success(airflow: Deployment, runs: dict[str, str]) -> None:
     def states() -> dict[str, str]:
-        found = [(dag, one) for dag, run in runs.items() for one in airflow.tasks(dag, run)]
-        return {f"{dag} {one['task_id']} {one['map_index']}": str(one["state"]) for dag, one in found}
+        tasks = [(dag, task) for dag, run in runs.items() for task in airflow.tasks(dag, run)]
+        return {f"{dag} {task['task_id']} {task['map_index']}": str(task["state"]) for dag, task in tasks}
 
     over = {"success", "failed", "upstream_failed"}
     wait_until(lambda: set(states().values()) <= over, lambda: f"the end: {states()}", seconds=300, every=1)

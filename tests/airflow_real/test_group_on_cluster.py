@@ -91,7 +91,7 @@ def test_an_executor_and_a_driver_are_lost_alone_and_the_group_ends_green(
     with Feeder(world.data, every=1.0):
         group = WatchedGroup(airflow, world, "orders", "grouped", airflow.start_dag("grouped"))
         group.wait_for_release("the job runs")
-        wait_until(lambda: len(cluster.executors()) >= APPLICATIONS, lambda: group.told(), seconds=200)
+        wait_until(lambda: len(cluster.executors()) >= APPLICATIONS, lambda: group.logs_text(), seconds=200)
         with group.logs.watched():
             lost = cluster.kill_an_executor()
             wait_until(lambda: not is_alive(lost), "the end of the executor")
@@ -100,7 +100,7 @@ def test_an_executor_and_a_driver_are_lost_alone_and_the_group_ends_green(
             group.wait_for_release("a driver was killed")
     wait_for_all(world)
     world.drain()
-    _ends_green(group)
+    _wait_for_success(group)
     assert {name: number for name, number in group.tries().items() if number > 1} == {"history/0": 2}
     group.logs.check()
     check_exactly_once(world)
@@ -115,7 +115,7 @@ def test_a_bounded_job_runs_in_batch_mode_and_a_killed_driver_is_tried_again_alo
     with group.logs.watched():
         group.wait_without_failure(lambda: group.logs.batches("history/0") >= 3, "splits are read")
         _kill_a_worker(group)
-        _ends_green(group)
+        _wait_for_success(group)
     assert {name: number for name, number in group.tries().items() if number > 1} == {"history/0": 2}
     state = bounded.state()
     assert (state.status, state.definition and state.definition.mode) == ("FINISHED", "batch")
@@ -129,6 +129,6 @@ def _kill_a_worker(group: WatchedGroup[Airflow]) -> None:
     group.wait_for_attempt("history/0", after=attempts)
 
 
-def _ends_green(group: WatchedGroup[Airflow]) -> None:
+def _wait_for_success(group: WatchedGroup[Airflow]) -> None:
     group.wait_without_failure(lambda: set(group.states().values()) == {"success"}, "the group ends green")
     assert group.world.state().status == "FINISHED"

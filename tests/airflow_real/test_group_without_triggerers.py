@@ -71,7 +71,7 @@ def test_w7_its_subtasks_wait_for_a_triggerer_without_a_try_and_go_on_behind_it(
     with group.logs.watched():
         with Feeder(world.data, every=2.0):
             group.wait_for_release("the job runs")
-            wait_until(lambda: group.states()["coordinate"] == "deferred", group.told, seconds=60)
+            wait_until(lambda: group.states()["coordinate"] == "deferred", group.logs_text, seconds=60)
             before = world.state()
             for triggerer in airflow.triggerers:
                 triggerer.kill()
@@ -82,7 +82,7 @@ def test_w7_its_subtasks_wait_for_a_triggerer_without_a_try_and_go_on_behind_it(
             assert world.state().deployment == before.deployment, "nobody has planned again"
         wait_for_all(world)
         world.drain()
-        _end_green(group)
+        _wait_for_success(group)
     assert world.state().status == "FINISHED"
     begun = {name: len(group.logs.attempts(name)) for name in SUBTASKS}
     assert min(begun.values()) > 2, f"the planner, and a worker before the wait and another one behind it: {begun}"
@@ -96,10 +96,12 @@ def _wait_for_deferrals(group: WatchedGroup[Deployment]) -> None:
         states = group.states()
         return {states[name] for name in SUBTASKS} == {"deferred"}
 
-    wait_until(are_deferred, lambda: f"the end of the workers' patience\n{group.told()}", seconds=300, every=1)
+    wait_until(are_deferred, lambda: f"the end of the workers' patience\n{group.logs_text()}", seconds=300, every=1)
 
 
-def _end_green(group: WatchedGroup[Deployment]) -> None:
+def _wait_for_success(group: WatchedGroup[Deployment]) -> None:
     over = {"success", "failed", "upstream_failed"}
-    wait_until(lambda: set(group.states().values()) <= over, lambda: f"the end: {group.told()}", seconds=300, every=1)
-    assert set(group.states().values()) == {"success"}, group.told()
+    wait_until(
+        lambda: set(group.states().values()) <= over, lambda: f"the end: {group.logs_text()}", seconds=300, every=1
+    )
+    assert set(group.states().values()) == {"success"}, group.logs_text()

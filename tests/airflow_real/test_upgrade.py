@@ -97,7 +97,7 @@ def test_an_edited_job_goes_on_in_its_task_and_a_killed_one_is_retried_as_that_v
 
         file.write_text(file.read_text().replace("job = Jobs", "job = Job") + SECOND)
         upgraded = _ended(airflow, "upgrade", airflow.start_dag("upgrade"))
-        assert upgraded["state"] == "success", _told(airflow)
+        assert upgraded["state"] == "success", _task_logs(airflow)
         _released(airflow, world, 2)
         assert world.state().worker.pid == driver
         assert airflow.task("orders", run, "run")["state"] == "running"
@@ -109,7 +109,7 @@ def test_an_edited_job_goes_on_in_its_task_and_a_killed_one_is_retried_as_that_v
         assert airflow.task("waits", waits, "run")["state"] == "deferred"
     wait_for_all(world)
     world.drain()
-    assert _ended(airflow, "orders", run)["state"] == "success", _told(airflow)
+    assert _ended(airflow, "orders", run)["state"] == "success", _task_logs(airflow)
     assert _ended(airflow, "waits", waits)["state"] == "success"
     assert airflow.task("orders", run, "run")["try_number"] == 2
     assert (_pointer(airflow, run)["epoch"], _pointer(airflow, run)["status"]) == (3, "FINISHED")
@@ -138,7 +138,7 @@ def _released(airflow: Airflow, world: World, epoch: int) -> None:
     """Wait until ``epoch`` has released checkpoints after its first ones."""
     seen: set[int] = set()
 
-    def is_so() -> bool:
+    def has_released() -> bool:
         if not (world.root / "mixed" / "journal").exists():
             return False
         state = world.state()
@@ -146,25 +146,25 @@ def _released(airflow: Airflow, world: World, epoch: int) -> None:
             seen.add(state.last_released)
         return len(seen) > 2
 
-    wait_until(is_so, lambda: f"a release of epoch {epoch}\n{_told(airflow)}", seconds=400)
+    wait_until(has_released, lambda: f"a release of epoch {epoch}\n{_task_logs(airflow)}", seconds=400)
 
 
 def _pointer(airflow: Airflow, run: str) -> dict[str, Any]:
     path = f"/api/v2/dags/orders/dagRuns/{run}/taskInstances/run/state-store/ckpt"
-    found: dict[str, Any] = airflow.get(path)["value"]
-    return found
+    pointer: dict[str, Any] = airflow.get(path)["value"]
+    return pointer
 
 
 def _ended(airflow: Airflow, dag: str, run: str) -> dict[str, Any]:
     ends = ("success", "failed", "up_for_retry")
     wait_until(
         lambda: airflow.task(dag, run, "run")["state"] in ends,
-        lambda: f"the end of {dag}\n{_told(airflow)}",
+        lambda: f"the end of {dag}\n{_task_logs(airflow)}",
         seconds=400,
         every=1,
     )
     return airflow.task(dag, run, "run")
 
 
-def _told(airflow: Airflow) -> str:
+def _task_logs(airflow: Airflow) -> str:
     return "\n".join(airflow.task_log(dag, "run")[-3000:] for dag in ("orders", "upgrade", "waits"))

@@ -40,22 +40,24 @@ class WatchedGroup(Generic[A]):
         return {name: number for name, (_, number) in self._tasks().items()}
 
     def _tasks(self) -> dict[str, tuple[str, int]]:
-        found = {}
-        for one in self.airflow.tasks(self.dag, self.run):
-            name = one["rendered_map_index"] or one["task_id"].removeprefix(f"{self.group}.")
-            found[name] = (str(one["state"]), int(one["try_number"]))
-        return found
+        states = {}
+        for task in self.airflow.tasks(self.dag, self.run):
+            name = task["rendered_map_index"] or task["task_id"].removeprefix(f"{self.group}.")
+            states[name] = (str(task["state"]), int(task["try_number"]))
+        return states
 
     def links(self, subtask: str) -> dict[str, str]:
         """Return the buttons of a subtask's task: name → link."""
         (index,) = [
-            one["map_index"] for one in self.airflow.tasks(self.dag, self.run) if one["rendered_map_index"] == subtask
+            task["map_index"]
+            for task in self.airflow.tasks(self.dag, self.run)
+            if task["rendered_map_index"] == subtask
         ]
         path = f"/api/v2/dags/{self.dag}/dagRuns/{self.run}/taskInstances/{self.group}.subtask/links?map_index={index}"
-        found: dict[str, str] = self.airflow.get(path)["extra_links"]
-        return found
+        links: dict[str, str] = self.airflow.get(path)["extra_links"]
+        return links
 
-    def told(self) -> str:
+    def logs_text(self) -> str:
         tasks = ("plan", "subtask", "coordinate")
         logs = "\n".join(self.airflow.task_log(self.dag, f"{self.group}.{name}")[-5000:] for name in tasks)
         return f"{self._tasks()}\n{logs}"
@@ -65,12 +67,12 @@ class WatchedGroup(Generic[A]):
     def driver(self, subtask: str) -> int:
         """Return the Python process of the subtask's worker."""
 
-        def is_it(pid: int) -> bool:
+        def runs_subtask(pid: int) -> bool:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             return b"--worker" in words and subtask.encode() in words and (command_name(pid) or "").startswith("python")
 
-        (found,) = [pid for pid in self.airflow.processes() if is_it(pid)]
-        return found
+        (driver,) = [pid for pid in self.airflow.processes() if runs_subtask(pid)]
+        return driver
 
     def jobmaster(self) -> int:
         """Return the process that holds the JobMaster, a task or a triggerer."""
@@ -81,7 +83,7 @@ class WatchedGroup(Generic[A]):
     def triggerer_with_jobmaster(self) -> Component | None:
         """Return the triggerer that runs the JobMaster, or None."""
         pid = self.jobmaster()
-        return next((one for one in self.airflow.triggerers if one.runs(pid)), None)
+        return next((triggerer for triggerer in self.airflow.triggerers if triggerer.runs(pid)), None)
 
     # ---- events
 
@@ -108,15 +110,15 @@ class WatchedGroup(Generic[A]):
 
         self._wait(run, f"the next tries of {before}")
 
-    def wait_without_failure(self, look: Callable[[], bool], what: str) -> None:
+    def wait_without_failure(self, look: Callable[[], bool], description: str) -> None:
         """Wait until ``look`` is true. Fail at once if a task of the group has failed permanently."""
 
-        def is_so() -> bool:
+        def is_met() -> bool:
             failed = {"failed", "upstream_failed"} & set(self.states().values())
-            assert not failed, f"{what}\n{self.told()}"
+            assert not failed, f"{description}\n{self.logs_text()}"
             return look()
 
-        wait_until(is_so, lambda: f"{what}\n{self.told()}", seconds=600, every=0.5)
+        wait_until(is_met, lambda: f"{description}\n{self.logs_text()}", seconds=600, every=0.5)
 
-    def _wait(self, look: Callable[[], bool], what: str) -> None:
-        wait_until(look, lambda: f"{what}\n{self.told()}", seconds=_PATIENCE, every=0.5)
+    def _wait(self, look: Callable[[], bool], description: str) -> None:
+        wait_until(look, lambda: f"{description}\n{self.logs_text()}", seconds=_PATIENCE, every=0.5)

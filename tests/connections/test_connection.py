@@ -47,8 +47,8 @@ def test_what_airflow_writes_is_read_as_airflow_reads_it(fields: dict[str, Any])
     given = {**fields, "extra": json.dumps(fields["extra"])} if "extra" in fields else fields
     written = Airflows(conn_id="db", **given)
     for text in (written.as_json(), written.get_uri()):
-        found = parse_connection("db", text)
-        assert found == Connection("db", **{"conn_type": "", **fields})
+        parsed = parse_connection("db", text)
+        assert parsed == Connection("db", **{"conn_type": "", **fields})
 
 
 @pytest.mark.parametrize(

@@ -25,29 +25,29 @@ def brokers(**given: Any) -> KafkaBrokers:
 
 def test_a_login_becomes_that_of_either_client() -> None:
     extra = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "group.id": "others"}
-    found = brokers(login="me", password=SECRET, extra=extra)
-    assert found.servers == "b:9093"
-    assert found.settings == {
+    found_brokers = brokers(login="me", password=SECRET, extra=extra)
+    assert found_brokers.servers == "b:9093"
+    assert found_brokers.settings == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "me",
         "sasl.password": SECRET,
     }
-    assert found.reader_options() == {
+    assert found_brokers.reader_options() == {
         "kafka.bootstrap.servers": "b:9093",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
         "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
         f'username="me" password="{SECRET}";',
     }
-    assert SECRET not in repr(found)
+    assert SECRET not in repr(found_brokers)
 
 
 def test_a_password_cannot_end_its_quotes() -> None:
-    found = brokers(
+    encoded = brokers(
         login="me", password='a"; evil="\\', extra={"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     )
-    config = found.reader_options()["kafka.sasl.jaas.config"]
+    config = encoded.reader_options()["kafka.sasl.jaas.config"]
     assert config.endswith(' password="a\\"; evil=\\"\\\\";')
 
 
@@ -57,8 +57,8 @@ def test_certificates_are_sent_as_texts(tmp_path: Path) -> None:
     files = {"ssl.ca.location": "ca", "ssl.certificate.location": "cert", "ssl.key.location": "key"}
     extra = {name: str(tmp_path / file) for name, file in files.items()}
     given = {"security.protocol": "SSL", "ssl.key.password": SECRET, "ssl.endpoint.identification.algorithm": "none"}
-    found = brokers(extra={**extra, **given}).reader_options()
-    assert found == {
+    options = brokers(extra={**extra, **given}).reader_options()
+    assert options == {
         "kafka.bootstrap.servers": "b:9093",
         "kafka.security.protocol": "SSL",
         "kafka.ssl.truststore.certificates": "PEM of ca",
@@ -77,7 +77,7 @@ def test_host_and_port_name_brokers_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"conn_type": "http"}, "of the type 'http'"),
         ({"extra": {"bootstrap.servers": " "}}, "names no brokers"),
@@ -88,8 +88,8 @@ def test_host_and_port_name_brokers_too() -> None:
         ({"extra": {"sasl.oauthbearer.config": SECRET}}, "sasl.oauthbearer.config in its extra is not supported"),
     ],
 )
-def test_what_cannot_be_used_is_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadConnectionError, match=told) as raised:
+def test_what_cannot_be_used_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConnectionError, match=message) as raised:
         brokers(**given)
     assert SECRET not in str(raised.value)
 

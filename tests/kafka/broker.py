@@ -112,9 +112,9 @@ class Broker:
 def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for server_socket in sockets:
+            server_socket.bind(("127.0.0.1", 0))
+        return [server_socket.getsockname()[1] for server_socket in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for server_socket in sockets:
+            server_socket.close()

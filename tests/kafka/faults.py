@@ -21,9 +21,9 @@ class HookedClient(KafkaClient):
 
     def transactions(self, transactional_id: str, largest: int) -> Transactions:
         self.before("settle")
-        found = super().transactions(transactional_id, largest)
+        transactions = super().transactions(transactional_id, largest)
         self.after("settle")
-        return HookedTransactions(self, found)
+        return HookedTransactions(self, transactions)
 
 
 class HookedTransactions(Transactions):
@@ -35,10 +35,10 @@ class HookedTransactions(Transactions):
         self._around("begin", super().begin)
 
     def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
-        found: list[int] = []
-        self._around("send", lambda: found.append(Transactions.send(self, topic, batches)))
+        ports: list[int] = []
+        self._around("send", lambda: ports.append(Transactions.send(self, topic, batches)))
         self._calls.request("flushing", lambda: self._producer.flush(30))
-        return found[0]
+        return ports[0]
 
     def record(self, topic: str, value: bytes) -> None:
         self._around("record", lambda: Transactions.record(self, topic, value))

@@ -1,9 +1,9 @@
 """A Kafka broker, and Spark's connector, from Maven Central.
 
-The connector links to ``spark-token-provider-kafka-0-10``, which not every mirror of Maven Central has. Delegation
-tokens are all that it is for, and no test uses any: ``standins/`` has classes of the same names and signatures, written
-for these tests, that pass settings on as they are given and refuse tokens. They are for tests alone: a user's Spark has
-the real ones, and both must never be on one class path.
+The connector links to ``spark-token-provider-kafka-0-10``, which not every mirror of Maven Central has. That package
+only handles delegation tokens, and no test uses any. ``standins/`` has classes of the same names and signatures,
+written for these tests. They pass on settings unchanged and refuse tokens. They are for tests only: a user's Spark has
+the real classes, and both must never be on one class path.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _build_standins(jar: Path) -> None:
     assert spec is not None
     assert spec.origin is not None
     classes = jar.with_suffix("")
-    sources = [str(one) for one in sorted(_STANDINS.rglob("*.java"))]
+    sources = [str(source) for source in sorted(_STANDINS.rglob("*.java"))]
     path = str(Path(spec.origin).parent / "jars" / "*")
     subprocess.run(
         ["javac", "-nowarn", "-Xlint:none", "--release", "17", "-cp", path, "-d", classes, *sources], check=True

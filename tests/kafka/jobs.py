@@ -22,7 +22,7 @@ def read_topic(read: Any, servers: str, topic: str, **options: str) -> DataFrame
     return frame.select(row["id"].alias("id"), row["k"].alias("k"))  # type: ignore[no-any-return]
 
 
-def of_history(world: World, topics: Topics, topic: str, **options: str) -> Job:
+def history_job(world: World, topics: Topics, topic: str, **options: str) -> Job:
     """Return a job with only a bounded topic."""
     job = Job("kafka")
 
@@ -34,7 +34,7 @@ def of_history(world: World, topics: Topics, topic: str, **options: str) -> Job:
     return job
 
 
-def of_live(world: World, topics: Topics, topic: str, **options: str) -> Job:
+def live_job(world: World, topics: Topics, topic: str, **options: str) -> Job:
     """Return a job with only a live source. ``topic``: one or several topics, separated by commas."""
     job = Job("kafka")
 
@@ -46,7 +46,7 @@ def of_live(world: World, topics: Topics, topic: str, **options: str) -> Job:
     return job
 
 
-def of_both(
+def combined_job(
     world: World,
     topics: Topics,
     history_topic: str,

@@ -64,7 +64,7 @@ def main(servers: str, topic: str, folder: str, at: str, when: str, delay: float
     while released < max(plan):
         # checkpoints completed without a running releaser are released together with a later one
         number = min(released + 2, max(plan)) if at == "" else released + 1
-        sink.release([one for key in plan if released < key <= number for one in plan[key]], number)
+        sink.release([handle for key in plan if released < key <= number for handle in plan[key]], number)
         if at == "journal":
             die()
         journal.with_suffix(".new").write_text(str(number))

@@ -22,7 +22,7 @@ def test_r11_rows_that_come_after_the_first_start_are_not_read(world: World, top
         if not late and world.state().frozen:
             late.update(topics.put(history, range(100, 150)))
 
-    run = world.run(jobs.of_history(world, topics, history), put_more, mode="streaming")
+    run = world.run(jobs.history_job(world, topics, history), put_more, mode="streaming")
     assert (run.status, bool(late)) == ("FINISHED", True)
     assert world.released_ids() == sorted(ids)
 
@@ -31,11 +31,11 @@ def test_r11_rows_that_come_after_the_first_start_are_not_read(world: World, top
 def test_r11_a_retry_reads_to_the_end_of_the_first_start(world: World, topics: Topics, mode: str) -> None:
     history = topics.make(3)
     ids = topics.put(history, range(90))
-    job = jobs.of_history(world, topics, history)
+    job = jobs.history_job(world, topics, history)
     with pytest.raises(Interruption):
         world.run(job, interrupt, mode=mode)
     topics.put(history, range(90, 200))
-    topics.add_channels(history, 5)
+    topics.add_partitions(history, 5)
     topics.put(history, range(200, 300))
     assert world.run(job, mode=mode).status == "FINISHED"
     assert world.released_ids() == sorted(ids)
@@ -44,21 +44,24 @@ def test_r11_a_retry_reads_to_the_end_of_the_first_start(world: World, topics: T
 def test_what_is_frozen_is_readable(world: World, topics: Topics) -> None:
     history = topics.make(2)
     topics.put(history, range(11))
-    assert world.run(jobs.of_history(world, topics, history), mode="streaming").status == "FINISHED"
+    assert world.run(jobs.history_job(world, topics, history), mode="streaming").status == "FINISHED"
     [path] = (world.root / "job" / "frozen").iterdir()
     body = json.loads(path.read_text())
     assert (body["format"], body["version"]) == ("airflow-provider-ckpt/frozen-offsets", 1)
-    assert [(one["partition"], one["start"], one["end"]) for one in body["partitions"]] == [(0, 0, 6), (1, 0, 5)]
-    assert {one["topic"] for one in body["partitions"]} == {history}
+    assert [(partition["partition"], partition["start"], partition["end"]) for partition in body["partitions"]] == [
+        (0, 0, 6),
+        (1, 0, 5),
+    ]
+    assert {partition["topic"] for partition in body["partitions"]} == {history}
 
 
 def test_r2_history_beside_a_live_topic_is_one_query_and_left_out_when_it_is_read(world: World, topics: Topics) -> None:
     history, live = topics.make(2), topics.make(1)
     ids = topics.put(history, range(100)) | topics.put(live, range(1000, 1030))
-    job = jobs.of_both(world, topics, history, live)
+    job = jobs.combined_job(world, topics, history, live)
     late: set[int] = set()
 
-    def hear(line: dict[str, object]) -> None:
+    def on_line(line: dict[str, object]) -> None:
         if not late and world.state().frozen:
             late.update(topics.put(history, range(500, 540)))
         if line["kind"] == "source_dropped":
@@ -66,7 +69,7 @@ def test_r2_history_beside_a_live_topic_is_one_query_and_left_out_when_it_is_rea
         drain(line)
 
     drain = world.ask("drain", lambda: world.released_count() >= 150)
-    run = world.run(job, hear)
+    run = world.run(job, on_line)
     assert (run.status, bool(late), len(run.of("source_dropped"))) == ("FINISHED", True, 1)
     assert [vertex.uid for vertex in world.state().graph().vertices] == ["rows"]
     assert world.released_ids() == sorted(ids)
@@ -76,16 +79,16 @@ def test_r2_history_beside_a_live_topic_is_one_query_and_left_out_when_it_is_rea
 def test_an_empty_topic_is_refused_and_a_later_try_reads_what_came(world: World, topics: Topics, mode: str) -> None:
     history = topics.make(2)
     with pytest.raises(NothingToReadError, match=f"'history' .*there is no row to read in {history}"):
-        world.run(jobs.of_history(world, topics, history), mode=mode)
+        world.run(jobs.history_job(world, topics, history), mode=mode)
     ids = topics.put(history, range(10))
-    assert world.run(jobs.of_history(world, topics, history), mode=mode).status == "FINISHED"
+    assert world.run(jobs.history_job(world, topics, history), mode=mode).status == "FINISHED"
     assert world.released_ids() == sorted(ids)
 
 
 def test_a_topic_that_may_be_empty_is_at_its_end_at_once(world: World, topics: Topics) -> None:
     history, live = topics.make(2), topics.make(1)
     ids = topics.put(live, range(10))
-    run = world.run(jobs.of_both(world, topics, history, live, allow_empty=True), world.drain_at(10))
+    run = world.run(jobs.combined_job(world, topics, history, live, allow_empty=True), world.drain_at(10))
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(ids))
     assert any(f"no row to read in {history}" in line["message"] for line in run.of("warning"))
 
@@ -93,7 +96,7 @@ def test_a_topic_that_may_be_empty_is_at_its_end_at_once(world: World, topics: T
 def test_partitions_without_rows_do_not_keep_a_source_from_its_end(world: World, topics: Topics) -> None:
     history = topics.make(8)
     ids = topics.put(history, [0, 8, 16])  # all rows are in the first partition
-    assert world.run(jobs.of_history(world, topics, history), mode="streaming").status == "FINISHED"
+    assert world.run(jobs.history_job(world, topics, history), mode="streaming").status == "FINISHED"
     assert world.released_ids() == sorted(ids)
 
 
@@ -101,7 +104,7 @@ def test_a_reader_of_committed_rows_ends_in_front_of_an_open_transaction(world: 
     history = topics.make(1)
     ids = topics.put(history, range(20))
     transaction = topics.open_transaction(history, range(100, 110))
-    job = jobs.of_history(world, topics, history, **{"kafka.isolation.level": "read_committed"})
+    job = jobs.history_job(world, topics, history, **{"kafka.isolation.level": "read_committed"})
     assert world.run(job, mode="streaming").status == "FINISHED"
     transaction.commit_transaction(60)
     assert world.released_ids() == sorted(ids)
@@ -113,15 +116,15 @@ def test_offsets_that_are_given_are_where_it_begins_and_ends(world: World, topic
     given = {"startingOffsets": f'{{"{history}":{{"0":10}}}}', "endingOffsets": f'{{"{history}":{{"0":30}}}}'}
     for mode in ("streaming", "batch"):
         there = World(world.base / mode)
-        assert there.run(jobs.of_history(there, topics, history, **given), mode=mode).status == "FINISHED"
+        assert there.run(jobs.history_job(there, topics, history, **given), mode=mode).status == "FINISHED"
         assert there.released_ids() == list(range(10, 30))
 
 
 def test_r11_topics_of_a_pattern_are_those_of_the_first_start(world: World, topics: Topics) -> None:
     name = topics.make(1)
-    one, other = topics.make(1, f"{name}-a"), topics.make(2, f"{name}-b")
-    ids = topics.put(one, range(5)) | topics.put(other, range(5, 9))
-    job = jobs.of_history(world, topics, name, subscribePattern=f"{name}-.")
+    first, other = topics.make(1, f"{name}-a"), topics.make(2, f"{name}-b")
+    ids = topics.put(first, range(5)) | topics.put(other, range(5, 9))
+    job = jobs.history_job(world, topics, name, subscribePattern=f"{name}-.")
     with pytest.raises(Interruption):
         world.run(job, interrupt, mode="streaming")
     topics.put(topics.make(1, f"{name}-c"), range(100, 110))

@@ -14,14 +14,14 @@ def test_rows_that_wait_when_a_drain_is_asked_for_are_read(world: World, topics:
     topic = topics.make(2)
     ids = topics.put(topic, range(10))
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if line["kind"] == "released" and len(ids) == 10 and world.released_count() == 10:
             ids.update(topics.put(topic, range(10, 70)))
         drain(line)
 
     drain = world.drain_at(10)
-    job = jobs.of_live(world, topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger="20")
-    run = world.run(job, hear, trigger_interval=3600.0)
+    job = jobs.live_job(world, topics, topic, startingOffsets="earliest", maxOffsetsPerTrigger="20")
+    run = world.run(job, on_line, trigger_interval=3600.0)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(ids)
     assert run.of("warning") == []
@@ -30,17 +30,17 @@ def test_rows_that_wait_when_a_drain_is_asked_for_are_read(world: World, topics:
 def test_a_drain_at_once_says_how_many_rows_it_leaves(world: World, topics: Topics) -> None:
     topic = topics.make(2)
     topics.put(topic, range(10))
-    asked: list[str] = []
+    requests: list[str] = []
 
-    def hear(line: Line) -> None:
-        if line["kind"] == "released" and world.released_count() == 10 and not asked:
+    def on_line(line: Line) -> None:
+        if line["kind"] == "released" and world.released_count() == 10 and not requests:
             topics.put(topic, range(10, 70))
-            asked.append(
+            requests.append(
                 write_request(world.storage, world.job_id, DrainRequest(at_once=True, epoch=world.state().epoch)).name
             )
 
-    job = jobs.of_live(world, topics, topic, startingOffsets="earliest")
-    run = world.run(job, hear, trigger_interval=3600.0)
+    job = jobs.live_job(world, topics, topic, startingOffsets="earliest")
+    run = world.run(job, on_line, trigger_interval=3600.0)
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == [*range(10)]
     (warning,) = [line["message"] for line in run.of("warning")]

@@ -45,12 +45,12 @@ class Driver:
                 command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
 
-    def until(self, look: Callable[[], bool], what: str) -> None:
-        def there() -> bool:
+    def until(self, look: Callable[[], bool], description: str) -> None:
+        def is_reached() -> bool:
             assert self._process.poll() is None, self._log.read_text()[-3000:]
             return look()
 
-        wait_until(there, what, seconds=240)
+        wait_until(is_reached, description, seconds=240)
 
     def kill(self) -> None:
         if self._process.poll() is None:

@@ -19,7 +19,7 @@ LIVE = set(range(1000, 1020))
 
 
 @pytest.fixture
-def two(topics: Topics) -> tuple[str, str]:
+def two_topics(topics: Topics) -> tuple[str, str]:
     history, live = topics.make(2), topics.make(1)
     topics.put(history, HISTORY)
     topics.put(live, LIVE)
@@ -28,11 +28,11 @@ def two(topics: Topics) -> tuple[str, str]:
 
 @pytest.mark.parametrize("where", ["in history", "at the drop", "behind the drop"])
 def test_r2_a_driver_that_dies_in_history_or_behind_it_repeats_no_row_and_leaves_none_out(
-    world: World, topics: Topics, two: tuple[str, str], where: str
+    world: World, topics: Topics, two_topics: tuple[str, str], where: str
 ) -> None:
-    job = jobs.of_both(world, topics, *two)
+    job = jobs.combined_job(world, topics, *two_topics)
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         dropped = bool(world.state().dropped)
         if line["kind"] == {"in history": "running", "at the drop": "source_dropped"}.get(where):
             raise Interruption
@@ -40,33 +40,35 @@ def test_r2_a_driver_that_dies_in_history_or_behind_it_repeats_no_row_and_leaves
             raise Interruption
 
     with pytest.raises(Interruption):
-        world.run(job, hear)
+        world.run(job, on_line)
     assert bool(world.state().dropped) is (where != "in history")
-    ids = HISTORY | LIVE | topics.put(two[1], range(1020, 1040))
-    topics.put(two[0], range(500, 550))
+    ids = HISTORY | LIVE | topics.put(two_topics[1], range(1020, 1040))
+    topics.put(two_topics[0], range(500, 550))
     assert world.run(job, world.drain_at(140)).status == "FINISHED"
     assert world.released_ids() == sorted(ids)
 
 
-def test_r2_behind_the_drop_history_is_not_named_again(world: World, topics: Topics, two: tuple[str, str]) -> None:
+def test_r2_behind_the_drop_history_is_not_named_again(
+    world: World, topics: Topics, two_topics: tuple[str, str]
+) -> None:
     """Spark does not record the offsets that it has read from Kafka.
 
     If history were named again, Spark would read all of it again.
     """
-    job = jobs.of_both(world, topics, *two)
+    job = jobs.combined_job(world, topics, *two_topics)
     stop = world.ask("stop", lambda: bool(world.state().dropped) and world.released_count() == 120)
     assert world.run(job, stop).status == "STOPPED"
-    more = topics.put(two[1], range(1020, 1030))
+    more = topics.put(two_topics[1], range(1020, 1030))
     run = world.run(job, world.drain_at(130))
     assert (run.status, run.of("source_dropped")) == ("FINISHED", [])
     assert world.released_ids() == sorted(HISTORY | LIVE | more)
 
 
 def test_r4_a_job_that_goes_back_into_history_reads_on_from_there(
-    world: World, topics: Topics, two: tuple[str, str]
+    world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
     """Batches after the last checkpoint are void, whatever offsets Spark has recorded for them."""
-    job = jobs.of_both(world, topics, *two, maxOffsetsPerTrigger="10")
+    job = jobs.combined_job(world, topics, *two_topics, maxOffsetsPerTrigger="10")
     assert world.stop_in_batch(job, "rows", 3).status == "STOPPED"
     point, released = world.state().last_completed, world.released_count()
     prepared: list[str] = []
@@ -88,41 +90,41 @@ def test_r4_a_job_that_goes_back_into_history_reads_on_from_there(
 
 
 def test_r2_a_job_that_goes_back_to_behind_the_drop_does_not_name_history_again(
-    world: World, topics: Topics, two: tuple[str, str]
+    world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
-    job = jobs.of_both(world, topics, *two)
+    job = jobs.combined_job(world, topics, *two_topics)
     stop = world.ask("stop", lambda: bool(world.state().dropped) and world.released_count() == 120)
     assert world.run(job, stop).status == "STOPPED"
-    more = topics.put(two[1], range(1020, 1030))
+    more = topics.put(two_topics[1], range(1020, 1030))
     run = world.run(job, world.drain_at(130), restore=f"chk-{world.state().last_completed}")
     assert (run.status, run.of("source_dropped")) == ("FINISHED", [])
     assert world.released_ids() == sorted(HISTORY | LIVE | more)
 
 
 def test_new_partitions_of_a_live_topic_are_read_from_their_start(
-    world: World, topics: Topics, two: tuple[str, str]
+    world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
-    job = jobs.of_both(world, topics, *two)
+    job = jobs.combined_job(world, topics, *two_topics)
     assert world.run(job, world.ask("stop", lambda: world.released_count() == 120)).status == "STOPPED"
-    topics.add_channels(two[1], 3)
-    more = topics.put(two[1], range(2000, 2030))
+    topics.add_partitions(two_topics[1], 3)
+    more = topics.put(two_topics[1], range(2000, 2030))
     assert world.run(job, world.drain_at(150)).status == "FINISHED"
     assert world.released_ids() == sorted(HISTORY | LIVE | more)
 
 
 def test_history_that_is_a_query_of_its_own_ends_at_its_frozen_end(
-    world: World, topics: Topics, two: tuple[str, str]
+    world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
     """R11: with ``availableNow`` Spark would take a new end at each start."""
-    job = jobs.of_both(world, topics, *two, chain=False)
+    job = jobs.combined_job(world, topics, *two_topics, chain=False)
     late: set[int] = set()
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if not late and world.state().frozen:
-            late.update(topics.put(two[0], range(500, 550)))
+            late.update(topics.put(two_topics[0], range(500, 550)))
         drain(line)
 
     drain = world.drain_at(120)
-    assert world.run(job, hear).status == "FINISHED"
+    assert world.run(job, on_line).status == "FINISHED"
     assert [vertex.uid for vertex in world.state().graph().vertices] == ["history", "rows"]
     assert (bool(late), world.released_ids()) == (True, sorted(HISTORY | LIVE))

@@ -24,7 +24,7 @@ def test_history_that_retention_has_taken_ends_the_job_with_topic_partition_and_
 ) -> None:
     history = topics.make(2)
     topics.put(history, range(100))
-    job = jobs.of_history(world, topics, history)
+    job = jobs.history_job(world, topics, history)
 
     def dies() -> None:
         raise Interruption  # ends before it has read anything
@@ -42,7 +42,7 @@ def test_history_that_retention_has_taken_ends_the_job_with_topic_partition_and_
 def test_live_rows_that_retention_has_taken_while_the_job_was_stopped_end_it(world: World, topics: Topics) -> None:
     history, live = topics.make(1), topics.make(1)
     ids = topics.put(live, range(10))
-    job = jobs.of_both(world, topics, history, live, allow_empty=True)
+    job = jobs.combined_job(world, topics, history, live, allow_empty=True)
     assert world.run(job, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
     topics.put(live, range(10, 30))
     topics.expire(live, 20)
@@ -58,7 +58,7 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one_however_long_i
 ) -> None:
     history, live = topics.make(1), topics.make(1)
     topics.put(live, range(10))
-    job = jobs.of_both(world, topics, history, live, allow_empty=True)
+    job = jobs.combined_job(world, topics, history, live, allow_empty=True)
     assert world.run(job, world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
     topics.delete(live)
     topics.make(1, live)
@@ -76,8 +76,8 @@ def test_a_bounded_topic_that_was_made_again_behind_the_first_start_is_not_taken
     """The function of a bounded source is called twice while a first start is planned."""
     history, live = topics.make(1), topics.make(1)
     topics.put(history, range(100))
-    both = jobs.of_both(world, topics, history, live, maxOffsetsPerTrigger="5")
-    job = both if inline else jobs.of_history(world, topics, history, maxOffsetsPerTrigger="5")
+    both = jobs.combined_job(world, topics, history, live, maxOffsetsPerTrigger="5")
+    job = both if inline else jobs.history_job(world, topics, history, maxOffsetsPerTrigger="5")
     vertex = "rows" if inline else "history"
     assert world.stop_in_batch(job, vertex, 3, mode="streaming").status == "STOPPED"
     topics.delete(history)
@@ -100,13 +100,13 @@ def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
     topics.put(history, range(100))
     again: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if not again and line["kind"] == "released" and world.released_count() < 60:
             topics.delete(history)
             again.append(topics.make(1, history))
             topics.put(history, range(1000, 1080))
 
-    run = world.run(jobs.of_history(world, topics, history, maxOffsetsPerTrigger="5"), hear, mode="streaming")
+    run = world.run(jobs.history_job(world, topics, history, maxOffsetsPerTrigger="5"), on_line, mode="streaming")
     assert (run.status, bool(again)) == ("FAILED", True)
     assert run.cause is not None
     assert f"Topic {history} was deleted and made again" in run.cause
@@ -120,7 +120,7 @@ def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_tha
     ids = topics.put(live, range(10))
     done: list[str] = []
 
-    def hear(line: Line) -> None:
+    def on_line(line: Line) -> None:
         if not done and line["kind"] == "released" and world.released_count() == 10:
             done.append("deleted")
             topics.delete(live)
@@ -128,8 +128,8 @@ def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_tha
             done.append(topics.make(1, live))
             topics.put(live, range(1000, 1100))
 
-    job = jobs.of_live(world, topics, live, startingOffsets="earliest")
-    run = world.run(job, hear, restart_attempts=5, restart_delay=3)
+    job = jobs.live_job(world, topics, live, startingOffsets="earliest")
+    run = world.run(job, on_line, restart_attempts=5, restart_delay=3)
     assert (run.status, len(done), world.released_ids()) == ("FAILED", 2, sorted(ids))
     assert run.cause is not None
     assert f"Topic {live} was deleted and made again" in run.cause
@@ -142,7 +142,7 @@ def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_off
     monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 1.0)
     history = topics.make(1)
     topics.put(history, range(50))
-    job = jobs.of_history(world, topics, history)
+    job = jobs.history_job(world, topics, history)
     with pytest.raises(Interruption):
         world.run(job, interrupt, mode="streaming")
     storage, path = world.storage, "job/frozen/history.json"
@@ -156,13 +156,13 @@ def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_off
 
 def test_a_topic_that_nobody_knows_is_named_before_anything_is_written(world: World, topics: Topics) -> None:
     with pytest.raises(KafkaTopicMissingError, match=r"source 'history' .* reads nowhere, .* create it"):
-        world.run(jobs.of_history(world, topics, "nowhere"), mode="streaming")
+        world.run(jobs.history_job(world, topics, "nowhere"), mode="streaming")
     assert world.everything_under_root() == []
 
 
 def test_a_broker_that_is_down_is_named_and_is_no_end(world: World) -> None:
     dead = Topics(f"127.0.0.1:{free_ports(1)[0]}")
-    job = jobs.of_history(world, dead, "orders", **{"kafka.default.api.timeout.ms": "2000"})
+    job = jobs.history_job(world, dead, "orders", **{"kafka.default.api.timeout.ms": "2000"})
     with pytest.raises(KafkaUnreachableError, match=dead.servers) as raised:
         world.run(job, mode="streaming")
     assert raised.value.retryable
@@ -170,7 +170,7 @@ def test_a_broker_that_is_down_is_named_and_is_no_end(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (
             {"startingOffsets": "latest"},
@@ -185,15 +185,15 @@ def test_a_broker_that_is_down_is_named_and_is_no_end(world: World) -> None:
     ids=lambda given: "-".join(given) if isinstance(given, dict) else "",
 )
 def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_are_refused(
-    world: World, topics: Topics, options: dict[str, str], told: str
+    world: World, topics: Topics, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(UnfitSourceError, match=told):
-        world.run(jobs.of_history(world, topics, topics.make(), **options), mode="streaming")
+    with pytest.raises(UnfitSourceError, match=message):
+        world.run(jobs.history_job(world, topics, topics.make(), **options), mode="streaming")
     assert world.everything_under_root() == []
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"startingOffsets": "5"}, 'startingOffsets=5: it is "earliest", "latest", or a JSON object'),
         ({"startingOffsets": "soon"}, 'startingOffsets=soon: it is "earliest", "latest", or a JSON object'),
@@ -206,11 +206,11 @@ def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_a
     ids=lambda given: "-".join(f"{k}={v}" for k, v in given.items()) if isinstance(given, dict) else "",
 )
 def test_options_that_spark_reads_in_the_query_alone_are_refused_before_it_of_a_live_source(
-    world: World, topics: Topics, options: dict[str, str], told: str
+    world: World, topics: Topics, options: dict[str, str], message: str
 ) -> None:
     """Otherwise the query would fail with them in each try, or never read a row."""
-    with pytest.raises(UnfitSourceError, match=told):
-        world.run(jobs.of_live(world, topics, topics.make(), **options))
+    with pytest.raises(UnfitSourceError, match=message):
+        world.run(jobs.live_job(world, topics, topics.make(), **options))
     assert world.everything_under_root() == []
 
 
@@ -220,11 +220,11 @@ def test_a_live_source_whose_start_does_not_name_its_partitions_ends_the_job_and
 ) -> None:
     live = topics.make(2)
     ids = topics.put(live, range(10))
-    run = world.run(jobs.of_live(world, topics, live, **{key: f'{{"{live}":{{"0":1}}}}'}))
+    run = world.run(jobs.live_job(world, topics, live, **{key: f'{{"{live}":{{"0":1}}}}'}))
     assert run.status == "FAILED"
     assert run.cause is not None
     assert f"{key} of its Kafka source must name each partition" in run.cause
-    mended = jobs.of_live(world, topics, live, startingOffsets="earliest")
+    mended = jobs.live_job(world, topics, live, startingOffsets="earliest")
     assert world.run(mended, world.drain_at(10), resume_failed=True).status == "FINISHED"
     assert world.released_ids() == sorted(ids)
 
@@ -237,12 +237,12 @@ def test_a_start_of_history_that_does_not_name_its_partitions_is_refused_in_eith
     topics.put(history, range(10))
     given = f'{{"{history}":{{"0":1}}}}'
     with pytest.raises(UnfitSourceError, match=f"must name each partition .* wrong for {history}-1"):
-        world.run(jobs.of_history(world, topics, history, startingOffsets=given), mode=mode)
+        world.run(jobs.history_job(world, topics, history, startingOffsets=given), mode=mode)
 
 
 def test_a_bounded_source_of_no_offset_in_a_batch_is_refused(world: World, topics: Topics) -> None:
     """Otherwise it would run forever and read nothing."""
-    job = jobs.of_history(world, topics, topics.make(), maxOffsetsPerTrigger="0")
+    job = jobs.history_job(world, topics, topics.make(), maxOffsetsPerTrigger="0")
     with pytest.raises(UnfitSourceError, match="maxOffsetsPerTrigger=0: it is no number of offsets from 1 on"):
         world.run(job, mode="streaming")
     assert world.everything_under_root() == []
@@ -254,7 +254,7 @@ def test_offsets_that_are_not_there_are_no_place_to_begin(world: World, topics: 
     topics.expire(history, 5)
     given = f'{{"{history}":{{"0":2}}}}'
     with pytest.raises(UnfitSourceError, match=r"offset 2 of .*, partition 0, which holds 5 to 10"):
-        world.run(jobs.of_history(world, topics, history, startingOffsets=given), mode="streaming")
+        world.run(jobs.history_job(world, topics, history, startingOffsets=given), mode="streaming")
 
 
 def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics) -> None:
@@ -262,11 +262,11 @@ def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics)
     topics.put(history, range(10))
     given = f'{{"{history}":{{"0":11}}}}'
     with pytest.raises(UnfitSourceError, match=r"endingOffsets=11: .* ends at 10"):
-        world.run(jobs.of_history(world, topics, history, endingOffsets=given), mode="streaming")
+        world.run(jobs.history_job(world, topics, history, endingOffsets=given), mode="streaming")
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "told"),
+    ("start", "end", "message"),
     [
         (None, 3, r"endingOffsets=3: .*, partition 0, would be read from 5 on, .* reads nothing"),
         (8, 7, r"endingOffsets=7: .*, partition 0, would be read from 8 on, .* reads nothing"),
@@ -274,7 +274,7 @@ def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics)
     ],
 )
 def test_an_end_in_front_of_the_beginning_is_not_taken_for_one_that_is_reached(
-    world: World, topics: Topics, start: int | None, end: int, told: str
+    world: World, topics: Topics, start: int | None, end: int, message: str
 ) -> None:
     """The rows may already be deleted, and the job would become FINISHED without them."""
     history = topics.make()
@@ -283,8 +283,8 @@ def test_an_end_in_front_of_the_beginning_is_not_taken_for_one_that_is_reached(
     given = {"endingOffsets": f'{{"{history}":{{"0":{end}}}}}'}
     if start is not None:
         given["startingOffsets"] = f'{{"{history}":{{"0":{start}}}}}'
-    with pytest.raises(UnfitSourceError, match=told):
-        world.run(jobs.of_history(world, topics, history, **given), mode="streaming")
+    with pytest.raises(UnfitSourceError, match=message):
+        world.run(jobs.history_job(world, topics, history, **given), mode="streaming")
 
 
 def test_another_topic_under_the_same_job_id_is_refused(world: World, topics: Topics) -> None:
@@ -292,9 +292,9 @@ def test_another_topic_under_the_same_job_id_is_refused(world: World, topics: To
     topics.put(history, range(100))
     topics.put(live, range(1000, 1010))
     stop = world.ask("stop", lambda: world.released_count() > 0)
-    world.run(jobs.of_both(world, topics, history, live, maxOffsetsPerTrigger="5"), stop)
+    world.run(jobs.combined_job(world, topics, history, live, maxOffsetsPerTrigger="5"), stop)
     with pytest.raises(DefinitionChangedError, match=r"source 'history'.*selection"):
-        world.run(jobs.of_both(world, topics, other, live))
+        world.run(jobs.combined_job(world, topics, other, live))
 
 
 def test_a_live_source_may_read_another_topic_and_none_less(world: World, topics: Topics) -> None:
@@ -302,17 +302,17 @@ def test_a_live_source_may_read_another_topic_and_none_less(world: World, topics
 
     Spark's planned offsets would no longer contain the topic.
     """
-    one, other = topics.make(), topics.make()
-    ids = topics.put(one, range(10)) | topics.put(other, range(10, 20))
+    first, other = topics.make(), topics.make()
+    ids = topics.put(first, range(10)) | topics.put(other, range(10, 20))
 
     def reading(*names: str) -> Job:
-        return jobs.of_live(world, topics, ",".join(names), startingOffsets="earliest")
+        return jobs.live_job(world, topics, ",".join(names), startingOffsets="earliest")
 
-    assert world.run(reading(one), world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
-    assert world.run(reading(one, other), world.ask("stop", lambda: world.released_count() == 20)).status == "STOPPED"
+    assert world.run(reading(first), world.ask("stop", lambda: world.released_count() == 10)).status == "STOPPED"
+    assert world.run(reading(first, other), world.ask("stop", lambda: world.released_count() == 20)).status == "STOPPED"
     before = world.everything_under_root()
-    with pytest.raises(DefinitionChangedError, match=f"source 'live'.*topics left out.*{one}"):
+    with pytest.raises(DefinitionChangedError, match=f"source 'live'.*topics left out.*{first}"):
         world.run(reading(other))
     assert world.everything_under_root() == before
-    assert world.run(reading(other, one), world.drain_at(20)).status == "FINISHED"
+    assert world.run(reading(other, first), world.drain_at(20)).status == "FINISHED"
     assert world.released_ids() == sorted(ids)

@@ -248,11 +248,11 @@ def test_a_release_of_more_batches_than_one_record_can_name(topics: Topics, tmp_
     target.name = name
     sink = target.bind()
     sink.prepare()
-    one = staged_outside(topics.servers, name, target.path, 1, range(1))
+    handle_of_one_row = staged_outside(topics.servers, name, target.path, 1, range(1))
     place = target.path / "_ckpt/orders/lake/staging"
-    handles = [{**one, "id": f"0001-02-509376df-{number}-{number:032x}"} for number in range(1000)]
+    handles = [{**handle_of_one_row, "id": f"0001-02-509376df-{number}-{number:032x}"} for number in range(1000)]
     for handle in handles:
-        shutil.copytree(place / one["id"], place / handle["id"])
+        shutil.copytree(place / handle_of_one_row["id"], place / handle["id"])
     assert sink.release(handles, 7) == {"rows": 1000}
     assert len(topics.messages(name)) == 1000
     records = topics.messages(ledger_of(target))
@@ -305,12 +305,12 @@ def test_keys_partitions_and_deletions_come_out_as_they_went_in(
     rows = [(b"a", b"1", 2), (b"b", None, 0), (None, b"3", 1), (b"a", b"4", None)]
     frame = spark.createDataFrame(rows, "key binary, value binary, partition int")
     sink.release([stage(sink, frame, 1)], 1)
-    found = [(one.key(), one.value(), one.partition()) for one in topics.messages(name)]
-    assert sorted(map(str, found[:])) == sorted(map(str, [*rows[:3], (b"a", b"4", _partition_of(found, b"4"))]))
+    messages = [(message.key(), message.value(), message.partition()) for message in topics.messages(name)]
+    assert sorted(map(str, messages[:])) == sorted(map(str, [*rows[:3], (b"a", b"4", _partition_of(messages, b"4"))]))
 
 
-def _partition_of(found: list[tuple[bytes, bytes, int]], value: bytes) -> int:
-    return next(partition for _, one, partition in found if one == value)
+def _partition_of(messages: list[tuple[bytes, bytes, int]], value: bytes) -> int:
+    return next(partition for _, message_value, partition in messages if message_value == value)
 
 
 def test_rows_are_released_to_the_topic_they_were_staged_for(
@@ -335,8 +335,8 @@ def test_no_secret_comes_out_of_a_sink(topics: Topics, tmp_path: Path, monkeypat
     bound = sink.bind(SinkContext("orders", "lake"))
     with pytest.raises(SinkUnavailableError, match="The outcome is read from the ledger") as raised:
         bound.check_target()
-    told = [repr(sink), repr(bound), json.dumps(sink.definition()), str(raised.value), repr(raised.value.data)]
-    assert not [text for text in told if "hunter2" in text or "me-myself" in text]
+    shown = [repr(sink), repr(bound), json.dumps(sink.definition()), str(raised.value), repr(raised.value.data)]
+    assert not [text for text in shown if "hunter2" in text or "me-myself" in text]
 
 
 def test_a_row_without_a_key_is_seen_before_a_compacted_topic_refuses_it_in_every_release(
@@ -352,7 +352,7 @@ def test_a_row_without_a_key_is_seen_before_a_compacted_topic_refuses_it_in_ever
         with pytest.raises(RowsRefusedError, match=r"has no key, and the topic is compacted.*no release could"):
             stage(sink, spark.sql(rows), 1)
     sink.release([stage(sink, spark.sql("SELECT 'k' AS key, CAST(null AS STRING) AS value"), 2)], 1)
-    assert [(one.key(), one.value()) for one in topics.messages(name)] == [(b"k", None)]
+    assert [(message.key(), message.value()) for message in topics.messages(name)] == [(b"k", None)]
 
 
 def test_what_a_topic_that_was_compacted_later_refuses_fails_for_good(
@@ -380,13 +380,13 @@ def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and
     with pytest.raises(RowsRefusedError, match="a partition that the topic does not have: its partitions are 0 to 1"):
         stage(sink, rows, 1)
     if partition > 0:
-        topics.add_channels(name, 3)
+        topics.add_partitions(name, 3)
         sink.release([stage(sink, rows, 2)], 1)
-        assert [one.partition() for one in topics.messages(name)] == [partition]
+        assert [message.partition() for message in topics.messages(name)] == [partition]
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ({"compression.type": "brotli"}, "compression.codec"),
         ({"acks": "1"}, "acks"),  # an option that only transactional producers reject
@@ -395,10 +395,10 @@ def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and
     ],
 )
 def test_settings_that_the_client_does_not_take_are_refused_before_anything_is_written(
-    topics: Topics, tmp_path: Path, config: dict[str, str], told: str
+    topics: Topics, tmp_path: Path, config: dict[str, str], message: str
 ) -> None:
     sink = KafkaSink(topics.servers, topics.make(), str(tmp_path / "staging"), config=config)
-    with pytest.raises(InvalidSinkError, match=told) as raised:
+    with pytest.raises(InvalidSinkError, match=message) as raised:
         sink.bind(SinkContext("orders", "lake")).check_target()
     assert "hunter22" not in str(raised.value)
     assert not (tmp_path / "staging").exists()
@@ -430,7 +430,7 @@ def test_brokers_that_do_not_tell_their_limits_refuse_nothing_beforehand(
 
 def _only_of_topics(describe: Callable[..., Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
     def described(admin: AdminClient, resources: list[ConfigResource], **given: Any) -> Any:
-        of_topics = all(one.restype == ResourceType.TOPIC for one in resources)
+        of_topics = all(resource.restype == ResourceType.TOPIC for resource in resources)
         return (describe if of_topics else otherwise)(admin, resources, **given)
 
     return described

@@ -43,15 +43,19 @@ def test_r9_a_releaser_that_is_killed_again_and_again_has_released_each_row_once
         kills.append((step, when, delay, releaser(topics, target, tmp_path, step, when, delay)))
         if number % 4 == 3:
             keep = int((tmp_path / "journal").read_text()) if (tmp_path / "journal").exists() else 0
-            some = {one: handles for one, handles in plan.items() if one <= keep + 2}
+            some = {
+                checkpoint_number: handles
+                for checkpoint_number, handles in plan.items()
+                if checkpoint_number <= keep + 2
+            }
             (tmp_path / "plan").write_text(json.dumps(some))
             assert releaser(topics, target, tmp_path, "", "", 0) == 0
             (tmp_path / "plan").write_text(json.dumps(plan))
     assert releaser(topics, target, tmp_path, "", "", 0) == 0
     assert -signal.SIGKILL in {code for _, _, _, code in kills}
     assert {code for _, _, _, code in kills} <= {0, -signal.SIGKILL}, kills
-    found = sorted(int(message.value()) for message in topics.messages(target.name))
-    assert found == list(range(batches * EACH)), (SEED, kills)
+    released = sorted(int(message.value()) for message in topics.messages(target.name))
+    assert released == list(range(batches * EACH)), (SEED, kills)
     assert target.staged() == []
 
 

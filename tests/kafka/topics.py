@@ -35,7 +35,7 @@ class Topics:
     def exists(self, name: str) -> bool:
         return name in self._admin.list_topics(timeout=30).topics
 
-    def add_channels(self, name: str, partitions: int) -> None:
+    def add_partitions(self, name: str, partitions: int) -> None:
         self._admin.create_partitions([NewPartitions(name, partitions)])[name].result(60)
         wait_until(lambda: len(self._partitions(name)) == partitions, f"partitions of {name}")
 
@@ -46,8 +46,8 @@ class Topics:
             future.result(60)
 
     def _partitions(self, name: str) -> list[int]:
-        found = self._admin.list_topics(timeout=30).topics.get(name)
-        return [] if found is None else sorted(found.partitions)
+        metadata = self._admin.list_topics(timeout=30).topics.get(name)
+        return [] if metadata is None else sorted(metadata.partitions)
 
     def put(self, name: str, ids: Iterable[int], **config: str) -> set[int]:
         """Write a row {"id", "k"} for each id, into the partition given by its number."""
@@ -76,17 +76,17 @@ class Topics:
         consumer = Consumer({"bootstrap.servers": self.servers, **_QUIET, "isolation.level": level, **settings})
         partitions = self._partitions(name)
         consumer.assign([TopicPartition(name, number, 0) for number in partitions])
-        found, ended = [], 0
+        messages, ended = [], 0
         try:
             while ended < len(partitions):
                 for message in consumer.consume(10_000, 10):
                     if message.error():
                         ended += 1
                     else:
-                        found.append(message)
+                        messages.append(message)
         finally:
             consumer.close()
-        return found
+        return messages
 
     def rows(self, name: str, level: str = "read_committed") -> list[Mapping[str, Any]]:
         return [json.loads(message.value()) for message in self.messages(name, level)]

@@ -49,7 +49,8 @@ class FrameColumn:
 def fields_of(schema: Mapping[str, Any]) -> SimpleNamespace:
     """Return a schema of Spark with only the parts that staging uses."""
     fields = [
-        SimpleNamespace(name=one["name"], dataType=one["type"], metadata=one["metadata"]) for one in schema["fields"]
+        SimpleNamespace(name=field["name"], dataType=field["type"], metadata=field["metadata"])
+        for field in schema["fields"]
     ]
     return SimpleNamespace(fields=fields)
 
@@ -76,9 +77,13 @@ class Frame:
 
     def select(self, *columns: FrameColumn) -> Frame:
         """Take the ids of the columns, which Spark writes to the file."""
-        ids = {one.name: str(one.metadata["parquet.field.id"]) for one in columns}
-        fields = [one.with_metadata({"PARQUET:field_id": ids[one.name]}) for one in self.rows.schema if one.name in ids]
-        self.rows = self.rows.select([one.name for one in fields]).cast(pa.schema(fields))
+        ids = {column.name: str(column.metadata["parquet.field.id"]) for column in columns}
+        fields = [
+            field.with_metadata({"PARQUET:field_id": ids[field.name]})
+            for field in self.rows.schema
+            if field.name in ids
+        ]
+        self.rows = self.rows.select([field.name for field in fields]).cast(pa.schema(fields))
         return self
 
     @property
@@ -112,5 +117,5 @@ def delta(path: Path, job: str = "orders", uid: str = "lake", **settings: Any) -
 
 
 def table_rows(path: Path) -> list[Row]:
-    found = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
-    return sorted((row["id"], row["city"]) for row in found)
+    rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return sorted((row["id"], row["city"]) for row in rows)

@@ -50,8 +50,8 @@ def test_r9_several_processes_release_each_batch_once_beside_a_foreign_writer(ta
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        with releasing(table, "1") as one, releasing(table, "2") as two, releasing(table, "3") as three:
-            assert [one.wait(), two.wait(), three.wait()] == [0, 0, 0], one.tail() + two.tail() + three.tail()
+        with releasing(table, "1") as first, releasing(table, "2") as second, releasing(table, "3") as third:
+            assert [first.wait(), second.wait(), third.wait()] == [0, 0, 0], first.tail() + second.tail() + third.tail()
     finally:
         over.set()
         writer.join()

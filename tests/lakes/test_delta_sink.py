@@ -171,7 +171,7 @@ def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handl
         assert table_rows(place) == [(1, "a"), (2, "b")] + ([] if mode == "overwrite" else [(9, "f")])
 
 
-# ---- a table that knows less than it did
+# ---- a table that lost its history
 
 
 def test_a_table_that_was_deleted_is_no_table_without_releases(path: Path) -> None:
@@ -180,9 +180,9 @@ def test_a_table_that_was_deleted_is_no_table_without_releases(path: Path) -> No
     waiting = stage(sink, [(2, "b")], 2)
     shutil.rmtree(path / "_delta_log")
     for act in (
-        lambda one: one.last_released(),
-        lambda one: one.release([waiting], 2),
-        lambda one: stage(one, [(3, "c")], 3, nonce="m"),
+        lambda bound: bound.last_released(),
+        lambda bound: bound.release([waiting], 2),
+        lambda bound: stage(bound, [(3, "c")], 3, nonce="m"),
     ):
         for process in (sink, delta(path)):
             with pytest.raises(ReleaseRecordLostError, match=r"lake.*orders"):
@@ -336,8 +336,8 @@ def test_a_commit_tells_people_job_sink_and_checkpoint_and_files_carry_statistic
     handle = stage(sink, [(3, "a"), (7, "b")], 1)
     sink.release([handle], 12)
     table = DeltaTable(path)
-    told = json.loads(table.history(1)[0]["ckpt"])
-    assert told == {"job": "orders", "sink": "lake", "checkpoint": 12, "batches": [handle["id"]]}
+    commit_info = json.loads(table.history(1)[0]["ckpt"])
+    assert commit_info == {"job": "orders", "sink": "lake", "checkpoint": 12, "batches": [handle["id"]]}
     [file] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     assert (file["num_records"], file["min.id"], file["max.id"], file["null_count.id"]) == (2, 3, 7, 0)
     assert "min.city" not in file or file["min.city"] is None
@@ -418,11 +418,11 @@ def test_a_key_that_is_null_is_refused_before_the_batch_is_published(path: Path)
         stage(sink, [(1, None)], 1)
 
 
-# ---- what is refused
+# ---- refusals
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (schema_of(id="integer"), "column 'city' that the rows lack"),
         (schema_of(id="integer", city="string", more="string"), "no column 'more'"),
@@ -431,13 +431,13 @@ def test_a_key_that_is_null_is_refused_before_the_batch_is_published(path: Path)
     ],
 )
 def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(
-    path: Path, given: str, said: str
+    path: Path, given: str, message: str
 ) -> None:
     DeltaTable.create(path, Schema.from_arrow(ARROW))
-    with pytest.raises(TargetRefusedError, match=said):
+    with pytest.raises(TargetRefusedError, match=message):
         stage(delta(path), [(1, "a")], 1, schema=given)
     assert not list(path.glob("_ckpt/*/*/staging/*"))
-    with pytest.raises(TargetRefusedError, match=said):
+    with pytest.raises(TargetRefusedError, match=message):
         delta(path).check_rows(SinkInput("lake", tuple((f["name"], f["type"]) for f in json.loads(given)["fields"])))
 
 
@@ -456,7 +456,7 @@ def test_a_table_that_is_partitioned_otherwise_is_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "change", "said"),
+    ("settings", "change", "message"),
     [
         ({"delta.setTransactionRetentionDuration": "interval 2 days"}, "append", "forget which releases"),
         ({"delta.columnMapping.mode": "name"}, "append", "maps column names"),
@@ -467,10 +467,10 @@ def test_a_table_that_is_partitioned_otherwise_is_refused(path: Path) -> None:
     ],
 )
 def test_settings_that_a_table_asks_more_with_are_refused_by_name(
-    settings: dict[str, str], change: Any, said: str | None
+    settings: dict[str, str], change: Any, message: str | None
 ) -> None:
-    found = refusal(7, [], settings, COLUMNS, change)
-    assert found is None if said is None else said in str(found)
+    reason = refusal(7, [], settings, COLUMNS, change)
+    assert reason is None if message is None else message in str(reason)
 
 
 @pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "v2Checkpoint", "checkConstraints", "newOne"])
@@ -486,8 +486,8 @@ def test_a_column_with_conditions_is_refused_by_name(key: str, nested: bool) -> 
     if nested:
         inner = {"type": "array", "elementType": {"type": "struct", "fields": [field]}, "containsNull": True}
         field = {"name": "outer", "type": inner, "nullable": True, "metadata": {"comment": "harmless"}}
-    found = refusal(2, [], {}, json.dumps({"type": "struct", "fields": [field]}), "append")
-    assert "'x'" in str(found)
+    reason = refusal(2, [], {}, json.dumps({"type": "struct", "fields": [field]}), "append")
+    assert "'x'" in str(reason)
 
 
 def test_a_table_that_drifts_after_staging_keeps_the_rows_until_it_is_mended(path: Path) -> None:
@@ -548,7 +548,7 @@ def test_output_that_changes_rows_needs_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"mode": "merge"}, "mode='merge'"),
         ({"mode": "upsert"}, "key=\\[\\]"),
@@ -565,8 +565,8 @@ def test_output_that_changes_rows_needs_a_key() -> None:
         ({"options": {"parquet.encryption.footer.key": "k"}}, "cannot be set"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidSinkError, match=said):
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSinkError, match=message):
         DeltaSink("/t", **settings).validate()
 
 
@@ -597,7 +597,7 @@ def test_other_paths_are_as_they_are_written(tmp_path: Path, name: str) -> None:
     sink = delta(tmp_path / name)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     assert table_rows(tmp_path / name) == [(1, "a")]
-    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
 def test_a_partition_in_another_case_than_its_column_is_refused() -> None:

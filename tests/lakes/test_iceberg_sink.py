@@ -120,7 +120,7 @@ def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(
 
 @pytest.mark.parametrize("change", ["add", "rename", "drop", "partition"])
 def test_r9_a_change_that_makes_no_snapshot_makes_the_release_start_over(warehouse: Warehouse, change: str) -> None:
-    """pyiceberg requires the snapshot only, and would commit columns and partitions that nobody has checked."""
+    """pyiceberg requires the snapshot only, and would commit columns and partitions without a check."""
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     seen: list[int] = []
@@ -182,7 +182,7 @@ def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
 def test_r9_a_commit_that_is_answered_with_a_conflict_loses_no_file_of_the_table(
     warehouse: Warehouse, mode: str, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client that repeats its request by itself gets a conflict with its own first request.
+    """A client that repeats its request automatically gets a conflict with its own first request.
 
     pyiceberg deletes the manifests of such a commit, and then no reader can read the table.
     """
@@ -239,7 +239,7 @@ def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handl
         assert warehouse.rows() == [(1, "a"), (2, "b")] + ([] if mode == "overwrite" else [(9, "f")])
 
 
-# ---- a table that knows less than it did
+# ---- a table that lost its history
 
 
 def test_a_table_that_was_dropped_is_no_table_without_releases(warehouse: Warehouse) -> None:
@@ -280,7 +280,7 @@ def test_snapshots_may_expire(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     for batch in (1, 2, 3):
         sink.release([stage(sink, [(batch, "a")], batch)], batch)
-    ids = [one.snapshot_id for one in warehouse.table().snapshots()][:-1]
+    ids = [snapshot.snapshot_id for snapshot in warehouse.table().snapshots()][:-1]
     warehouse.table().maintenance.expire_snapshots().by_ids(ids).commit()
     assert len(warehouse.table().snapshots()) == 1
     assert warehouse.bind().last_released() == 3
@@ -363,22 +363,22 @@ def test_a_file_of_which_no_row_is_replaced_stays_in_the_table(warehouse: Wareho
     before = set(warehouse.files())
     sink = warehouse.bind(mode="upsert", key=["id", "city"])
     sink.release([stage(sink, [(2, "b"), (4, "d"), (3, "a"), (7, "e")], 1)], 1)
-    found = warehouse.table().scan().to_arrow().to_pylist()
+    stored = warehouse.table().scan().to_arrow().to_pylist()
     rows = [(1, "a"), (2, "b"), (3, "a"), (4, None), (4, "d"), (5, "a"), (7, "e"), (8, "c")]
-    assert sorted([(row["id"], row["city"]) for row in found], key=repr) == sorted(rows, key=repr)
+    assert sorted([(row["id"], row["city"]) for row in stored], key=repr) == sorted(rows, key=repr)
     assert len(before & set(warehouse.files())) == 2
 
 
-@pytest.mark.parametrize("others", [0, 300])
-def test_only_files_that_may_hold_a_key_are_read(warehouse: Warehouse, others: int) -> None:
+@pytest.mark.parametrize("other_keys", [0, 300])
+def test_only_files_that_may_hold_a_key_are_read(warehouse: Warehouse, other_keys: int) -> None:
     """A few keys are compared with each file one by one, and many by the least and the greatest one."""
     for number in (1, 5, 9, 5000):
         warehouse.append((number, "a"), (number + 1, "a"))
     files = {name.rpartition("/")[2] for name in warehouse.files()}
-    ids = [2, 9, *range(-others, 0)]
+    ids = [2, 9, *range(-other_keys, 0)]
     keys = pa.table({"id": pa.array(ids, pa.int32())})
     planned = [task.file for task in warehouse.table().scan(row_filter=_filter(keys)).plan_files()]
-    assert len({file.file_path.rpartition("/")[2] for file in planned} & files) == (3 if others else 2)
+    assert len({file.file_path.rpartition("/")[2] for file in planned} & files) == (3 if other_keys else 2)
 
 
 def test_rows_of_several_partitions_are_replaced(warehouse: Warehouse) -> None:
@@ -419,9 +419,9 @@ def test_keys_of_every_type_find_their_rows(
     rows = pa.table({"key": values[:1], "city": ["new"]}, schema)
     with table.transaction() as transaction, transaction.update_snapshot().overwrite() as producer:
         replace_rows(producer, table, rows, ["key"])
-    found = warehouse.table().scan().to_arrow().to_pylist()
-    assert {row["key"]: row["city"] for row in found} == dict.fromkeys(values, "old") | {values[0]: "new"}
-    assert len(found) == len(values)
+    table_rows = warehouse.table().scan().to_arrow().to_pylist()
+    assert {row["key"]: row["city"] for row in table_rows} == dict.fromkeys(values, "old") | {values[0]: "new"}
+    assert len(table_rows) == len(values)
 
 
 # ---- the table's columns and partitions
@@ -468,7 +468,7 @@ def test_every_type_that_spark_has_comes_back_from_a_table_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "message"),
     [
         (NestedField(1, "id", IntegerType(), required=True), "'id' is required"),
         (NestedField(1, "s", StructType(NestedField(2, "x", LongType(), required=True)), required=False), "'s.x'"),
@@ -479,10 +479,10 @@ def test_every_type_that_spark_has_comes_back_from_a_table_as_it_was() -> None:
         ),
     ],
 )
-def test_a_field_that_may_not_be_null_is_refused_by_name(tmp_path: Path, field: NestedField, said: str) -> None:
+def test_a_field_that_may_not_be_null_is_refused_by_name(tmp_path: Path, field: NestedField, message: str) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.catalog().create_table(NAME, Schema(field))
-    with pytest.raises(TargetRefusedError, match=said):
+    with pytest.raises(TargetRefusedError, match=message):
         warehouse.bind().check_rows(SinkInput("lake", (("id", "integer"),), not_null=frozenset({"id"})))
 
 
@@ -490,13 +490,13 @@ def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(tm
     warehouse = Warehouse(tmp_path)
     uuid = NestedField(2, "city", UUIDType(), required=False)
     warehouse.catalog().create_table(NAME, Schema(NestedField(1, "id", LongType(), required=False), uuid))
-    for schema, said in (
+    for schema, message in (
         (schema_of(id="integer"), "'id' is of type integer, and long"),
         (schema_of(id="long", city="string"), "'city' is of type string, and uuid"),
         (schema_of(id="long", more="string"), "no column 'more'"),
         (schema_of(id="long"), "'city' that the rows lack"),
     ):
-        with pytest.raises(TargetRefusedError, match=said):
+        with pytest.raises(TargetRefusedError, match=message):
             stage(warehouse.bind(), [(1, "a")], 1, schema=schema)
     assert not list(warehouse.folder.glob("_ckpt/*/*/staging/*"))
 
@@ -606,8 +606,8 @@ def test_spark_writes_no_ids_inside_arrays_and_maps() -> None:
             assert with_field_ids(columns, schema) == columns
     struct = StructType(NestedField(3, "x", LongType(), required=False))
     schema = Schema(plain, NestedField(2, "s", struct, required=False))
-    [_, found] = with_field_ids(spark_columns(schema), schema)
-    assert (found.field_id, found.type["fields"][0]["metadata"]) == (2, {"parquet.field.id": 3})
+    [_, column] = with_field_ids(spark_columns(schema), schema)
+    assert (column.field_id, column.type["fields"][0]["metadata"]) == (2, {"parquet.field.id": 3})
 
 
 def test_an_upsert_to_partitions_that_pyiceberg_cannot_write_is_refused(
@@ -643,8 +643,13 @@ def test_which_types_are_widened_to_which() -> None:
 
     widened = [("integer", "long"), ("float", "double"), ("decimal(9,2)", "decimal(18,2)")]
     assert all(is_taken(mine, its) for mine, its in widened)
-    others = [("long", "integer"), ("integer", "double"), ("decimal(9,2)", "decimal(18,3)"), ("date", "timestamp_ntz")]
-    assert not any(is_taken(mine, its) for mine, its in [*others, ("decimal(18,2)", "decimal(9,2)")])
+    not_widened = [
+        ("long", "integer"),
+        ("integer", "double"),
+        ("decimal(9,2)", "decimal(18,3)"),
+        ("date", "timestamp_ntz"),
+    ]
+    assert not any(is_taken(mine, its) for mine, its in [*not_widened, ("decimal(18,2)", "decimal(9,2)")])
     assert promoted([Column("c", "integer", True)], []) == (Column("c", "integer", True),)
 
 
@@ -675,7 +680,7 @@ def test_data_files_are_where_the_table_keeps_them(
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"table": "orders", "catalog": {"type": "sql"}}, "namespace.table"),
         ({"table": "a.b"}, "is missing"),
@@ -685,8 +690,8 @@ def test_data_files_are_where_the_table_keeps_them(
         ({"table": "a.b", "catalog_name": "prod", "mode": "upsert", "key": ["a.b"]}, "'a.b' has a dot"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidSinkError, match=said):
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSinkError, match=message):
         IcebergSink(**settings).validate()
 
 
@@ -701,12 +706,12 @@ def test_no_secret_of_the_catalog_is_shown(tmp_path: Path) -> None:
     properties = {"type": "sql", "uri": uri, "warehouse": f"file://{tmp_path}", "token": "tokentoken"}
     sink = IcebergSink("lake.orders", catalog=properties, catalog_name="c")
     bound = sink.bind(CONTEXT)
-    with pytest.raises(SinkUnavailableError, match="could not be") as found:
+    with pytest.raises(SinkUnavailableError, match="could not be") as raised:
         stage(bound, [(1, "a")], 1)
-    shown = [repr(sink), json.dumps(sink.definition()), repr(bound), str(found.value), repr(found.value.data)]
+    shown = [repr(sink), json.dumps(sink.definition()), repr(bound), str(raised.value), repr(raised.value.data)]
     for secret in ("hushhush", "tokentoken"):
         assert not [text for text in shown if secret in text]
-    assert found.value.__cause__ is None
+    assert raised.value.__cause__ is None
 
 
 def test_a_handle_and_an_intent_hold_no_property_of_the_catalog(warehouse: Warehouse) -> None:

@@ -1,4 +1,4 @@
-"""Tables that somebody takes away after rows were released to them, as the next start of the job finds them."""
+"""The next start of a job whose tables were removed after rows were released to them."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_every_field_of_released_rows_follows_its_renaming(
     nested = "named_struct('x', 1, 'in', named_struct('y', 's', 'z', 2Y)) as st, array(named_struct('u', 5)) as a"
     frame = spark.sql(f"select 1 as id, {nested}, map('k', named_struct('v', 6L)) as m")
     frame = frame.selectExpr("id", *columns.split(", "))
-    sink.check_rows(SinkInput("lake", tuple((one.name, one.dataType.jsonValue()) for one in frame.schema)))
+    sink.check_rows(SinkInput("lake", tuple((field.name, field.dataType.jsonValue()) for field in frame.schema)))
     sink.prepare()
     handle = json.loads(json.dumps(stage(sink, frame, 1)))
     moved = [file["target"].startswith("data/") for file in handle["files"]]
@@ -142,9 +142,9 @@ def test_partitions_of_a_delta_table_hold_odd_values_and_none(spark: SparkSessio
     frame = spark.sql(ALL_TYPES).select("l", "t", "day", "i", "b")
     sink = DeltaSink(str(tmp_path / "t"), partition_by=[column]).bind(CONTEXT)
     sink.release([stage(sink, frame, 1)], 1)
-    found = {row["l"]: row[column] for row in DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()}
+    values = {row["l"]: row[column] for row in DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()}
     wanted = {"t": "a/b c%", "day": dt.date(1, 1, 2), "i": 1, "b": True}[column]
-    assert found == {2: wanted, None: None}
+    assert values == {2: wanted, None: None}
 
 
 def instants(spark: SparkSession) -> DataFrame:
@@ -203,8 +203,8 @@ def test_partitions_of_an_iceberg_table_are_those_of_its_own_transforms(
     assert len({task.file.partition[0] for task in tasks}) > 1
     for row in table.scan().to_arrow().to_pylist()[::9]:
         if row[column] is not None:  # in a wrong partition the row would be hidden from queries for its value
-            found = table.scan(row_filter=EqualTo(term=Reference(column), value=row[column])).to_arrow()
-            assert row["id"] in found["id"].to_pylist()
+            matches = table.scan(row_filter=EqualTo(term=Reference(column), value=row[column])).to_arrow()
+            assert row["id"] in matches["id"].to_pylist()
 
 
 def test_rows_of_another_type_are_refused_before_spark_writes_any(spark: SparkSession, tmp_path: Path) -> None:
@@ -235,8 +235,8 @@ def test_texts_that_spark_takes_for_null_in_a_folder_s_name_are_in_a_partition_o
     sink = warehouse.bind()
     sink.release([stage(sink, frame, 1)], 1)
     for number, value in enumerate(values):
-        asked = IsNull(term=Reference("city")) if value is None else EqualTo(term=Reference("city"), value=value)  # type: ignore[arg-type]
-        assert [row["id"] for row in warehouse.table().scan(asked).to_arrow().to_pylist()] == [number]
+        condition = IsNull(term=Reference("city")) if value is None else EqualTo(term=Reference("city"), value=value)  # type: ignore[arg-type]
+        assert [row["id"] for row in warehouse.table().scan(condition).to_arrow().to_pylist()] == [number]
 
 
 TURNED = """
@@ -263,5 +263,5 @@ def test_fields_inside_columns_go_by_name(spark: SparkSession, tmp_path: Path, k
     rows = {row["id"]: row for row in table.to_pylist()}
     rome = {"city": "Rome", "street": "Corso"}
     assert len(rows) == (2 if mode == "upsert" else 3)
-    for row in [row for one, row in rows.items() if one or mode == "upsert"]:
+    for row in [row for row_id, row in rows.items() if row_id or mode == "upsert"]:
         assert (row["at"], dict(row["by"]), row["list"]) == (rome, {"k": rome}, [{"a": 1, "b": 2}])

@@ -54,8 +54,8 @@ class Warehouse:
     def rows(self) -> list[Row]:
         if not self.catalog().table_exists(NAME):
             return []
-        found = self.table().scan().to_arrow().to_pylist()
-        return sorted((row["id"], row["city"]) for row in found)
+        rows = self.table().scan().to_arrow().to_pylist()
+        return sorted((row["id"], row["city"]) for row in rows)
 
     def files(self) -> list[str]:
         if not self.catalog().table_exists(NAME):

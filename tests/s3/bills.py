@@ -29,7 +29,7 @@ JOB = Path(__file__).parent / "jobs" / "live.py"
 JOB_ID = "bill"
 NEVER = 86_400.0
 """Checkpoint interval in seconds that no run reaches."""
-LOOKS = 20
+POLLS = 20
 """Number of the driver's polls for stop and drain requests, one per second. It is the duration of a measurement."""
 HOUR = 3600.0
 FILES = 10
@@ -90,16 +90,16 @@ class Account:
         self.drivers.append(driver)
         return driver
 
-    def watched(self, looks: int = LOOKS) -> list[Request]:
+    def watched(self, polls: int = POLLS) -> list[Request]:
         """Return the requests of as many seconds, measured by the driver's polls."""
         seen: list[Request] = []
 
-        def look() -> bool:
+        def has_polls() -> bool:
             assert self.drivers[-1].exit_code is None, self.drivers[-1].tail()
             seen.extend(self.log.taken())
-            return sum(is_a_look(one) for one in seen) >= looks
+            return sum(is_poll(request) for request in seen) >= polls
 
-        wait_until(look, lambda: f"{looks} looks\n{self.drivers[-1].tail()}", seconds=300, every=0.02)
+        wait_until(has_polls, lambda: f"{polls} polls\n{self.drivers[-1].tail()}", seconds=300, every=0.02)
         return seen
 
     def started(self, checkpoint_interval: float) -> Cost:
@@ -110,7 +110,7 @@ class Account:
     def until_quiet(self) -> list[Request]:
         """Return all requests until the job no longer writes."""
         seen = last = self.watched(5)
-        while any(one.verb == "PUT" for one in last):
+        while any(request.verb == "PUT" for request in last):
             seen += (last := self.watched(5))
         return seen
 
@@ -132,39 +132,39 @@ class Account:
         lines = self.drivers[-1].lines
         before = len(lines("checkpoint"))
         seen = watch()
-        return cost(seen) - second * looks(seen), len(lines("checkpoint")) - before
+        return cost(seen) - second * polls(seen), len(lines("checkpoint")) - before
 
 
-def is_a_look(request: Request) -> bool:
+def is_poll(request: Request) -> bool:
     return request.verb == "LIST" and request.path.endswith("/requests/")
 
 
-def looks(requests: Sequence[Request]) -> int:
-    return sum(map(is_a_look, requests))
+def polls(requests: Sequence[Request]) -> int:
+    return sum(map(is_poll, requests))
 
 
 def idle(account: Account) -> Cost:
     """Return the cost of one second of an idle job."""
     seen = account.watched()
-    return cost(seen) * (1 / looks(seen))
+    return cost(seen) * (1 / polls(seen))
 
 
 def bills(server: Server, jars: Path, folder: Path) -> dict[str, Cost]:
     """Return the measured costs. The cost of an idle job is subtracted from everything that takes time."""
-    found: dict[str, Cost] = {}
+    costs: dict[str, Cost] = {}
     with Account(server, jars, folder) as account:
-        found[START] = account.started(NEVER)
+        costs[START] = account.started(NEVER)
         account.until_quiet()
         second = idle(account)
         account.drivers[-1].end()
-        found[RESTART] = account.started(1.0)
+        costs[RESTART] = account.started(1.0)
         account.drivers[-1].wait_for("released")
         account.watched(5)
-        nothing, checkpoints = account.with_checkpoints(second, lambda: account.watched(2 * LOOKS))
-        found[CHECKPOINT] = nothing * (1 / checkpoints)
+        nothing, checkpoints = account.with_checkpoints(second, lambda: account.watched(2 * POLLS))
+        costs[CHECKPOINT] = nothing * (1 / checkpoints)
         something, checkpoints = account.with_checkpoints(second, account.released)
-        found[BATCH] = (something - found[CHECKPOINT] * (checkpoints - FILES)) * (1 / FILES)
-    found[IDLE] = second * HOUR
+        costs[BATCH] = (something - costs[CHECKPOINT] * (checkpoints - FILES)) * (1 / FILES)
+    costs[IDLE] = second * HOUR
     with Account(server, jars, folder, chain=False) as account:
         account.started(1.0)
         while not account.releases():
@@ -172,16 +172,16 @@ def bills(server: Server, jars: Path, folder: Path) -> dict[str, Cost]:
         account.drivers[-1].end()
         account.started(NEVER)
         account.until_quiet()
-        found[CONSUMER] = (idle(account) - second) * HOUR
-    return found
+        costs[CONSUMER] = (idle(account) - second) * HOUR
+    return costs
 
 
-def table(found: Mapping[str, Cost]) -> str:
+def table(costs: Mapping[str, Cost]) -> str:
     lines = ["| | GET, HEAD | PUT, COPY, LIST | price |", "| --- | --- | --- | --- |"]
     for name in (START, RESTART, BATCH, CHECKPOINT, IDLE, CONSUMER):
-        one = found[name]
-        price = f"${one.a_month:,.2f} a month" if name in {IDLE, CONSUMER} else f"${one.price * 1000:,.2f} for 1,000"
-        lines.append(f"| {name} | {one.gets:,.0f} | {one.puts:,.0f} | {price} |")
+        cost = costs[name]
+        price = f"${cost.a_month:,.2f} a month" if name in {IDLE, CONSUMER} else f"${cost.price * 1000:,.2f} for 1,000"
+        lines.append(f"| {name} | {cost.gets:,.0f} | {cost.puts:,.0f} | {price} |")
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -23,9 +23,9 @@ def hadoop_version() -> str:
     assert spec is not None
     assert spec.origin is not None
     [jar] = (Path(spec.origin).parent / "jars").glob("hadoop-client-api-*.jar")
-    found = re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name)
-    assert found is not None, jar
-    return found[1]
+    match = re.fullmatch(r"hadoop-client-api-(.+)\.jar", jar.name)
+    assert match is not None, jar
+    return match[1]
 
 
 def hadoop_aws() -> Path:

@@ -10,7 +10,7 @@ from werkzeug.serving import WSGIRequestHandler
 from tests.support.s3_server import hold_conditions
 
 
-def say_nothing(handler: BaseHTTPRequestHandler) -> bool:
+def leave_continue_to_werkzeug(handler: BaseHTTPRequestHandler) -> bool:
     """Leave the answer "100 Continue" to Werkzeug.
 
     A second answer ends the request for the AWS SDK that S3A uses. Then uploads of state store files fail or hang.
@@ -20,5 +20,5 @@ def say_nothing(handler: BaseHTTPRequestHandler) -> bool:
 
 if __name__ == "__main__":
     hold_conditions()
-    WSGIRequestHandler.handle_expect_100 = say_nothing  # type: ignore[method-assign, assignment]
+    WSGIRequestHandler.handle_expect_100 = leave_continue_to_werkzeug  # type: ignore[method-assign, assignment]
     main()

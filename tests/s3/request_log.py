@@ -33,15 +33,15 @@ def parsed(lines: str) -> Iterator[Request]:
     """Parse a log of werkzeug, which colours answers other than 200."""
     for line in _LINE.finditer(lines):
         verb, path, query = line["verb"], line["path"], line["query"] or ""
-        if verb == "GET" and (found := _PREFIX.search(query)):
-            verb, path = "LIST", unquote(found[1])
+        if verb == "GET" and (match := _PREFIX.search(query)):
+            verb, path = "LIST", unquote(match[1])
         if verb == "POST" and query.partition("=")[0] == "delete":
             verb = "DELETE"
         yield Request(verb, path)
 
 
 def cost(requests: Iterable[Request]) -> Cost:
-    return sum((one.cost for one in requests), Cost(0, 0))
+    return sum((request.cost for request in requests), Cost(0, 0))
 
 
 class RequestLog:

@@ -35,8 +35,8 @@ class Server(Process):
     def endpoint(self) -> str:
         def look() -> str | None:
             assert self.exit_code is None, self.tail()
-            found = re.search(r"Running on (http://127\.0\.0\.1:\d+)", self.text())
-            return found and found[1]
+            match = re.search(r"Running on (http://127\.0\.0\.1:\d+)", self.text())
+            return match and match[1]
 
         endpoint = wait_until(look, lambda: f"the S3 server\n{self.tail()}")
         assert endpoint is not None

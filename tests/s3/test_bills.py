@@ -22,10 +22,10 @@ _LOG = (
 
 
 def test_a_server_s_log_is_read_as_s3_charges_for_it() -> None:
-    found = list(parsed(_LOG))
-    assert [one.verb for one in found] == ["LIST", "HEAD", "PUT", "DELETE", "POST"]
-    assert found[0] == Request("LIST", "ckpt/job/")
-    assert cost(found) == Cost(1, 3)
+    requests = list(parsed(_LOG))
+    assert [request.verb for request in requests] == ["LIST", "HEAD", "PUT", "DELETE", "POST"]
+    assert requests[0] == Request("LIST", "ckpt/job/")
+    assert cost(requests) == Cost(1, 3)
 
 
 @pytest.mark.s3
@@ -33,7 +33,9 @@ def test_a_server_s_log_is_read_as_s3_charges_for_it() -> None:
 @pytest.mark.timeout(900)
 def test_the_requests_of_a_job_are_those_that_the_page_tells(server: Server, jars: Path, tmp_path: Path) -> None:
     """The tolerance notices one more request per second, but not one or two of a start, which waits for the JVM."""
-    counted, told = bills.bills(server, jars, tmp_path), bills.shown(bills.PAGE.read_text("utf-8"))
-    assert counted.keys() == told.keys()
-    for name, one in counted.items():
-        assert (one.gets, one.puts) == pytest.approx((told[name].gets, told[name].puts), rel=0.2, abs=6), name
+    counted, documented = bills.bills(server, jars, tmp_path), bills.shown(bills.PAGE.read_text("utf-8"))
+    assert counted.keys() == documented.keys()
+    for name, requests in counted.items():
+        assert (requests.gets, requests.puts) == pytest.approx(
+            (documented[name].gets, documented[name].puts), rel=0.2, abs=6
+        ), name

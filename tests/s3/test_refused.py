@@ -21,8 +21,8 @@ def test_without_the_jar_the_job_is_refused_and_the_package_is_named(bucket: Buc
     with World(tmp_path, bucket, JOB, jars=None) as world:
         world.add_history(1)
         world.add_live()
-        said = _refusal(world)
-        assert f"org.apache.hadoop:hadoop-aws:{hadoop_version()}" in said
+        refusal = _refusal(world)
+        assert f"org.apache.hadoop:hadoop-aws:{hadoop_version()}" in refusal
         assert bucket.storage.files("ckpt") == []
 
 
@@ -35,8 +35,8 @@ def test_a_spark_that_was_sent_to_another_store_is_noticed(
         elsewhere = World(tmp_path, other.bucket(bucket.name), JOB, jars)
         elsewhere.add_history(1)
         elsewhere.add_live()
-        said = _refusal(world, **{"spark.hadoop.fs.s3a.endpoint": other.endpoint})
-        assert "the two talk to different stores" in said
+        refusal = _refusal(world, **{"spark.hadoop.fs.s3a.endpoint": other.endpoint})
+        assert "the two talk to different stores" in refusal
         assert [path for path, _ in bucket.storage.files("ckpt")] == ["ckpt-root.json"]
         assert elsewhere.bucket.storage.files("ckpt") == []
 
@@ -44,8 +44,8 @@ def test_a_spark_that_was_sent_to_another_store_is_noticed(
 def test_a_bucket_that_only_spark_does_not_know_is_refused_by_name(bucket: Bucket, jars: Path, tmp_path: Path) -> None:
     with Server(tmp_path) as other, World(tmp_path, bucket, JOB, jars) as world:
         world.add_history(1)
-        said = _refusal(world, **{"spark.hadoop.fs.s3a.endpoint": other.endpoint})
-        assert f"Spark was refused at s3a://{bucket.name}/ckpt" in said
+        refusal = _refusal(world, **{"spark.hadoop.fs.s3a.endpoint": other.endpoint})
+        assert f"Spark was refused at s3a://{bucket.name}/ckpt" in refusal
         assert bucket.storage.files("ckpt") == []
 
 
@@ -54,5 +54,5 @@ def _refusal(world: World, **conf: str) -> str:
     assert driver.wait() == REFUSED, driver.tail()
     world.check_nothing_tells(KEY, SECRET)
     [line] = driver.lines("refused")
-    said: str = line["message"]
-    return said
+    message: str = line["message"]
+    return message

@@ -7,9 +7,10 @@ from tests.support.spark_driver import spark
 
 __all__ = ["spark"]
 _EACH_STEP = (
-    "group_r9_a_crash_at_any_step",
-    "a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
-    "r5_a_release_that_crashed_is_finished_behind_a_clean_up",
+    "test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for",
+    "test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint",
+    "test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
+    "test_r5_a_release_that_crashed_is_finished_behind_a_clean_up",
 )
 
 
@@ -19,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Of TestAppend, only the test of a release repeated by the next driver stays fast.
     """
     for item in items:
-        if any(f"TestAppend::test_{one}" in item.nodeid for one in _EACH_STEP):
+        if any(f"TestAppend::{step_test}" in item.nodeid for step_test in _EACH_STEP):
             item.add_marker("slow")
 
 

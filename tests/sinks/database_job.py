@@ -75,13 +75,13 @@ class DatabaseJob(ABC):
         """Write an input file with the rows 10 n to 10 n + 9."""
         rows = [
             {
-                "id": one,
-                "at": 1_700_000_000_000_000 + one,
+                "id": row_id,
+                "at": 1_700_000_000_000_000 + row_id,
                 "tags": ODD,
                 "raw": b"\x00\\",
-                "nested": {"n": one},
+                "nested": {"n": row_id},
             }
-            for one in range(10 * number, 10 * number + 10)
+            for row_id in range(10 * number, 10 * number + 10)
         ]
         path = self.folder / "source" / f"{number}.parquet"
         parquet.write_table(pa.Table.from_pylist(rows, SCHEMA), path.with_suffix(".tmp"))

@@ -45,10 +45,10 @@ class Steps:
         if self.at is not None and (number > self.at or (number == self.at and self.when == "before")):
             raise SimulatedCrash(f"before change {number}: {name}")
         self.done.append(name)
-        found = act()
+        value = act()
         if number == self.at:
             raise SimulatedCrash(f"after change {number}: {name}")
-        return found
+        return value
 
 
 def died(act: Callable[[], Any]) -> bool:
@@ -77,5 +77,5 @@ def stage_request(batch: int, attempt: str = "a1", run: Any = in_this_process) -
 def stage(sink: BoundSink, frame: Frame, number: int, attempt: str = "a1") -> Handle:
     """Stage the frame as batch ``number``. Return the handle as the subtask's log returns it."""
     handle = sink.stage(frame, stage_request(number, attempt))  # type: ignore[arg-type]
-    found: Handle = json.loads(json.dumps(handle))
-    return found
+    read_back: Handle = json.loads(json.dumps(handle))
+    return read_back

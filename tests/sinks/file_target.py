@@ -28,7 +28,7 @@ class FileTarget(SinkTarget):
 
     @property
     def above(self) -> Path:
-        """The folder of the table and of the folder beside it."""
+        """The folder of the table and of the folder next to it."""
         return table_of(self.path).parent
 
     def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundFileSink:
@@ -62,9 +62,9 @@ class FileTarget(SinkTarget):
         files = released_files(str(self.path))
         assert len(set(files)) == len(files)
         listed = self._read(spark, files) if files else []
-        found = self._read(spark, [str(self.path)]) if self.path.exists() else []
-        assert listed == found
-        return found
+        rows = self._read(spark, [str(self.path)]) if self.path.exists() else []
+        assert listed == rows
+        return rows
 
     def _read(self, spark: SparkSession, paths: list[str]) -> list[Row]:
         reader = spark.read.schema(SCHEMA).options(**self.sink.options).option("basePath", str(self.path))

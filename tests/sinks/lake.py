@@ -68,5 +68,5 @@ class Lake:
         return self.storage.read(path).decode()
 
     def paths(self) -> list[str]:
-        """Return everything in the folder and beside it."""
+        """Return the paths of all files in the folder and in the folder next to it."""
         return [path for storage in (self.storage, self.books) for path, _ in storage.files("")]

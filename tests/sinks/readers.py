@@ -60,14 +60,14 @@ def _read_table(folder: Path) -> Ids:
 
 def _pandas(folder: Path) -> Ids:
     frame = pd.read_parquet(folder)
-    return [int(one) for one in frame["id"]] if len(frame) else []
+    return [int(row_id) for row_id in frame["id"]] if len(frame) else []
 
 
 def _duck(function: str, pattern: str, options: str = "") -> Read:
     def read(folder: Path) -> Ids:
         with duckdb.connect() as connection:
-            found = connection.execute(f"SELECT id FROM {function}('{folder}{pattern}'{options})").fetchall()
-        return [int(row[0]) for row in found]
+            rows = connection.execute(f"SELECT id FROM {function}('{folder}{pattern}'{options})").fetchall()
+        return [int(row[0]) for row in rows]
 
     return read
 
@@ -87,7 +87,9 @@ def _trino(folder: Path) -> Ids:
     """
     files = [path for path in folder.rglob("*") if path.is_file()]
     shown = [path for path in files if not any(part[0] in "_." for part in path.relative_to(folder).parts)]
-    return [int(one) for path in sorted(shown) for one in parquet.ParquetFile(path).read(["id"])["id"].to_pylist()]
+    return [
+        int(row_id) for path in sorted(shown) for row_id in parquet.ParquetFile(path).read(["id"])["id"].to_pylist()
+    ]
 
 
 READERS = (

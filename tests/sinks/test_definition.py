@@ -22,8 +22,8 @@ SINK: dict[str, Any] = {
 
 def refused(before: FileSink, after: FileSink) -> set[str]:
     """Return the keys for which a start refuses the change."""
-    one, two = dict(before.definition()), dict(after.definition())
-    return {key for key in one.keys() | two.keys() if one.get(key) != two.get(key)} - after.changeable
+    old, new = dict(before.definition()), dict(after.definition())
+    return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} - after.changeable
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_a_default_that_is_given_is_no_change() -> None:
 
 
 def test_an_option_wins_over_its_alias_as_in_spark() -> None:
-    one = FileSink("/lake", "csv", options={"delimiter": "|", "sep": ";"})
-    assert one.definition()["option.sep"] == ";"
+    sink = FileSink("/lake", "csv", options={"delimiter": "|", "sep": ";"})
+    assert sink.definition()["option.sep"] == ";"
 
 
 def test_options_that_the_format_has_not_are_not_held_to() -> None:

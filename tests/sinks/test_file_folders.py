@@ -1,4 +1,4 @@
-"""The folders of a file sink: the table's, which holds released files only, and the one beside it."""
+"""The folders of a file sink: the table's, which holds released files only, and the one next to it."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def test_the_table_holds_released_files_and_nothing_else(tmp_path: Path, path: s
     assert everything(tmp_path / "revenue") == []
     sink.release([handle], 1)
     lake.staged("orders", 2, "three")
-    released = [str(Path(path, one["target"]).relative_to("revenue")) for one in handle["files"]]
+    released = [str(Path(path, file["target"]).relative_to("revenue")) for file in handle["files"]]
     assert everything(tmp_path / "revenue") == sorted(released)
     assert sorted(os.listdir(tmp_path)) == ["_ckpt-revenue", "revenue"]
     lake.new("orders", "errorifexists")
     assert everything(tmp_path / "revenue") == sorted(released)
 
 
-# ---- what cannot be one pair of folders
+# ---- pairs of folders that are refused
 
 
 def bound(path: Path, **given: Any) -> Any:
@@ -83,10 +83,10 @@ def test_two_file_systems_are_refused_before_anything_is_written(
     table.mkdir()
 
     def elsewhere(path: Any, **given: Any) -> Any:
-        found = stat(path, **given)
+        result = stat(path, **given)
         if str(path) != str(table):
-            return found
-        return os.stat_result((*found[:2], found.st_dev + 1, *found[3:10]))
+            return result
+        return os.stat_result((*result[:2], result.st_dev + 1, *result[3:10]))
 
     monkeypatch.setattr(os, "stat", elsewhere)
     with pytest.raises(FoldersApartError, match=rf"{table} is on another file system .* such as file://{table}/orders"):
@@ -136,7 +136,7 @@ def test_a_folder_above_that_cannot_be_written_is_refused(tmp_path: Path, monkey
         bound(tmp_path / "table").check_target()
 
 
-# ---- one of the two was deleted
+# ---- one folder of the pair was deleted
 
 
 def test_a_table_that_was_deleted_without_its_records_is_refused_by_name(tmp_path: Path) -> None:

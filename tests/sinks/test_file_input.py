@@ -61,7 +61,7 @@ def spark_refuses(frame: DataFrame, path: Path, kind: Format, partition_by: tupl
     return False
 
 
-def we_refuse(frame: DataFrame, kind: Format, partition_by: tuple[str, ...] = ()) -> str | None:
+def sink_refuses(frame: DataFrame, kind: Format, partition_by: tuple[str, ...] = ()) -> str | None:
     try:
         FileSink("/lake", format=kind, partition_by=partition_by).check_input(given(frame))
     except InvalidInputError as error:
@@ -77,7 +77,7 @@ def test_a_column_is_refused_where_spark_refuses_to_write_its_type(
 ) -> None:
     frame = spark.sql(f"SELECT 1 AS id, {VALUES[name]} AS v")
     for kind in get_args(Format):
-        refusal = we_refuse(frame, kind)
+        refusal = sink_refuses(frame, kind)
         assert (refusal is not None) == spark_refuses(frame, tmp_path / kind, kind), (kind, refusal)
         if refusal is not None:
             assert all(part in refusal for part in ("Sink lake", "'v'", kind.upper()))
@@ -87,7 +87,7 @@ def test_a_column_is_refused_where_spark_refuses_to_write_its_type(
 @pytest.mark.parametrize("name", VALUES)
 def test_a_partition_column_is_refused_where_spark_refuses_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
     frame = spark.sql(f"SELECT 1 AS id, {VALUES[name]} AS v")
-    refusal = we_refuse(frame, "parquet", ("v",))
+    refusal = sink_refuses(frame, "parquet", ("v",))
     assert (refusal is not None) == spark_refuses(frame, tmp_path / "out", "parquet", ("v",)), refusal
     if refusal is not None:
         assert all(part in refusal for part in ("sink lake", "partition_by='v'", "type"))
@@ -108,7 +108,7 @@ def test_partition_columns_are_found_as_spark_finds_them(
     spark: SparkSession, tmp_path: Path, columns: str, partition_by: tuple[str, ...]
 ) -> None:
     frame = spark.sql(f"SELECT {columns}")
-    refused = we_refuse(frame, "parquet", partition_by) is not None
+    refused = sink_refuses(frame, "parquet", partition_by) is not None
     assert refused == spark_refuses(frame, tmp_path / "out", "parquet", partition_by)
 
 
@@ -120,7 +120,7 @@ def test_columns_of_one_name_are_refused_by_spark_too(
 ) -> None:
     frame = spark.sql(f"SELECT {columns}")
     assert spark_refuses(frame, tmp_path / "out", kind)
-    assert we_refuse(frame, kind) is not None
+    assert sink_refuses(frame, kind) is not None
 
 
 @pytest.mark.parametrize("kind", get_args(Format))

@@ -77,8 +77,8 @@ def test_every_format_keeps_odd_values(spark: SparkSession, tmp_path: Path, kind
         assert sink.release([stage(sink, frame, batch)], batch)["rows"] == len(rows)
     for paths in ([str(path)], released_files(str(path))):
         reader = spark.read.schema("id int, city string").option("header", True).option("basePath", str(path))
-        found = reader.format(kind).load(paths).select("id", "city").collect()
-        assert sorted((row.id, row.city) for row in found) == sorted(rows * 2, key=lambda row: row[0])
+        read_rows = reader.format(kind).load(paths).select("id", "city").collect()
+        assert sorted((row.id, row.city) for row in read_rows) == sorted(rows * 2, key=lambda row: row[0])
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -203,7 +203,7 @@ def test_files_without_rows_in_a_batch_with_rows_are_left_out_of_text_formats(
     assert (handle["rows"], len(handle["files"])) == (2, 1)
 
 
-# ---- what is refused
+# ---- refusals
 
 
 @pytest.mark.parametrize(
@@ -307,16 +307,16 @@ def test_rows_of_parquet_files_are_counted_by_their_footers(spark: SparkSession,
 def test_rows_whose_files_do_not_tell_their_number_are_counted_in_flight(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    asked: list[DataFrame] = []
+    frames: list[DataFrame] = []
 
     def count_in_flight(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-        asked.append(frame)
+        frames.append(frame)
         return counted(frame)
 
     frame = numbers(spark, 7, 3).selectExpr("id", "id AS value")
     handle = bind(tmp_path, **settings).stage(frame, StageRequest("a", 1, uuid.uuid4().hex, count_in_flight))
     assert handle["rows"] == 7
-    assert len(asked) == 1
+    assert len(frames) == 1
 
 
 def test_a_staged_place_without_any_file_is_refused(tmp_path: Path) -> None:
@@ -419,8 +419,8 @@ def test_a_path_per_day_that_overwrites_holds_each_day_once_for_every_reader(
         sink.release([stage(sink, numbers(spark, count), 1)], 1)
 
     def read() -> dict[str, int]:
-        found = spark.read.parquet(str(tmp_path)).groupBy("day").count().collect()
-        return {str(row["day"]): row["count"] for row in found}
+        counts = spark.read.parquet(str(tmp_path)).groupBy("day").count().collect()
+        return {str(row["day"]): row["count"] for row in counts}
 
     for number, day in enumerate(("2026-01-01", "2026-01-02", "2026-01-03"), start=1):
         run(f"run-{number}", day, number)
@@ -450,7 +450,7 @@ def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
 
 
 @pytest.mark.parametrize(
-    ("written", "options", "told"),
+    ("written", "options", "message"),
     [
         ("csv", {"sep": ";", "header": "maybe"}, "options 'header'"),
         ("csv", {"compression": "zzz"}, "options 'compression'"),
@@ -459,11 +459,11 @@ def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
     ],
 )
 def test_an_option_that_spark_s_writer_does_not_take_is_told_by_its_name(
-    spark: SparkSession, tmp_path: Path, written: Any, options: dict[str, Any], told: str
+    spark: SparkSession, tmp_path: Path, written: Any, options: dict[str, Any], message: str
 ) -> None:
     """Each retry would fail in the same way."""
     sink = bind(tmp_path, format=written, options=options)
-    with pytest.raises(RowsRefusedError, match=told):
+    with pytest.raises(RowsRefusedError, match=message):
         stage(sink, spark.createDataFrame([(1, "a")], "id int, city string"), 1)
 
 
@@ -561,11 +561,11 @@ def test_a_value_that_is_too_long_for_a_folder_is_told_by_its_column(
     rows = spark.createDataFrame([(1, 1, "ok"), (2, 1, value)], "id int, day int, city string")
     with pytest.raises(RowsRefusedError, match="by which its output is partitioned,") as raised:
         stage(sink, rows, 1)
-    told = "".join(traceback.format_exception(raised.value))
+    text = "".join(traceback.format_exception(raised.value))
     for part in ("sink 'lake' of job 'orders'", "a value in 'city'", f"has {length} bytes", "--resume-failed"):
-        assert part in told
-    assert value[:200] not in told
-    assert len(told) < 3000
+        assert part in text
+    assert value[:200] not in text
+    assert len(text) < 3000
     assert not raised.value.retryable
     shortened = rows.withColumn("city", F.expr("left(city, 20)"))
     assert sink.release([stage(sink, shortened, 1)], 1)["rows"] == 2

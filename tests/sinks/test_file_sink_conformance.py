@@ -26,7 +26,7 @@ class TestOverwritingParquet(SinkConformance):
 
 @pytest.mark.slow
 class TestPartitionOfTable(SinkConformance):
-    """A folder named ``column=value`` belongs to the table above it, so its files are staged beside that table."""
+    """A folder named ``column=value`` belongs to the table above it, so its files are staged next to that table."""
 
     @pytest.fixture
     def target(self, tmp_path: Path) -> SinkTarget:

@@ -15,33 +15,33 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 LONG = "x" * 300
 
 
-def written(said: str) -> None:
+def written(message: str) -> None:
     with named_folders(["city"], SinkContext("orders", "lake"), "a1-2-n"):
-        raise RuntimeError(said)
+        raise RuntimeError(message)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         f"FSLimitException$PathComponentTooLongException: The maximum path component name limit of city={LONG} in "
         "directory /lake/a1-2-n/_temporary/0 is exceeded: limit=255 length=305",
         f"java.io.FileNotFoundException: /lake/a1-2-n/city={LONG}/part-0.parquet (File name too long)",
     ],
 )
-def test_a_name_that_is_too_long_is_told_by_its_column(said: str) -> None:
+def test_a_name_that_is_too_long_is_told_by_its_column(message: str) -> None:
     with pytest.raises(RowsRefusedError, match=r"'city'.*has 305 bytes"):
-        written(said)
+        written(message)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         f"PUT 0-byte object on ckpt/a1-2-n/city={LONG}/part-0: S3Exception: Please reduce your request rate (503)",
         f"s3a://lake/a1-2-n/city={LONG}/part-0: Read timed out, over the limit of 60 s",
         f"Mkdirs failed to create file:/other/city={LONG} (exists=false)",
     ],
 )
-def test_another_failure_at_a_long_name_is_told_as_it_is(said: str) -> None:
+def test_another_failure_at_a_long_name_is_told_as_it_is(message: str) -> None:
     """Object stores accept such names."""
     with pytest.raises(RuntimeError):
-        written(said)
+        written(message)

@@ -77,8 +77,8 @@ class Table(BoundSink):
         broken, tables = self.shop.broken, [share.sink for share in shares if isinstance(share.sink, Table)]
         if broken == "one empty, all skipped" and len(shares) > 1 and not all(share.handles for share in shares):
             return [{"rows": 0} for _ in shares]
-        if broken == "one ahead, all skipped" and any(one.last_released() >= checkpoint for one in tables):
-            return [{"rows": self.shop.entries[one.uid].rows} for one in tables]
+        if broken == "one ahead, all skipped" and any(table.last_released() >= checkpoint for table in tables):
+            return [{"rows": self.shop.entries[table.uid].rows} for table in tables]
         if broken == "with Spark" and SparkContext._active_spark_context is None:
             raise RuntimeError("no session")
         if broken == "one after the other":
@@ -90,7 +90,7 @@ class Table(BoundSink):
         lock = self.shop.lock if self.shop.broken != "no lock" else threading.Lock()
         with lock:
             entries, seen = copy.deepcopy(self.shop.entries), copy.deepcopy(self.shop.entries)
-            if self.shop.broken == "no lock" and any(one["id"] for share in shares for one in share.handles):
+            if self.shop.broken == "no lock" and any(handle["id"] for share in shares for handle in share.handles):
                 with suppress(threading.BrokenBarrierError):  # all threads read before one writes
                     self.shop.meeting.wait(0.2)
             self.process.step(lambda: None)
@@ -114,16 +114,18 @@ class Table(BoundSink):
         broken = self.shop.broken
         if checkpoint <= entry.last and broken not in ("any checkpoint", "nothing remembered"):
             return {"rows": entry.rows if checkpoint == entry.last and broken != "a repeat is nothing" else 0}
-        waiting = [one for one in share.handles if one["id"] not in entry.released or broken in FORGETFUL]
+        waiting = [handle for handle in share.handles if handle["id"] not in entry.released or broken in FORGETFUL]
         for handle in waiting:
             if handle["id"] not in self.shop.staged and broken != "what is gone is nothing":
                 raise StagedFilesMissingError(
                     job="orders", checkpoint=checkpoint, sink="s", count=1, path=handle["id"], uri="shop"
                 )
-        entry.shown = sorted([*entry.shown, *(row for one in waiting for row in self.shop.staged.get(one["id"], []))])
-        entry.released |= {one["id"] for one in waiting}
+        entry.shown = sorted(
+            [*entry.shown, *(row for handle in waiting for row in self.shop.staged.get(handle["id"], []))]
+        )
+        entry.released |= {handle["id"] for handle in waiting}
         if waiting:
-            entry.last, entry.rows = checkpoint, sum(one["rows"] for one in waiting)
+            entry.last, entry.rows = checkpoint, sum(handle["rows"] for handle in waiting)
         return {"rows": entry.rows if waiting else 0}
 
 
@@ -171,22 +173,45 @@ def run(call: Call, broken: str = "") -> None:
 
 
 BROKEN = {
-    "one after the other": {"none_is_released", "a_crash_at_any_step_releases_all_or_none"},
-    "counts in another order": {"each_sink_is_told", "one_without_handles"},
-    "what is gone is nothing": {"none_is_released"},
-    "handles forgotten": {"made_up_for_by_a_higher_checkpoint", "reply_was_lost"},
-    "any checkpoint": {"releasing_again", "a_lower_checkpoint"},
-    "nothing remembered": {"a_zombie", "a_crash_at_any_step"},
-    "a repeat is nothing": {"releasing_again", "reply_was_lost"},
-    "no lock": {"several_releasers_at_once"},
-    "one empty, all skipped": {"one_without_handles"},
-    "one ahead, all skipped": {"was_released_by_itself"},
-    "alone, others are known": {"by_one_that_is_released_by_itself"},
-    "known by their places": {"their_order"},
-    "with Spark": {"all_of_a_group"},
-    "nothing at all": {"all_of_a_group"},
+    "one after the other": {
+        "test_group_r9_none_is_released_if_a_batch_of_one_is_no_longer_whole",
+        "test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for",
+    },
+    "counts in another order": {
+        "test_group_r9_each_sink_is_told_what_became_visible_there",
+        "test_group_one_without_handles_holds_up_no_other",
+    },
+    "what is gone is nothing": {"test_group_r9_none_is_released_if_a_batch_of_one_is_no_longer_whole"},
+    "handles forgotten": {
+        "test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint",
+        "test_group_r9_a_release_whose_reply_was_lost_has_happened_once",
+    },
+    "any checkpoint": {
+        "test_group_r9_releasing_again_changes_nothing",
+        "test_group_r9_a_lower_checkpoint_never_follows_a_higher_one",
+    },
+    "nothing remembered": {
+        "test_group_r9_a_zombie_that_releases_late_changes_nothing",
+        "test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for",
+        "test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint",
+    },
+    "a repeat is nothing": {
+        "test_group_r9_releasing_again_changes_nothing",
+        "test_group_r9_a_release_whose_reply_was_lost_has_happened_once",
+    },
+    "no lock": {"test_group_r9_of_several_releasers_at_once_one_releases"},
+    "one empty, all skipped": {"test_group_one_without_handles_holds_up_no_other"},
+    "one ahead, all skipped": {
+        "test_group_one_that_was_released_by_itself_is_passed_over_and_the_other_gets_what_it_lacks"
+    },
+    "alone, others are known": {
+        "test_group_what_was_released_together_is_passed_over_by_one_that_is_released_by_itself"
+    },
+    "known by their places": {"test_group_r9_their_order_may_be_another_in_the_next_run"},
+    "with Spark": {"test_group_r9_all_of_a_group_is_released_in_one_call"},
+    "nothing at all": {"test_group_r9_all_of_a_group_is_released_in_one_call"},
 }
-"""Defect → parts of the names of tests that must fail for it. Other tests may fail, too."""
+"""Defect → names of tests that must fail for it. Other tests may fail, too."""
 
 
 @pytest.mark.parametrize("call", list(calls()), ids=str)
@@ -207,13 +232,12 @@ def test_one_that_does_not_is_noticed(broken: str, monkeypatch: pytest.MonkeyPat
             run(call, broken)
         except (Exception, pytest.fail.Exception):
             failed.add(call[0])
-    missing = {part for part in BROKEN[broken] if not any(part in name for name in failed)}
-    assert missing == set()
+    assert BROKEN[broken] <= failed
 
 
 def test_each_test_of_the_suite_notices_something() -> None:
     noticed = set().union(*BROKEN.values())
-    assert [name for name, _ in calls() if not any(part in name for part in noticed)] == []
+    assert [name for name, _ in calls() if name not in noticed] == []
 
 
 def test_a_sink_that_is_released_by_itself_skips_them_and_it_is_said_why(tmp_path: Path) -> None:

@@ -14,15 +14,15 @@ from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
 LIMIT = "transaction.max.timeout.ms"
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *limits: str | None) -> float | None:
+def longest_transaction(monkeypatch: pytest.MonkeyPatch, *limits: str | None) -> float | None:
     """Return the limit found for brokers with these limits. Broker ids start at 1."""
     given = {str(number): limit for number, limit in enumerate(limits, 1)}
 
     def describe_cluster(admin: AdminClient, **_: Any) -> Future[Any]:
-        return _done(SimpleNamespace(nodes=[SimpleNamespace(id=int(one)) for one in given]))
+        return _done(SimpleNamespace(nodes=[SimpleNamespace(id=int(broker)) for broker in given]))
 
     def describe_configs(admin: AdminClient, resources: list[ConfigResource], **_: Any) -> dict[Any, Future[Any]]:
-        return {one: _done({LIMIT: SimpleNamespace(value=given[one.name])}) for one in resources}
+        return {resource: _done({LIMIT: SimpleNamespace(value=given[resource.name])}) for resource in resources}
 
     monkeypatch.setattr(AdminClient, "describe_cluster", describe_cluster)
     monkeypatch.setattr(AdminClient, "describe_configs", _one_broker_a_call(describe_configs))
@@ -46,12 +46,12 @@ def _one_broker_a_call(describe: Any) -> Any:
 
 
 def test_of_several_brokers_the_one_that_allows_the_least_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert asked(monkeypatch, "900000", "60000", "120000") == 60.0
+    assert longest_transaction(monkeypatch, "900000", "60000", "120000") == 60.0
 
 
 @pytest.mark.parametrize("limit", [None, "", "unlimited"])
 def test_a_broker_that_names_the_limit_and_does_not_say_it_refuses_nothing(
     limit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert asked(monkeypatch, limit) is None
-    assert asked(monkeypatch, limit, "60000") == 60.0
+    assert longest_transaction(monkeypatch, limit) is None
+    assert longest_transaction(monkeypatch, limit, "60000") == 60.0

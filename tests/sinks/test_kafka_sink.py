@@ -24,7 +24,7 @@ def sink(**given: Any) -> KafkaSink:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"servers": " "}, "servers=' ' is no text"),
         ({"topic": None}, "topic=None is no text"),
@@ -41,8 +41,8 @@ def sink(**given: Any) -> KafkaSink:
         ({"storage_options": ["x"]}, "storage_options='…' is no dict"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidSinkError, match=told):
+def test_what_cannot_work_is_refused_by_name(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSinkError, match=message):
         sink(**given).validate()
 
 
@@ -58,9 +58,9 @@ def test_a_secret_that_is_not_in_the_environment_is_named_by_its_variable() -> N
 
 def test_settings_are_in_no_text_about_a_sink(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_KAFKA", "hunter2")
-    one = sink(config=lambda: {"sasl.username": "hunter2"}, config_env={"sasl.password": "SECRET_OF_KAFKA"})
-    bound = one.bind(CONTEXT)
-    assert "hunter2" not in f"{one!r} {bound!r} {bound._client!r} {json.dumps(one.definition())}"
+    secret_sink = sink(config=lambda: {"sasl.username": "hunter2"}, config_env={"sasl.password": "SECRET_OF_KAFKA"})
+    bound = secret_sink.bind(CONTEXT)
+    assert "hunter2" not in f"{secret_sink!r} {bound!r} {bound._client!r} {json.dumps(secret_sink.definition())}"
 
 
 def test_the_brokers_may_change_and_the_topic_may_not() -> None:
@@ -77,7 +77,7 @@ VALUE = ("value", "binary")
 
 
 @pytest.mark.parametrize(
-    ("columns", "mode", "told"),
+    ("columns", "mode", "message"),
     [
         ((("id", "long"),), "append", "no column 'value', but 'id'"),
         ((), "append", "no column 'value', but none at all"),
@@ -89,8 +89,8 @@ VALUE = ("value", "binary")
         ((VALUE,), "complete", "in output mode 'complete'"),
     ],
 )
-def test_rows_that_no_record_can_be_made_of_are_refused(columns: Any, mode: str, told: str) -> None:
-    with pytest.raises(SinkInputError, match=told):
+def test_rows_that_no_record_can_be_made_of_are_refused(columns: Any, mode: str, message: str) -> None:
+    with pytest.raises(SinkInputError, match=message):
         sink().check_input(SinkInput("lake", columns, mode))
 
 

@@ -72,7 +72,7 @@ def test_r9_of_two_appends_to_one_number_one_wins_and_the_other_can_look(uri: st
 def test_r17_a_lost_reply_is_no_lost_race(uri: str) -> None:
     storage = LossyStorage(books(uri), frozenset([1]), repeats=True)
     assert ManifestLog(storage, "orders", "lake").append(manifest(1, "a-1-n"))
-    assert [found.checkpoint for found in read_manifests(uri)] == [1]
+    assert [entry.checkpoint for entry in read_manifests(uri)] == [1]
 
 
 def test_readers_get_each_sinks_checkpoints_in_order_and_from_where_they_left(uri: str) -> None:
@@ -80,11 +80,11 @@ def test_readers_get_each_sinks_checkpoints_in_order_and_from_where_they_left(ur
         writer = log(uri, job, sink)
         for checkpoint in (1, 4, 9, 10):
             writer.append(manifest(checkpoint, f"a-{checkpoint}-n", job=job, sink=sink))
-    keys = [(found.job_id, found.sink, found.checkpoint) for found in read_manifests(uri)]
+    keys = [(entry.job_id, entry.sink, entry.checkpoint) for entry in read_manifests(uri)]
     assert keys == [(j, s, n) for j, s in (("a", "x"), ("a", "y"), ("b", "x")) for n in (1, 4, 9, 10)]
     for after, left in ((0, [1, 4, 9, 10]), (1, [4, 9, 10]), (5, [9, 10]), (9, [10]), (10, []), (99, [])):
-        found = read_manifests(uri, "a", "x", after=after)
-        assert [manifest.checkpoint for manifest in found] == left
+        entries = read_manifests(uri, "a", "x", after=after)
+        assert [manifest.checkpoint for manifest in entries] == left
     assert len(released_files(uri, "a")) == 8
     assert released_files(uri, "b", "x", after=9) == [f"{uri}/part-b-x-a-10-n.json"]
 
@@ -132,7 +132,7 @@ def test_released_names_tell_jobs_and_sinks_apart_and_fit_a_file_system() -> Non
     assert len(seen) == 12
 
 
-# ---- golden copies of what is on disk
+# ---- golden copies of stored files
 
 
 def golden(name: str) -> Any:
@@ -185,18 +185,18 @@ def test_r17_a_release_whose_replies_are_lost_is_repeated_without_harm(
         counts = sink.release([handle], 12)
     assert counts == {"files": 2, "rows": 5, "bytes": 15}
     assert storage.verbs.count >= 6
-    (found,) = read_manifests(GOLDEN_URI)
-    assert [file.path for file in found.files] == [file["target"] for file in handle["files"]]
+    (entry,) = read_manifests(GOLDEN_URI)
+    assert [file.path for file in entry.files] == [file["target"] for file in handle["files"]]
     assert golden_folders.books.list("orders/lake/staging") == []
 
 
 def test_a_manifest_of_version_1_is_read(golden_books: Storage) -> None:
     data = (GOLDEN / "manifest-00000000.json").read_bytes()
     golden_books.create(f"{manifests_folder('orders', 'lake')}/00000000.json", data)
-    (found,) = read_manifests(GOLDEN_URI)
+    (entry,) = read_manifests(GOLDEN_URI)
     handle = golden("file-handle.json")
     files = tuple(ReleasedFile(file["target"], file["size"]) for file in handle["files"])
-    assert found == Manifest("orders", "lake", 12, 5, (handle["id"],), files)
+    assert entry == Manifest("orders", "lake", 12, 5, (handle["id"],), files)
 
 
 def test_a_manifest_of_a_newer_version_is_refused(golden_books: Storage) -> None:

@@ -43,8 +43,8 @@ def test_a_new_job_is_refused_where_another_has_released(lake: Lake, theirs: Mod
     with pytest.raises(TargetRefusedError, match="cannot write to") as refused:
         lake.new("tuesday", "errorifexists")
     assert isinstance(refused.value, InvalidInputError)
-    for told in ("monday", "lake", "overwrite", "append", "folder of its own"):
-        assert told in str(refused.value)
+    for word in ("monday", "lake", "overwrite", "append", "folder of its own"):
+        assert word in str(refused.value)
     assert lake.paths() == before
 
 
@@ -417,10 +417,10 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
         left = iter(range(at, 0, -1))
         storage = Switching(lake.above, left, switch)
         monkeypatch.setattr(file_folders, "open_storage", lambda *_: storage)  # noqa: B023
-        found = [(manifest.job_id, manifest.rows) for manifest in read_manifests(lake.uri)]
+        entries = [(manifest.job_id, manifest.rows) for manifest in read_manifests(lake.uri)]
         monkeypatch.undo()
-        assert found in ([("also", 1), ("monday", 1)], [("tuesday", 1)])
-        seen.add(len(found))
+        assert entries in ([("also", 1), ("monday", 1)], [("tuesday", 1)])
+        seen.add(len(entries))
         if next(left, 0):
             assert seen == {1, 2}
             return

@@ -31,8 +31,8 @@ def check(folder: Path, form: str, ids: set[int]) -> None:
     parted = any("=" in path.name for path in folder.iterdir())
     for reader in (*readers.READERS, *(readers.PARTED if parted else readers.FLAT)):
         if form in reader.formats:
-            found = reader.formats[form](folder)
-            assert sorted(found) == sorted(ids), f"{reader.name} {reader.call} of {folder}"
+            read_ids = reader.formats[form](folder)
+            assert sorted(read_ids) == sorted(ids), f"{reader.name} {reader.call} of {folder}"
 
 
 # ---- a whole job
@@ -64,18 +64,20 @@ def driver(base: Path) -> Process:
 def test_readers_of_a_job_that_writes_is_killed_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     first = put(tmp_path, "1.json", range(6))
     with driver(tmp_path):
-        wait_until(lambda: all(released(tmp_path, one) == 6 for one in FOLDERS), "the first release", seconds=240)
+        wait_until(lambda: all(released(tmp_path, folder) == 6 for folder in FOLDERS), "the first release", seconds=240)
         (tmp_path / "hold").touch()
         both = first | put(tmp_path, "2.json", range(6, 12))
-        wait_until(lambda: all(staged(tmp_path, one) for one in FOLDERS), "staged rows")
+        wait_until(lambda: all(staged(tmp_path, folder) for folder in FOLDERS), "staged rows")
         for folder, form in FOLDERS.items():
             check(tmp_path / folder, form, first)
-    assert all(staged(tmp_path, one) for one in FOLDERS)
+    assert all(staged(tmp_path, folder) for folder in FOLDERS)
     for folder, form in FOLDERS.items():
         check(tmp_path / folder, form, first)
     (tmp_path / "hold").unlink()
     with driver(tmp_path):
-        wait_until(lambda: all(released(tmp_path, one) == 12 for one in FOLDERS), "the second release", seconds=240)
+        wait_until(
+            lambda: all(released(tmp_path, folder) == 12 for folder in FOLDERS), "the second release", seconds=240
+        )
     for folder, form in FOLDERS.items():
         check(tmp_path / folder, form, both)
 
@@ -125,6 +127,6 @@ def test_the_table_of_readers_on_the_page_is_what_was_tried() -> None:
 def test_a_partition_column_that_begins_with_an_underscore_is_hidden_to_some(tmp_path: Path) -> None:
     (tmp_path / "_day=1").mkdir()
     pd.DataFrame({"id": [1]}).to_parquet(tmp_path / "_day=1" / "a.parquet")
-    beside_spark = (one for one in readers.READERS if one.name != "Spark")
-    found = {one.name: one.formats["parquet"](tmp_path) for one in beside_spark}
-    assert {name for name, ids in found.items() if ids == [1]} == {"DuckDB", "Polars"}
+    beside_spark = (reader for reader in readers.READERS if reader.name != "Spark")
+    ids_by_reader = {reader.name: reader.formats["parquet"](tmp_path) for reader in beside_spark}
+    assert {name for name, ids in ids_by_reader.items() if ids == [1]} == {"DuckDB", "Polars"}

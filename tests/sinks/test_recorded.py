@@ -41,10 +41,10 @@ class OwnSink(FileSink):
     ids=lambda sink: sink.format,
 )
 def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
-    (found,) = recorded_job(recorded(sink.definition(), "final"), ROOTS[sink.path[0]]).sinks
-    assert (found.uid, found.release) == ("out", "final")
-    assert found.sink.definition() == sink.definition()
-    assert (found.sink.path, found.sink.mode) == (canonical_uri(sink.path), sink.mode)  # type: ignore[attr-defined]
+    (rebuilt,) = recorded_job(recorded(sink.definition(), "final"), ROOTS[sink.path[0]]).sinks
+    assert (rebuilt.uid, rebuilt.release) == ("out", "final")
+    assert rebuilt.sink.definition() == sink.definition()
+    assert (rebuilt.sink.path, rebuilt.sink.mode) == (canonical_uri(sink.path), sink.mode)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
 )
 def test_what_is_not_understood_in_full_is_not_released_to(change: dict[str, Any]) -> None:
     target = {**FileSink("/lake/out", format="csv").definition(), **change}
-    found = recorded_job(recorded(target), ROOTS["/"]).sinks
+    rebuilt = recorded_job(recorded(target), ROOTS["/"]).sinks
     # only the sink's own validation refuses this format, when it is bound
-    assert found == () or change == {"format": "xml"}
+    assert rebuilt == () or change == {"format": "xml"}
 
 
 def test_a_sink_with_options_of_its_own_and_one_of_the_users_are_not_in_the_journal() -> None:
@@ -81,15 +81,15 @@ def test_nobody_releases_past_a_gate_that_only_the_jobs_file_knows() -> None:
     job.sink("gated", live, FileSink("/lake/b"), gate=lambda pending: True)
     assert not_recorded(job.sinks) == ["gated"]
     definition = JobDefinition("streaming", {}, {}, sink_definitions(job.sinks))
-    assert [one.uid for one in recorded_job(definition, ROOTS["/"]).sinks] == ["plain"]
+    assert [sink.uid for sink in recorded_job(definition, ROOTS["/"]).sinks] == ["plain"]
 
 
 def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     definition = FileSink("out").definition()
     monkeypatch.chdir("/")
-    (found,) = recorded_job(recorded(definition), ROOTS["/"]).sinks
-    assert found.sink.path == (tmp_path / "out").as_uri()  # type: ignore[attr-defined]
+    (rebuilt,) = recorded_job(recorded(definition), ROOTS["/"]).sinks
+    assert rebuilt.sink.path == (tmp_path / "out").as_uri()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.M
 def test_a_journal_leads_to_no_other_store_than_the_roots(
     root: str, path: str, is_near: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever may write to a root can forge its journal. The root's credentials must not follow it elsewhere."""
+    """A user who may write to a root can forge its journal. The root's credentials must not reach another store."""
     bound: list[tuple[str, Any]] = []
     monkeypatch.setattr(FileSink, "bind", lambda sink, context: bound.append((sink.path, context.storage_options)))
     definition = recorded(FileSink(path).definition())
     location = Location(root, {"key": "k"})
-    assert [one.uid for one in recorded_job(definition, location).sinks] == ["out"] * is_near
+    assert [sink.uid for sink in recorded_job(definition, location).sinks] == ["out"] * is_near
     assert [*recorded_sinks(definition, "orders", location)] == ["out"] * is_near
     assert bound == [(canonical_uri(path), {"key": "k"})] * is_near

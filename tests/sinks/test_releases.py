@@ -75,7 +75,7 @@ class Requests(WrappedStorage):
         return child
 
 
-# ---- what is staged is seen whole before it is released
+# ---- all staged files are checked before a release
 
 
 @pytest.mark.parametrize("content", [b"", b"ro", b"row of another"])
@@ -87,7 +87,7 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
     before = lake.paths()
     with pytest.raises(StagedDataDamagedError, match="Bring the file back and resume with") as changed:
         sink.release([whole, cut], 7)
-    told = str(changed.value)
+    message = str(changed.value)
     for part in (
         "job 'orders'",
         "sink lake",
@@ -97,7 +97,7 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
         f"has {len(content)}",
         "--resume-failed",
     ):
-        assert part in told
+        assert part in message
     assert lake.paths() == before
     assert read_manifests(lake.uri) == []
     lake.books.replace(path, b"two")

@@ -27,16 +27,18 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "sink-columns-v1"
 Columns = tuple[tuple[str, Any], ...]
 
 
-def compare(form: str, one: Columns, other: Columns, partition_by: tuple[str, ...] = (), path: str = "/out") -> None:
+def compare(
+    form: str, columns: Columns, other_columns: Columns, partition_by: tuple[str, ...] = (), path: str = "/out"
+) -> None:
     sinks = [
         SimpleNamespace(uid="a", sink=FileSink("/out", format=form, partition_by=partition_by)),  # type: ignore[arg-type]
         SimpleNamespace(uid="b", sink=FileSink(path, format=form, partition_by=partition_by)),  # type: ignore[arg-type]
     ]
-    refuse_unlike_columns(sinks, {"a": SinkInput("a", one), "b": SinkInput("b", other)})
+    refuse_unlike_columns(sinks, {"a": SinkInput("a", columns), "b": SinkInput("b", other_columns)})
 
 
 @pytest.mark.parametrize(
-    ("form", "one", "other", "told"),
+    ("form", "columns", "other_columns", "message"),
     [
         ("csv", (ID, SHOP), (SHOP, ID), "the order is shop, id in sink b and id, shop in sink a"),
         ("csv", (ID, SHOP), (ID,), "only sink a has 'shop'"),
@@ -47,10 +49,12 @@ def compare(form: str, one: Columns, other: Columns, partition_by: tuple[str, ..
          (("x", {"type": "struct", "fields": [{"name": "a", "type": "string"}]}),), "column 'x' is struct"),
     ],
 )  # fmt: skip
-def test_sinks_of_one_job_with_other_columns_are_refused(form: str, one: Columns, other: Columns, told: str) -> None:
+def test_sinks_of_one_job_with_other_columns_are_refused(
+    form: str, columns: Columns, other_columns: Columns, message: str
+) -> None:
     with pytest.raises(TargetRefusedError, match="Give each a folder of its own, or") as refused:
-        compare(form, one, other)
-    for part in (told, "Sink b cannot write to /out", "Give each a folder of its own"):
+        compare(form, columns, other_columns)
+    for part in (message, "Sink b cannot write to /out", "Give each a folder of its own"):
         assert part in str(refused.value)
 
 
@@ -68,7 +72,7 @@ def test_what_readers_take_for_the_same_is_allowed() -> None:
     compare("parquet", (ID,), (SHOP,), path="/other")
 
 
-# ---- what is in the folder already
+# ---- files that are already in the folder
 
 
 def start(
@@ -79,10 +83,10 @@ def start(
     sink.check_target()
     sink.check_rows(SinkInput("lake", columns))
     sink.prepare()
-    return lambda: void(sink.release([lake.staged(job, 1, "row")], 1))
+    return lambda: discard_counts(sink.release([lake.staged(job, 1, "row")], 1))
 
 
-def void(_: object) -> None:
+def discard_counts(_: object) -> None:
     pass
 
 

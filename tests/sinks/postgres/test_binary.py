@@ -48,7 +48,7 @@ TYPES: dict[str, tuple[pyarrow.DataType, st.SearchStrategy[Any]]] = {
         pyarrow.decimal128(38, 11),
         # numbers with many zeros inside
         st.tuples(st.integers(-(10**9), 10**9), st.integers(0, 26))
-        .map(lambda one: Decimal(one[0] * 10 ** one[1]))
+        .map(lambda drawn: Decimal(drawn[0] * 10 ** drawn[1]))
         .map(lambda number: Decimal(f"{int(number)}e-11")),
     ),
 }
@@ -74,12 +74,12 @@ class Table:
         """Return the table's rows in PostgreSQL's own binary form."""
         with psycopg.connect(self.world.url) as connection, connection.cursor() as cursor:
             with cursor.copy(f"COPY {self.name} TO STDOUT (FORMAT binary)".encode()) as copy:
-                return b"".join(bytes(one) for one in copy)
+                return b"".join(bytes(chunk) for chunk in copy)
 
 
 def batch_of(rows: Sequence[Sequence[Any]]) -> pyarrow.RecordBatch:
     values = zip(*rows, strict=True) if rows else [() for _ in TYPES]
-    columns = [pyarrow.array(list(one), kind) for one, (kind, _) in zip(values, TYPES.values(), strict=True)]
+    columns = [pyarrow.array(list(column), kind) for column, (kind, _) in zip(values, TYPES.values(), strict=True)]
     return pyarrow.RecordBatch.from_arrays(columns, names=list(TYPES))
 
 
@@ -93,10 +93,10 @@ def test_any_rows_are_what_comes_of_their_texts(table: Table) -> None:
     @given(st.lists(ROWS, max_size=3))
     def check(batches: list[Any]) -> None:
         given = [batch_of(rows) for rows in batches]
-        told = table.copied(given, ARROW)
-        found = table.bytes()
-        assert told == table.copied(given, None) | ({"form": "binary"} if told["rows"] else {})
-        assert found == table.bytes()
+        answer = table.copied(given, ARROW)
+        copied = table.bytes()
+        assert answer == table.copied(given, None) | ({"form": "binary"} if answer["rows"] else {})
+        assert copied == table.bytes()
 
     check()
 
@@ -111,7 +111,7 @@ def test_the_rows_that_show_whether_an_encoder_is_right_are_as_postgresql_writes
         for row in rows.to_pylist():
             cursor.execute(values.encode(), list(row.values()))
         with cursor.copy(f'COPY "{world.schema}".orders TO STDOUT (FORMAT binary)'.encode()) as copy:
-            assert b"".join(bytes(one) for one in copy) == expected
+            assert b"".join(bytes(chunk) for chunk in copy) == expected
 
 
 def one_row(**changed: Any) -> pyarrow.RecordBatch:
@@ -155,8 +155,8 @@ def test_values_of_another_type_than_the_column_are_texts(table: Table) -> None:
 
 def test_an_instant_that_postgresql_cannot_hold_is_the_rows_fault(table: Table) -> None:
     too_early = pyarrow.array([-(2**63)], pyarrow.int64()).view(pyarrow.timestamp("us"))
-    told = table.copied([one_row(), one_row().set_column(9, "timestamp", too_early)], ARROW)
-    assert told == {
+    answer = table.copied([one_row(), one_row().set_column(9, "timestamp", too_early)], ARROW)
+    assert answer == {
         "part": 7,
         "rows": 0,
         "error": {
@@ -238,8 +238,8 @@ def test_each_type_comes_into_each_column_that_it_fits(spark: SparkSession, worl
     answers: list[dict[str, Any]] = []
 
     def run(frame: Any, function: Any) -> list[Any]:
-        answers.extend(found := over_partitions(frame, function))
-        return found
+        answers.extend(results := over_partitions(frame, function))
+        return results
 
     def release(more: str, value: str) -> list[Any]:
         columns = [f"c{number} {column}" for number, (_, column) in enumerate(pairs)]
@@ -254,15 +254,15 @@ def test_each_type_comes_into_each_column_that_it_fits(spark: SparkSession, worl
         return [row[:-1] for row in world.run(f'SELECT * FROM "{world.schema}".orders')]
 
     binary, text = release("last int", ", 7 AS last"), release("tags text[]", ", array('a') AS tags")
-    assert [one["form"] for one in answers] == ["binary", "csv"]
+    assert [answer["form"] for answer in answers] == ["binary", "csv"]
     assert binary == text
     [row] = binary
-    assert all(one is not None for one in row)
+    assert all(value is not None for value in row)
     assert row[pairs.index(("decimal(18,6)", "numeric"))] == Decimal("5000000000.000001")
     assert row[pairs.index(("date", "date"))] == date(1, 1, 1)
     at = pairs.index(("timestamp", "timestamp with time zone"))
-    [found] = world.run(f"""SELECT (c{at} AT TIME ZONE 'UTC')::text FROM "{world.schema}".orders""")
-    assert found == ("2026-01-02 03:04:05.123456",)
+    [timestamp] = world.run(f"""SELECT (c{at} AT TIME ZONE 'UTC')::text FROM "{world.schema}".orders""")
+    assert timestamp == ("2026-01-02 03:04:05.123456",)
 
 
 def test_a_text_that_is_none_is_the_rows_fault(spark: SparkSession, world: World) -> None:

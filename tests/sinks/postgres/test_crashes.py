@@ -50,7 +50,7 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
     world.table("id int PRIMARY KEY, city text")
     world.run(f'INSERT INTO "{world.schema}".orders VALUES (1, %s)', "of somebody else")
     sink = world.new(**mode)
-    others = [] if mode.get("mode") == "replace" else [(1, "of somebody else")]
+    other_rows = [] if mode.get("mode") == "replace" else [(1, "of somebody else")]
     count, number = 99, 0
     for when in WHEN:
         at = 1
@@ -59,16 +59,16 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
             handles = [staged(sink, number), staged(sink, number + 1)]
             steps = PostgresSteps(at, when)
             assert died(lambda: world.bind(connect=steps.connect, **mode).release(handles, number))  # noqa: B023
-            found = world.rows()
-            expected = sorted(others + rows_of(*range(2, number + 2)))
+            rows = world.rows()
+            expected = sorted(other_rows + rows_of(*range(2, number + 2)))
             whole = steps.done[-1:] == ["COMMIT"]
-            assert found == (expected if whole else sorted(others + rows_of(*range(2, number)))) or number == 2
+            assert rows == (expected if whole else sorted(other_rows + rows_of(*range(2, number)))) or number == 2
             assert world.bind(**mode).release(handles, number) == {"rows": 4}
             assert (world.rows(), world.staged(), sink.last_released()) == (expected, [], number)
             if count == 99:
                 number += 2
                 handles = [staged(sink, number), staged(sink, number + 1)]
-                count = changes(world, lambda one: one.release(handles, number), **mode)  # noqa: B023
+                count = changes(world, lambda bound: bound.release(handles, number), **mode)  # noqa: B023
                 assert count > 5
             at += 1
 
@@ -79,14 +79,14 @@ def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_l
 ) -> None:
     """First the driver's connection dies, then the connections of its executors, one after the other."""
     sink = world.table().new()
-    count = changes(world, lambda one: staged(one, 1))
+    count = changes(world, lambda bound: staged(bound, 1))
     sink.collect_garbage([], [])
     for at in range(1, count + 1):
         assert died(lambda: staged(world.bind(connect=PostgresSteps(at, when).connect), at, "dead"))  # noqa: B023
         kept = staged(sink, at, "alive")
         assert world.rows() == rows_of(*range(1, at))
-        found = sink.collect_garbage([kept["id"]], ["alive"])
-        assert len(found) <= 1
+        collected = sink.collect_garbage([kept["id"]], ["alive"])
+        assert len(collected) <= 1
         assert world.staged() == [kept["id"]]
         assert world.staging_tables() == 1
         sink.release([kept], at)
@@ -101,7 +101,7 @@ def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, whe
         for number in (2, 3):
             staged(sink, number, "dead")
         if count == 99:
-            count = changes(world, lambda one: one.collect_garbage([], ["alive"]))
+            count = changes(world, lambda bound: bound.collect_garbage([], ["alive"]))
             continue
         if at > count:
             break
@@ -124,7 +124,7 @@ def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, 
 
 
 @contextmanager
-def killed_in_release(world: World, act: Callable[[int], None], at: str) -> Iterator[BoundPostgresSink]:
+def interrupted_in_release(world: World, act: Callable[[int], None], at: str) -> Iterator[BoundPostgresSink]:
     """Yield a sink that calls ``act`` with its server process before the statement that begins with ``at``."""
 
     def connect(**parameters: Any) -> psycopg.Connection[Any]:
@@ -151,7 +151,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_nothing
     def crash(pid: int) -> None:
         world.server.crash()
 
-    with killed_in_release(world, crash, at) as dying, pytest.raises(SinkUnavailableError, match="could not"):
+    with interrupted_in_release(world, crash, at) as dying, pytest.raises(SinkUnavailableError, match="could not"):
         dying.release([handle], 2)
     world.server.launch()
     assert (world.rows(), world.bind().last_released()) == (rows_of(1), 1)
@@ -166,7 +166,7 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(world: Wor
     def end(pid: int) -> None:
         world.run("SELECT pg_terminate_backend(%s)", pid)
 
-    with killed_in_release(world, end, "DROP TABLE") as dying:
+    with interrupted_in_release(world, end, "DROP TABLE") as dying:
         with pytest.raises(TransientError, match=r"sink 'lake' of job 'orders' could not release checkpoint 1"):
             dying.release([handle], 1)
     assert world.rows() == []
@@ -193,13 +193,13 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
     """The batch fails and is staged again, next to the rows in doubt."""
     sink, proxy = world.table().new(), ReplyLosingProxy(world.server.port, b"COMMIT\0")
 
-    def through(frame: Rows, function: Any) -> list[Any]:
+    def through_proxy(frame: Rows, function: Any) -> list[Any]:
         sent = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
         sent["conninfo"].cell_contents["port"] = proxy.port
         return in_this_process(frame, function)
 
     with pytest.raises(SinkUnavailableError, match="stage a batch from an executor"):
-        sink.stage(frame_of(1), stage_request(1, "dead", through))  # type: ignore[arg-type]
+        sink.stage(frame_of(1), stage_request(1, "dead", through_proxy))  # type: ignore[arg-type]
     proxy.close()
     kept = staged(sink, 1, "alive")
     sink.collect_garbage([kept["id"]], ["alive"])
@@ -211,13 +211,13 @@ def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: Wo
     """The first attempt has committed its COPY, but died before Spark was notified."""
     sink = world.table().new()
 
-    def twice(frame: Rows, function: Any) -> list[Any]:
+    def run_twice(frame: Rows, function: Any) -> list[Any]:
         in_this_process(frame, function)
         return in_this_process(frame, function)
 
-    handle = sink.stage(frame_of(1), stage_request(1, run=twice))  # type: ignore[arg-type]
-    [[found]] = world.run(f'SELECT count(*) FROM "{world.staging}".{handle["staged"]}')
-    assert found == 4
+    handle = sink.stage(frame_of(1), stage_request(1, run=run_twice))  # type: ignore[arg-type]
+    [[count]] = world.run(f'SELECT count(*) FROM "{world.staging}".{handle["staged"]}')
+    assert count == 4
     assert sink.release([handle], 1) == {"rows": 2}
     assert world.rows() == rows_of(1)
 
@@ -236,9 +236,9 @@ def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(wo
     for checkpoint in range(1, 11):
         handle, start = staged(sink, checkpoint), threading.Barrier(3)
 
-        def release(one: BoundPostgresSink) -> None:
+        def release(bound: BoundPostgresSink) -> None:
             start.wait()  # noqa: B023
-            answers.append(one.release([handle], checkpoint))  # noqa: B023
+            answers.append(bound.release([handle], checkpoint))  # noqa: B023
 
         threads = [threading.Thread(target=release, args=(world.bind(),)) for _ in range(3)]
         for thread in threads:
@@ -255,16 +255,16 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     """The successor is asked to try again. Then the server ends the zombie's session."""
     sink = world.table().new()
     handle = staged(sink, 1)
-    stands, resumes = threading.Event(), threading.Event()
+    paused, resumes = threading.Event(), threading.Event()
 
-    def stand(pid: int) -> None:
-        stands.set()
+    def pause(pid: int) -> None:
+        paused.set()
         resumes.wait(60)
 
     failure: list[BaseException] = []
 
     def run() -> None:
-        with killed_in_release(world, stand, "UPDATE") as zombie:
+        with interrupted_in_release(world, pause, "UPDATE") as zombie:
             try:
                 zombie.release([handle], 1)
             except BaseException as error:
@@ -272,11 +272,11 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
 
     thread = threading.Thread(target=run)
     thread.start()
-    stands.wait(60)
+    paused.wait(60)
     with pytest.raises(SinkUnavailableError, match="SQLSTATE 55P03"):
         world.bind().release([handle], 1)  # the lock_timeout ends the attempt
-    asked = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
-    world.run(asked)  # idle_in_transaction_session_timeout would do the same after a minute
+    query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    world.run(query)  # idle_in_transaction_session_timeout would do the same after a minute
     assert world.bind().release([handle], 1) == {"rows": 2}
     resumes.set()
     thread.join()
@@ -298,11 +298,11 @@ def test_a_driver_that_is_gone_frees_its_locks_within_seconds(world: World) -> N
         with suppress(BaseException):
             world.bind().release([handle], 1)
         os._exit(0)
-    asked = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-    wait_until(lambda: world.run(asked), "the long statement")
+    query = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    wait_until(lambda: world.run(query), "the long statement")
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    wait_until(lambda: not world.run(asked), "the end of the statement", seconds=60)
+    wait_until(lambda: not world.run(query), "the end of the statement", seconds=60)
     world.run(f'DROP TRIGGER slow ON "{world.schema}".orders')
     assert sink.release([handle], 1) == {"rows": 2}
 

@@ -1,4 +1,4 @@
-"""Tables of PostgreSQL that somebody drops, or empties, after rows were released to them."""
+"""Tables of PostgreSQL that are dropped or emptied after rows were released to them."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ def add_trigger(world: World, body: str) -> None:
 def test_a_missing_partition(world: World) -> None:
     orders, low = world.table(PARTED).named("orders"), world.named("low")
     world.run(f"CREATE TABLE {low} PARTITION OF {orders} FOR VALUES FROM (0) TO (10)")
-    found = refused(world)
-    assert "no partition of orders takes a row (SQLSTATE 23514, CheckViolation, table orders, PARTITION BY " in found
-    assert f"RANGE (id), partitions: {low}). Create it, or CREATE TABLE … PARTITION OF orders DEFAULT. Noth" in found
+    error = refused(world)
+    assert "no partition of orders takes a row (SQLSTATE 23514, CheckViolation, table orders, PARTITION BY " in error
+    assert f"RANGE (id), partitions: {low}). Create it, or CREATE TABLE … PARTITION OF orders DEFAULT. Noth" in error
     world.run(f"CREATE TABLE {world.named('rest')} PARTITION OF {orders} DEFAULT")
     bound = world.bind()
     bound.release([staged(bound, 1)], 1)
@@ -51,18 +51,18 @@ def test_a_missing_partition(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "message"),
     [
         ("PRIMARY KEY (city, id)", "constraint orders_pkey, table orders, PRIMARY KEY (city, id)). Delete one of the"),
         ("CONSTRAINT by_city UNIQUE (city)", "constraint by_city, table orders, UNIQUE (city))"),
     ],
 )
-def test_a_key_that_is_there(world: World, key: str, told: str) -> None:
+def test_a_key_that_is_there(world: World, key: str, message: str) -> None:
     world.table(f"id int NOT NULL, city text NOT NULL, {key}")
     world.run(f"INSERT INTO {world.named('orders')} VALUES (%s, %s)", *ROWS[0][0])
-    found = refused(world)
-    assert "a row has the key of a row that is there, or of another row of the checkpoint (SQLSTATE 23505" in found
-    assert told in found
+    error = refused(world)
+    assert "a row has the key of a row that is there, or of another row of the checkpoint (SQLSTATE 23505" in error
+    assert message in error
 
 
 def test_a_unique_index_by_an_expression(world: World) -> None:
@@ -75,9 +75,9 @@ def test_a_unique_index_by_an_expression(world: World) -> None:
 def test_a_foreign_key(world: World) -> None:
     world.run(f"CREATE TABLE {world.named('cities')} (name text PRIMARY KEY)")
     world.table(f"id int, city text CONSTRAINT known_city REFERENCES {world.named('cities')}")
-    found = refused(world)
-    assert "a row refers to a row that is not there" in found
-    assert "constraint known_city, table orders, FOREIGN KEY (city) REFERENCES" in found
+    error = refused(world)
+    assert "a row refers to a row that is not there" in error
+    assert "constraint known_city, table orders, FOREIGN KEY (city) REFERENCES" in error
 
 
 def test_a_check_that_came_later(world: World) -> None:
@@ -98,9 +98,9 @@ def test_a_number_out_of_range_in_a_generated_column(world: World) -> None:
 
 def test_a_trigger_that_says_why(world: World) -> None:
     add_trigger(world.table(), "RAISE EXCEPTION 'the shop''s 100%% closed';")
-    found = refused(world)
-    assert "a trigger refuses a row: the shop's 100% closed (SQLSTATE P0001, RaiseException, function " in found
-    assert "picky(), line 2)" in found
+    error = refused(world)
+    assert "a trigger refuses a row: the shop's 100% closed (SQLSTATE P0001, RaiseException, function " in error
+    assert "picky(), line 2)" in error
 
 
 @pytest.mark.parametrize("code", ["P0001", "23505", "42501", "0A000"])
@@ -108,9 +108,9 @@ def test_a_trigger_whose_message_holds_a_value(world: World, code: str) -> None:
     """A trigger may choose the code of an error whose message the sink shows if it is the server's."""
     more = f"ERRCODE = '{code}', CONSTRAINT = NEW.city, COLUMN = NEW.city, TABLE = NEW.city"
     add_trigger(world.table(), f"RAISE EXCEPTION 'no %', NEW.city USING {more};")
-    found = refused(world)
-    assert f"a trigger refuses a row (SQLSTATE {code}, " in found
-    assert "picky(), line 2). Its message may hold values of the row: the server's log has it" in found
+    error = refused(world)
+    assert f"a trigger refuses a row (SQLSTATE {code}, " in error
+    assert "picky(), line 2). Its message may hold values of the row: the server's log has it" in error
 
 
 def test_an_error_inside_a_trigger_says_where(world: World) -> None:
@@ -119,7 +119,7 @@ def test_an_error_inside_a_trigger_says_where(world: World) -> None:
 
 
 def test_a_problem_of_the_table_comes_with_its_advice(world: World) -> None:
-    found = refused(world.table(), f"ALTER TABLE {world.named('orders')} ADD day date NOT NULL")
+    error = refused(world.table(), f"ALTER TABLE {world.named('orders')} ADD day date NOT NULL")
     assert (
-        "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in found
+        "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in error
     )

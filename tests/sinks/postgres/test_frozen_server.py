@@ -93,9 +93,9 @@ def test_an_executor_gives_it_up_too(world: World) -> None:
         begun = time.monotonic()
         conninfo = psycopg.conninfo.conninfo_to_dict(world.url)
         run = copier(conninfo, [copy], 1, arrow_types=["int32", "string"], sample=known_rows(), numbers_rows=True)
-        told = run(7, batches())
+        answer = run(7, batches())
         assert time.monotonic() - begun < IN_TIME
-    assert (told["rows"], told["error"]["sqlstate"]) == (0, None)
+    assert (answer["rows"], answer["error"]["sqlstate"]) == (0, None)
     wait_until(lambda: world.rows() == [], "nothing of it is there")
 
 

@@ -117,21 +117,21 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "event", "act", "told"), RULES)
+@pytest.mark.parametrize(("mode", "event", "act", "message"), RULES)
 def test_rules_that_act_instead_of_the_release_are_refused_before_anything_is_written(
-    world: World, mode: dict[str, Any], event: str, act: str, told: str
+    world: World, mode: dict[str, Any], event: str, act: str, message: str
 ) -> None:
     world.table("id int PRIMARY KEY, city text")
     world.run(f"CREATE RULE keeper AS ON {event} TO {world.named('orders')} {act}")
     with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         world.bind(**mode).check_rows(SinkInput("lake", COLUMNS))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert world.run("SELECT to_regnamespace(quote_ident(%s))", world.staging) == [(None,)]
 
 
-@pytest.mark.parametrize(("mode", "event", "act", "told"), RULES)
+@pytest.mark.parametrize(("mode", "event", "act", "message"), RULES)
 def test_and_at_a_release_if_they_come_later(
-    world: World, mode: dict[str, Any], event: str, act: str, told: str
+    world: World, mode: dict[str, Any], event: str, act: str, message: str
 ) -> None:
     sink = world.table("id int PRIMARY KEY, city text").new(**mode)
     put(world, *OLD)
@@ -139,7 +139,7 @@ def test_and_at_a_release_if_they_come_later(
     world.run(f"CREATE RULE keeper AS ON {event} TO {world.named('orders')} {act}")
     with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as raised:
         sink.release([handle], 1)
-    assert told.partition(". ")[0] in str(raised.value)
+    assert message.partition(". ")[0] in str(raised.value)
     assert world.rows() == OLD
     world.run(f"DROP RULE keeper ON {world.named('orders')}")
     assert sink.release([handle], 1) == {"rows": 2}

@@ -18,9 +18,9 @@ SECONDS = 0.2
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Yield (the client's socket, the server's socket)."""
-    one, other = socket.socketpair()
-    with one, other:
-        yield one, other
+    client_end, server_end = socket.socketpair()
+    with client_end, server_end:
+        yield client_end, server_end
 
 
 def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -35,12 +35,12 @@ def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, s
 
 
 def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
-    line, other = ends
+    line, server_end = ends
     begun, statements = time.monotonic(), 0
     with StatementWatchdog(line, SECONDS) as server:
         while time.monotonic() < begun + 4 * SECONDS:
             with server.limit_time():
-                other.sendall(b"x")
+                server_end.sendall(b"x")
                 assert line.recv(1) == b"x"
             statements += 1
     assert statements > 4
@@ -48,12 +48,12 @@ def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.s
 
 def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
     """Spark may take any time between two statements."""
-    line, other = ends
+    line, server_end = ends
     with StatementWatchdog(line, SECONDS) as server:
         with server.limit_time():
             pass
         assert select.select([line], [], [], 4 * SECONDS)[0] == [], "its end would be there to read"
-        other.sendall(b"x")
+        server_end.sendall(b"x")
         assert line.recv(1) == b"x"
 
 

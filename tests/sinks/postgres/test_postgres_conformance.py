@@ -46,8 +46,8 @@ class Table(SinkTarget):
         handle = stage(sink, frame, 1)
         self.world.server.crash()
         self.world.server.launch()
-        [[found]] = self.world.run(f'SELECT count(*) FROM "{self.world.staging}".{handle["staged"]}')
-        return bool(found == handle["rows"] > 0)
+        [[count]] = self.world.run(f'SELECT count(*) FROM "{self.world.staging}".{handle["staged"]}')
+        return bool(count == handle["rows"] > 0)
 
     def definition(self) -> Mapping[str, Any]:
         return self.world.sink(**self.given).definition()
@@ -67,18 +67,18 @@ class Table(SinkTarget):
 
 @dataclass
 class Tables(SinkGroup):
-    """Two tables of one transaction. ``one`` exists; a second table like it is created."""
+    """Two tables of one transaction. ``table`` exists; a second table like it is created."""
 
-    one: Table
+    table: Table
 
     def __post_init__(self) -> None:
-        schema = self.one.world.schema
-        self.one.world.run(f'CREATE TABLE "{schema}".lines (LIKE "{schema}".orders INCLUDING ALL)')
+        schema = self.table.world.schema
+        self.table.world.run(f'CREATE TABLE "{schema}".lines (LIKE "{schema}".orders INCLUDING ALL)')
 
     def bind(self, **given: Any) -> list[BoundSink]:
-        world = self.one.world
+        world = self.table.world
         return [
-            world.bind(uid=name, table=f'"{world.schema}".{name}', **self.one.given, **given)
+            world.bind(uid=name, table=f'"{world.schema}".{name}', **self.table.given, **given)
             for name in ("lines", "orders")
         ]
 
@@ -94,10 +94,10 @@ class Tables(SinkGroup):
         return self.bind(connect=Losing.connect)
 
     def damage(self, handle: Handle, how: Damage) -> None:
-        self.one.damage(handle, how)
+        self.table.damage(handle, how)
 
     def rows(self, spark: SparkSession) -> list[list[Row]]:
-        return [[(row[0], row[1]) for row in self.one.world.rows(name)] for name in ("lines", "orders")]
+        return [[(row[0], row[1]) for row in self.table.world.rows(name)] for name in ("lines", "orders")]
 
 
 class TestAppend(SinkConformance):

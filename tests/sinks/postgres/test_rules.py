@@ -120,8 +120,8 @@ def test_a_job_that_would_have_replaced_and_comes_too_late_is_refused_and_one_th
 def test_two_sinks_of_one_job_replace_together(world: World) -> None:
     world.table()
     world.run(f'INSERT INTO "{world.schema}".orders VALUES (7, NULL)')
-    one, other = world.new(uid="one", mode="replace"), world.new(uid="other", mode="replace")
-    one.release([staged(one, 1)], 1)
+    first, other = world.new(uid="one", mode="replace"), world.new(uid="other", mode="replace")
+    first.release([staged(first, 1)], 1)
     other.release([staged(other, 2)], 1)
     assert world.rows() == rows_of(1, 2)
 
@@ -352,14 +352,14 @@ def test_a_handle_that_is_not_what_was_written_releases_nothing(
 def refused(sink: BoundPostgresSink, rows: Rows) -> str:
     with pytest.raises((RowsRefusedError, TargetRefusedError)) as raised:
         sink.stage(rows, stage_request(1))  # type: ignore[arg-type]
-    told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
-    assert "sink 'lake' of job 'orders'" in told
-    assert "t0p s3cr3t" not in told, "a row's value"
-    return told
+    text = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
+    assert "sink 'lake' of job 'orders'" in text
+    assert "t0p s3cr3t" not in text, "a row's value"
+    return text
 
 
 @pytest.mark.parametrize(
-    ("table", "row", "told"),
+    ("table", "row", "message"),
     [
         ("id int NOT NULL, city varchar(5)", (1, "t0p s3cr3t"), "SQLSTATE 22001, StringDataRightTruncation"),
         ("id int NOT NULL, city text", (None, "t0p s3cr3t"), "SQLSTATE 23502, NotNullViolation, column id"),
@@ -369,11 +369,11 @@ def refused(sink: BoundPostgresSink, rows: Rows) -> str:
     ],
 )
 def test_rows_that_the_table_does_not_take_are_refused_while_they_are_staged_and_taken_when_it_is_mended(
-    world: World, table: str, row: tuple[Any, ...], told: str
+    world: World, table: str, row: tuple[Any, ...], message: str
 ) -> None:
     sink = world.table(table).new()
     kept = stage(sink, Rows([[(1, None)]]), 1) if "uuid" in table or "CHECK" in table else None
-    assert told in refused(sink, Rows([[row]]))
+    assert message in refused(sink, Rows([[row]]))
     assert world.rows() == []
     sink.collect_garbage([] if kept is None else [kept["id"]], [])
     world.run(f'DROP TABLE "{world.schema}".orders')
@@ -389,7 +389,7 @@ def test_a_null_in_a_key_is_refused_while_it_is_staged(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("DROP COLUMN city", "it has no column 'city'"),
         ("ALTER COLUMN id TYPE smallint", "column 'id' is integer in the job and smallint in the table"),
@@ -398,12 +398,12 @@ def test_a_null_in_a_key_is_refused_while_it_is_staged(world: World) -> None:
     ],
 )
 def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when_it_is_mended(
-    world: World, change: str, told: str
+    world: World, change: str, message: str
 ) -> None:
     sink = world.table().new()
     assert staged(sink, 1)
     world.run(f'ALTER TABLE "{world.schema}".orders {change}')
-    assert told in refused(sink, frame_of(2))
+    assert message in refused(sink, frame_of(2))
     world.run(f'DROP TABLE "{world.schema}".{"others" if "others" in change else "orders"}')
     world.table()
     sink.release([staged(sink, 3)], 1)
@@ -411,7 +411,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
 
 
 @pytest.mark.parametrize(
-    ("alter", "mend", "told"),
+    ("alter", "mend", "message"),
     [
         (
             "ALTER {orders} ALTER city TYPE name",
@@ -428,7 +428,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
     ],
 )
 def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
-    world: World, alter: str, mend: str, told: str
+    world: World, alter: str, mend: str, message: str
 ) -> None:
     """Without the check the server would silently cut the text, or pass the rows through the view."""
     sink = world.table().new()
@@ -437,7 +437,7 @@ def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_
     places = {"orders": f'TABLE "{world.schema}".orders', "shop": f'"{world.schema}"'}
     for statement in alter.format(**places).split("; "):
         world.run(statement)
-    with pytest.raises(ReleaseRefusedError, match=told):
+    with pytest.raises(ReleaseRefusedError, match=message):
         sink.release([handle], 1)
     assert sink.last_released() == 0
     for statement in mend.format(**places).split("; "):
@@ -468,11 +468,11 @@ def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(
     handle = stage(sink, Rows([[(10, "t0p s3cr3t"), (99, "new")]]), 2)
     with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as raised:
         sink.release([handle], 2)
-    told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
-    assert "SQLSTATE 23505, UniqueViolation, constraint orders_pkey" in told
-    assert "Checkpoint 2 of sink lake of job 'orders'" in told
-    assert "t0p s3cr3t" not in told
-    assert "(10)" not in told
+    text = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
+    assert "SQLSTATE 23505, UniqueViolation, constraint orders_pkey" in text
+    assert "Checkpoint 2 of sink lake of job 'orders'" in text
+    assert "t0p s3cr3t" not in text
+    assert "(10)" not in text
     assert (world.rows(), world.staged(), sink.last_released()) == (rows_of(1), [handle["id"]], 1)
     world.run(f'DELETE FROM "{world.schema}".orders WHERE id = 10')
     assert sink.release([handle], 2) == {"rows": 2}
@@ -525,7 +525,7 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "given", "told"),
+    ("table", "given", "message"),
     [
         ("id int", {}, "it has no column 'city' (it has id)"),
         ("id int, city text, n int NOT NULL", {}, "its column 'n' is NOT NULL and has no default"),
@@ -539,12 +539,12 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
-    world: World, table: str, given: dict[str, Any], told: str
+    world: World, table: str, given: dict[str, Any], message: str
 ) -> None:
     world.table(table)
     with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         check(world, **given)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert "sink 'lake' of job 'orders'" in str(raised.value)
     assert world.run("SELECT to_regnamespace(quote_ident(%s))", world.staging) == [(None,)]
 
@@ -588,15 +588,15 @@ def test_tables_that_fit_are_taken(world: World) -> None:
 def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
     world.run(f'CREATE UNLOGGED TABLE "{world.schema}".quick (id int, city text)')
     world.run(f"CREATE VIEW \"{world.schema}\".seen AS SELECT 1 AS id, '' AS city")
-    for name, told in (("quick", "UNLOGGED"), ("seen", "a view"), ("none", "there is no such table")):
-        with pytest.raises(TargetRefusedError, match=told):
+    for name, problem in (("quick", "UNLOGGED"), ("seen", "a view"), ("none", "there is no such table")):
+        with pytest.raises(TargetRefusedError, match=problem):
             check(world, table=f'"{world.schema}".{name}')
 
 
-def refused_with(told: str, bound: BoundSink) -> None:
-    with pytest.raises(TargetRefusedError, match=told):
+def refused_with(message: str, bound: BoundSink) -> None:
+    with pytest.raises(TargetRefusedError, match=message):
         bound.check_rows(SinkInput("lake", COLUMNS))
-    with pytest.raises(TargetRefusedError, match=told):
+    with pytest.raises(TargetRefusedError, match=message):
         bound.prepare()
 
 
@@ -705,15 +705,15 @@ def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: 
     sink.prepare()
     frame = Rows([[row, nothing]], columns)
     sink.release([stage(sink, frame, 1)], 1)
-    found = world.run(f'SELECT * FROM "{world.schema}".orders ORDER BY c0')
-    assert found == [tuple(read for _, _, read in values), nothing]
+    rows = world.run(f'SELECT * FROM "{world.schema}".orders ORDER BY c0')
+    assert rows == [tuple(read for _, _, read in values), nothing]
 
 
 # ---- the sink as a value
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"table": ""}, "is no name of a table"),
         ({"table": "a.b.c"}, "write schema.table"),
@@ -734,13 +734,13 @@ def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: 
         ({"url": "mysql://h/d"}, "does not begin with postgresql://"),
     ],
 )
-def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidSinkError, match=told):
+def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSinkError, match=message):
         PostgresSink(**{"table": "orders", "url": "postgresql://h/d", **given}).validate()
 
 
 @pytest.mark.parametrize(
-    ("columns", "given", "told"),
+    ("columns", "given", "message"),
     [
         ((), {}, "has no columns"),
         (COLUMNS, {"output_mode": "update"}, "output mode 'update' repeats a row"),
@@ -753,9 +753,9 @@ def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dic
     ],
 )
 def test_rows_that_no_table_takes_are_refused_without_asking_the_database(
-    columns: Any, given: dict[str, Any], told: str
+    columns: Any, given: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(SinkInputError, match=told):
+    with pytest.raises(SinkInputError, match=message):
         PostgresSink("orders", url="postgresql://h/d").check_input(SinkInput("lake", columns, **given))
 
 

@@ -40,11 +40,11 @@ def world_of(server: PostgreSQL, certificate: Path, number: int) -> World:
 
 def connections(server: PostgreSQL) -> dict[str, set[bool]]:
     """Parse the server's log: application → whether its connections were encrypted."""
-    found: dict[str, set[bool]] = {}
+    encrypted: dict[str, set[bool]] = {}
     for line in server.said().splitlines():
         if match := _AUTHORIZED.search(line):
-            found.setdefault(match[1], set()).add(match[2] is not None)
-    return found
+            encrypted.setdefault(match[1], set()).add(match[2] is not None)
+    return encrypted
 
 
 @pytest.mark.spark

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def release(world: World, frame: DataFrame) -> list[object]:
-    columns = tuple((one["name"], one["type"]) for one in json.loads(frame.schema.json())["fields"])
+    columns = tuple((field["name"], field["type"]) for field in json.loads(frame.schema.json())["fields"])
     sink = world.bind()
     sink.check_rows(SinkInput("lake", columns))
     sink.prepare()
@@ -73,7 +73,7 @@ def test_a_domain_of_a_domain_counts_as_what_it_is_made_of(spark: SparkSession, 
 def test_texts_that_fit_are_kept_with_their_blanks(spark: SparkSession, world: World) -> None:
     world.table("c varchar(3)")
     values = ["", "a  ", "\N{GRINNING FACE}ü ", None]
-    assert sorted(release(world, spark.createDataFrame([(one,) for one in values], "c string")), key=str) == sorted(
+    assert sorted(release(world, spark.createDataFrame([(value,) for value in values], "c string")), key=str) == sorted(
         values, key=str
     )
 
@@ -104,8 +104,8 @@ def test_a_text_in_an_array_that_is_none_is_the_rows_fault(spark: SparkSession, 
 
 def test_instants_in_a_struct_keep_their_microseconds(spark: SparkSession, world: World) -> None:
     world.table("c jsonb")
-    found = release(world, spark.sql("SELECT struct(timestamp'2026-01-02 03:04:05.123456Z' AS at) AS c"))
-    assert found == [{"at": "2026-01-02T03:04:05.123456Z"}]
+    values = release(world, spark.sql("SELECT struct(timestamp'2026-01-02 03:04:05.123456Z' AS at) AS c"))
+    assert values == [{"at": "2026-01-02T03:04:05.123456Z"}]
 
 
 def test_a_partition_that_a_crash_empties_or_that_is_elsewhere_is_refused(world: World) -> None:

@@ -11,7 +11,7 @@ from tests.sinks.postgres.world import PostgresSteps, World, frame_of
 from tests.support.patience import FailsOnce, Waits
 
 
-class MasterRestartPolicy(PostgresSteps):
+class FailingOnceSteps(PostgresSteps):
     """Connections that fail once in a way that passes."""
 
     def __init__(self, at: int | None, when: When) -> None:
@@ -25,12 +25,12 @@ def test_a_staging_table_is_made_once_whichever_step_fails(world: World, when: W
     """A commit that fails after its change has lost its reply. The table is there then."""
     world.table()
     world.new()
-    steps, waits = MasterRestartPolicy(None, when), Waits()
+    steps, waits = FailingOnceSteps(None, when), Waits()
     world.bind(connect=steps.connect).stage(frame_of(1), waits.request(1))  # type: ignore[arg-type]
     count, handles = steps.once.changes, []
     assert (count > 3, waits.causes) == (True, [])
     for at in range(1, count + 1):
-        steps, waits = MasterRestartPolicy(at, when), Waits()
+        steps, waits = FailingOnceSteps(at, when), Waits()
         sink = world.bind(connect=steps.connect)
         handles.append(sink.stage(frame_of(at), waits.request(at)))  # type: ignore[arg-type]
         assert waits.causes == [
@@ -46,8 +46,8 @@ def test_a_server_that_is_a_standby_for_now_is_waited_for(world: World) -> None:
     world.run("ALTER ROLE airflow SET default_transaction_read_only = on")
 
     def ends() -> None:
-        with psycopg.connect(world.url, autocommit=True, options="-c default_transaction_read_only=off") as one:
-            one.execute("ALTER ROLE airflow RESET default_transaction_read_only")
+        with psycopg.connect(world.url, autocommit=True, options="-c default_transaction_read_only=off") as connection:
+            connection.execute("ALTER ROLE airflow RESET default_transaction_read_only")
 
     waits = Waits(ends)
     try:
@@ -62,7 +62,7 @@ def test_a_server_that_is_a_standby_for_now_is_waited_for(world: World) -> None:
 
 
 def test_a_table_that_somebody_has_locked_is_waited_for(world: World) -> None:
-    """The server gives up after 10 s, and the table is locked for longer."""
+    """The server ends an attempt after 10 s, and the table is locked for longer."""
     world.table()
     sink = world.new()
     with psycopg.connect(world.url) as other:

@@ -120,20 +120,20 @@ class World:
 
     def staged(self) -> list[str]:
         """Return the ids of all batches whose staging table exists."""
-        asked = f"""SELECT handle FROM "{self.staging}".staged JOIN pg_class ON relname = staging ORDER BY handle"""
-        return [row[0] for row in self.run(asked)]
+        query = f"""SELECT handle FROM "{self.staging}".staged JOIN pg_class ON relname = staging ORDER BY handle"""
+        return [row[0] for row in self.run(query)]
 
     def released(self) -> list[int]:
         """Return the checkpoint of each batch that the ledger lists as released."""
         return [row[0] for row in self.run(f'SELECT checkpoint FROM "{self.staging}".released')]
 
     def staging_tables(self) -> int:
-        [[found]] = self.run(
+        [[count]] = self.run(
             "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
             "WHERE nspname = %s AND relname LIKE 's\\_%%' AND relkind = 'r'",
             self.staging,
         )
-        return int(found)
+        return int(count)
 
 
 def frame_of(number: int) -> Rows:

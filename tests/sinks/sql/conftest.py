@@ -55,5 +55,5 @@ def lite(tmp_path: Path) -> SQLiteWorld:
 @pytest.fixture(params=[pytest.param("mariadb", marks=pytest.mark.slow), "sqlite"])
 def world(request: pytest.FixtureRequest) -> World:
     """Run the test with both databases."""
-    found: World = request.getfixturevalue("maria" if request.param == "mariadb" else "lite")
-    return found
+    chosen: World = request.getfixturevalue("maria" if request.param == "mariadb" else "lite")
+    return chosen

@@ -51,5 +51,5 @@ class MariaDBWorld(World):
         return Watched
 
     def tables(self) -> list[str]:
-        asked = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s ORDER BY 1"
-        return [row[0] for row in self.run(asked, self.database)]
+        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s ORDER BY 1"
+        return [row[0] for row in self.run(query, self.database)]

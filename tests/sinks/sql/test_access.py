@@ -190,17 +190,17 @@ def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable(tm
         at = server.getsockname()
         host, more = (f"127.0.0.1:{at[1]}", "") if family == socket.AF_INET else ("localhost", f"&unix_socket={at}")
         sink = SqlSink("orders", url=f"mysql://me:s3cr3tPW@{host}/shop?ssl_disabled=true&connect_timeout=1{more}")
-        bound, found = sink.bind(SinkContext("orders", "lake")), list[Any]()
+        bound, outcomes = sink.bind(SinkContext("orders", "lake")), list[Any]()
 
         def ask() -> None:
             try:
-                found.append(bound.last_released())
+                outcomes.append(bound.last_released())
             except BaseException as error:
-                found.append(error)
+                outcomes.append(error)
 
         threading.Thread(target=ask, daemon=True).start()
         threading.Event().wait(8)
-    assert [type(one) for one in found] == [SinkUnavailableError]
+    assert [type(outcome) for outcome in outcomes] == [SinkUnavailableError]
 
 
 @pytest.fixture

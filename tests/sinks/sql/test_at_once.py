@@ -29,10 +29,10 @@ def at_once(*acts: Any) -> list[BaseException]:
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(act,)) for act in acts]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return errors
 
 
@@ -40,14 +40,14 @@ def test_a_ledger_is_made_by_many_at_once(world: World) -> None:
     world.table()
     for _ in range(3):
         sinks = [world.bind(f"job{number % 3}") for number in range(6)]
-        assert at_once(*(one.prepare for one in sinks)) == []
+        assert at_once(*(sink.prepare for sink in sinks)) == []
         world.forget()
 
 
 def test_a_table_is_made_by_many_at_once(world: World) -> None:
     sinks = [world.bind(f"job{number}", create=True) for number in range(4)]
-    for one in sinks:
-        one.prepare()
+    for sink in sinks:
+        sink.prepare()
     handles: list[Any] = [None] * 4
 
     def put(number: int) -> None:
@@ -73,7 +73,7 @@ def test_of_many_that_replace_at_once_one_is_there_whole(world: World) -> None:
             return
 
     errors = at_once(*(lambda number=number: release(number) for number in range(4)))
-    assert {type(one).__name__ for one in errors} <= {"OutputSupersededError"}
+    assert {type(error).__name__ for error in errors} <= {"OutputSupersededError"}
     rows = world.rows()
     assert any(rows == rows_of(number) for number in range(4)), rows
 
@@ -107,10 +107,10 @@ def test_groups_in_opposite_orders_and_two_releasers_of_each(world: World) -> No
                 errors.append(RuntimeError("never"))
 
     threads = [threading.Thread(target=releaser, args=(job,)) for job in jobs for _ in range(2)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert errors == []
     expected = rows_of(*range(100, 106), *range(200, 206))
     assert world.rows("orders") == world.rows("lines") == expected
@@ -131,7 +131,7 @@ def test_one_that_was_ahead_is_released_with_one_that_is_new(world: World) -> No
     dying = [world.bind(uid=name, table=name, connect=world.dying(steps)) for name in ("lines", "orders")]
     with pytest.raises(SimulatedCrash):
         dying[0].release_together(
-            [ReleaseParticipant(one, share.handles) for one, share in zip(dying, both, strict=True)], 5
+            [ReleaseParticipant(dying_sink, share.handles) for dying_sink, share in zip(dying, both, strict=True)], 5
         )
     assert lines.release_together(both, 6) == [{"rows": 2}, {"rows": 2}]
     assert world.rows("lines") == rows_of(1, 2, 3, 4)

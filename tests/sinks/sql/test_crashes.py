@@ -54,7 +54,7 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
     world.table(KEYED)
     world.put((1, "of somebody else"))
     sink = world.new(**mode)
-    others = [] if mode.get("mode") == "replace" else [(1, "of somebody else")]
+    other_rows = [] if mode.get("mode") == "replace" else [(1, "of somebody else")]
     count, number = 99, 0
     for when in WHEN:
         at = 1
@@ -63,16 +63,16 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
             handles = [staged(sink, number), staged(sink, number + 1)]
             steps = SqlSteps(at, when)
             assert died(lambda: world.bind(connect=world.dying(steps), **mode).release(handles, number))  # noqa: B023
-            found = world.rows()
-            expected = sorted(others + rows_of(*range(2, number + 2)))
+            rows = world.rows()
+            expected = sorted(other_rows + rows_of(*range(2, number + 2)))
             whole = "COMMIT" in steps.done
-            assert found == (expected if whole else sorted(others + rows_of(*range(2, number)))) or number == 2
+            assert rows == (expected if whole else sorted(other_rows + rows_of(*range(2, number)))) or number == 2
             assert world.bind(**mode).release(handles, number) == {"rows": 4}
             assert (world.rows(), world.staged(), sink.last_released()) == (expected, [], number)
             if count == 99:
                 number += 2
                 handles = [staged(sink, number), staged(sink, number + 1)]
-                count = changes(world, lambda one: one.release(handles, number), **mode)  # noqa: B023
+                count = changes(world, lambda bound: bound.release(handles, number), **mode)  # noqa: B023
                 assert count > 5
             at += 1
 
@@ -83,14 +83,14 @@ def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_l
 ) -> None:
     """First the driver's connection dies, then the connections of its executors, one after the other."""
     sink = world.table().new()
-    count = changes(world, lambda one: staged(one, 1))
+    count = changes(world, lambda bound: staged(bound, 1))
     sink.collect_garbage([], [])
     for at in range(1, count + 1):
         assert died(lambda: staged(world.bind(connect=world.dying(SqlSteps(at, when))), at, "dead"))  # noqa: B023
         kept = staged(sink, at, "alive")
         assert world.rows() == rows_of(*range(1, at))
-        found = sink.collect_garbage([kept["id"]], ["alive"])
-        assert len(found) <= 1
+        collected = sink.collect_garbage([kept["id"]], ["alive"])
+        assert len(collected) <= 1
         assert world.staged() == [kept["id"]]
         assert world.staging_tables() == 1
         sink.release([kept], at)
@@ -105,7 +105,7 @@ def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, whe
         for number in (2, 3):
             staged(sink, number, "dead")
         if count == 99:
-            count = changes(world, lambda one: one.collect_garbage([], ["alive"]))
+            count = changes(world, lambda bound: bound.collect_garbage([], ["alive"]))
             continue
         if at > count:
             break
@@ -127,12 +127,12 @@ def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, 
         assert world.bind().last_released() == 0
 
 
-def once_after_the_note(act: Callable[[], None]) -> Callable[[str, Any], None]:
+def once_after_registration(act: Callable[[], None]) -> Callable[[str, Any], None]:
     """Return a watch that calls ``act`` before the session that creates the staging table."""
     seen: list[str] = []
 
     def watch(statement: str, _: Any) -> None:
-        is_noted = any("INSERT" in one and "ckpt_staged" in one for one in seen)
+        is_noted = any("INSERT" in earlier and "ckpt_staged" in earlier for earlier in seen)
         seen.append(statement)
         if is_noted and statement.startswith(("SET SESSION sql_mode", "PRAGMA synchronous")):
             seen.clear()
@@ -141,7 +141,7 @@ def once_after_the_note(act: Callable[[], None]) -> Callable[[str, Any], None]:
     return watch
 
 
-def killed_in_release(world: World, act: Callable[[], None], at: str) -> BoundSqlSink:
+def interrupted_in_release(world: World, act: Callable[[], None], at: str) -> BoundSqlSink:
     """Bind a sink that calls ``act`` before its first statement that begins with ``at``."""
     is_over = threading.Event()
 
@@ -162,7 +162,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_all_of_
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
     at = at.replace("shop %d", maria.database)
-    dying = killed_in_release(maria, maria.server.crash, at)
+    dying = interrupted_in_release(maria, maria.server.crash, at)
     is_released = at == "DROP TABLE"
     if is_released:
         assert dying.release([handle], 2) == {"rows": 2}
@@ -180,12 +180,12 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(maria: Mar
     handle = staged(sink, 1)
 
     def end() -> None:
-        asked = "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()"
-        for (one,) in maria.run(asked, maria.database):
-            maria.run(f"KILL {one}")
+        query = "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()"
+        for (session_id,) in maria.run(query, maria.database):
+            maria.run(f"KILL {session_id}")
 
     with pytest.raises(TransientError, match=r"sink 'lake' of job 'orders' could not release checkpoint 1"):
-        killed_in_release(maria, end, "UPDATE").release([handle], 1)
+        interrupted_in_release(maria, end, "UPDATE").release([handle], 1)
     assert maria.rows() == []
     assert sink.release([handle], 1) == {"rows": 2}
 
@@ -210,14 +210,14 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> 
     """The batch fails and is staged again, next to the rows in doubt."""
     sink, proxy = maria.table().new(), ReplyLosingProxy(maria.server.port, b"\x03COMMIT")
 
-    def through(frame: Rows, function: Any) -> list[Any]:
+    def through_proxy(frame: Rows, function: Any) -> list[Any]:
         for cell in function.__closure__:  # the parameters that are sent to executors
             if isinstance(cell.cell_contents, dict):
                 cell.cell_contents["port"] = proxy.port
         return in_this_process(frame, function)
 
     with pytest.raises(SinkUnavailableError, match="stage a batch from an executor"):
-        sink.stage(frame_of(1), stage_request(1, "dead", through))  # type: ignore[arg-type]
+        sink.stage(frame_of(1), stage_request(1, "dead", through_proxy))  # type: ignore[arg-type]
     proxy.close()
     kept = staged(sink, 1, "alive")
     sink.collect_garbage([kept["id"]], ["alive"])
@@ -229,13 +229,13 @@ def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: Wo
     """The first attempt has committed its rows, but died before Spark was notified."""
     sink = world.table().new()
 
-    def twice(frame: Rows, function: Any) -> list[Any]:
+    def run_twice(frame: Rows, function: Any) -> list[Any]:
         in_this_process(frame, function)
         return in_this_process(frame, function)
 
-    handle = sink.stage(frame_of(1), stage_request(1, run=twice))  # type: ignore[arg-type]
-    [[found]] = world.run(f"SELECT count(*) FROM {world.schema}{handle['staged']}")
-    assert found == 4
+    handle = sink.stage(frame_of(1), stage_request(1, run=run_twice))  # type: ignore[arg-type]
+    [[count]] = world.run(f"SELECT count(*) FROM {world.schema}{handle['staged']}")
+    assert count == 4
     assert sink.release([handle], 1) == {"rows": 2}
     assert world.rows() == rows_of(1)
 
@@ -254,9 +254,9 @@ def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(wo
     for checkpoint in range(1, 11):
         handle, start = staged(sink, checkpoint), threading.Barrier(3)
 
-        def release(one: BoundSqlSink) -> None:
+        def release(bound: BoundSqlSink) -> None:
             start.wait()  # noqa: B023
-            answers.append(one.release([handle], checkpoint))  # noqa: B023
+            answers.append(bound.release([handle], checkpoint))  # noqa: B023
 
         threads = [threading.Thread(target=release, args=(world.bind(),)) for _ in range(3)]
         for thread in threads:
@@ -273,28 +273,28 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     """The successor is asked to try again. Then the server ends the zombie's session."""
     sink = maria.table().new()
     handle = staged(sink, 1)
-    stands, resumes = threading.Event(), threading.Event()
+    paused, resumes = threading.Event(), threading.Event()
 
-    def stand() -> None:
-        stands.set()
+    def pause() -> None:
+        paused.set()
         resumes.wait(60)
 
     failure: list[BaseException] = []
 
     def run() -> None:
         try:
-            killed_in_release(maria, stand, "UPDATE").release([handle], 1)
+            interrupted_in_release(maria, pause, "UPDATE").release([handle], 1)
         except BaseException as error:
             failure.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    stands.wait(60)
+    paused.wait(60)
     with pytest.raises(SinkUnavailableError, match="error 1205"):
         maria.bind().release([handle], 1)  # innodb_lock_wait_timeout ends the attempt
-    asked = "SELECT id FROM information_schema.processlist WHERE db = %s AND command = 'Sleep'"
-    for (one,) in maria.run(asked, maria.database):  # wait_timeout would do the same after a minute
-        maria.run(f"KILL {one}")
+    query = "SELECT id FROM information_schema.processlist WHERE db = %s AND command = 'Sleep'"
+    for (session_id,) in maria.run(query, maria.database):  # wait_timeout would do the same after a minute
+        maria.run(f"KILL {session_id}")
     assert maria.bind().release([handle], 1) == {"rows": 2}
     resumes.set()
     thread.join()
@@ -333,14 +333,14 @@ def test_a_driver_that_is_killed_in_its_release_frees_its_locks(world: World) ->
     sink = world.table().new()
     handle, (read, write) = staged(sink, 1), os.pipe()
 
-    def stand() -> None:
+    def pause() -> None:
         os.write(write, b"x")
         threading.Event().wait(600)
 
     pid = os.fork()
     if pid == 0:
         with suppress(BaseException):
-            killed_in_release(world, stand, "UPDATE").release([handle], 1)
+            interrupted_in_release(world, pause, "UPDATE").release([handle], 1)
         os._exit(0)
     assert os.read(read, 1) == b"x"
     os.kill(pid, signal.SIGKILL)
@@ -398,7 +398,7 @@ def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
         sink.collect_garbage([], ["alive"])
 
     with pytest.raises(ReleaseRecordLostError, match="is no longer recorded"):
-        staged(world.bind(connect=world.watched(once_after_the_note(collect))), 1, "dead")
+        staged(world.bind(connect=world.watched(once_after_registration(collect))), 1, "dead")
     assert (world.staging_tables(), world.staged()) == (0, [])
 
 
@@ -409,7 +409,7 @@ def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: Mari
         with pytest.raises(SinkUnavailableError, match="error 1205"):
             maria.bind().collect_garbage([], [])
 
-    making = killed_in_release(maria, collect, "CREATE TABLE")
+    making = interrupted_in_release(maria, collect, "CREATE TABLE")
     handle = staged(making, 1)
     assert sink.release([handle], 1) == {"rows": 2}
 

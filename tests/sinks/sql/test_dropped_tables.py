@@ -1,4 +1,4 @@
-"""Tables that somebody drops, or empties, after rows were released to them."""
+"""Tables that are dropped or emptied after rows were released to them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_table_that_an_empty_release_replaced_is_made_again(world: World) -> N
 
 
 def test_an_empty_table_made_by_hand_continues_the_job_with_a_warning(world: World) -> None:
-    """This is the way out for a user who dropped the table on purpose."""
+    """This lets a user who dropped the table intentionally continue the job."""
     state = released_once(world, create=True)
     world.run(f"DROP TABLE {world.schema}orders")
     sink = world.table().new(create=True)
@@ -101,7 +101,7 @@ def test_a_table_that_was_emptied_is_known_by_its_ledger(world: World) -> None:
     sink.release([staged(sink, 1)], 3)
     assert sink.emptied() is None
     world.run(f"DELETE FROM {world.schema}orders")
-    told = world.bind().emptied()
-    assert str(told).endswith("orders is empty, and checkpoint 3 was released to it")
+    warning = world.bind().emptied()
+    assert str(warning).endswith("orders is empty, and checkpoint 3 was released to it")
     world.put((7, "x"))
     assert sink.emptied() is None

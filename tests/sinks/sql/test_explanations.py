@@ -36,10 +36,10 @@ def refused(maria: World, *after: str, rows: Any = ROWS, **given: Any) -> str:
 
 def test_a_missing_partition(maria: MariaDBWorld) -> None:
     maria.table(PARTED + "PARTITION low VALUES LESS THAN (10), PARTITION high VALUES LESS THAN (20)")
-    found = refused(maria)
+    error = refused(maria)
     assert (
         "no partition takes a row (error 1526, OperationalError, PARTITION BY RANGE (`id`), partitions: low 10, "
-        "high 20). ALTER TABLE … ADD PARTITION. Nothing of it is visible" in found
+        "high 20). ALTER TABLE … ADD PARTITION. Nothing of it is visible" in error
     )
     maria.run(f"ALTER TABLE {maria.schema}orders ADD PARTITION (PARTITION rest VALUES LESS THAN MAXVALUE)")
     bound = maria.bind()
@@ -48,23 +48,23 @@ def test_a_missing_partition(maria: MariaDBWorld) -> None:
 
 
 def test_of_many_partitions_the_first_and_the_last_ones(maria: MariaDBWorld) -> None:
-    maria.table(PARTED + ", ".join(f"PARTITION p{one} VALUES LESS THAN ({one})" for one in range(1, 9)))
+    maria.table(PARTED + ", ".join(f"PARTITION p{number} VALUES LESS THAN ({number})" for number in range(1, 9)))
     assert "partitions: p1 1, p2 2, …, p7 7, p8 8)" in refused(maria)
 
 
 @pytest.mark.parametrize(
-    ("key", "told"),
+    ("key", "message"),
     [
         ("PRIMARY KEY (city, id)", "error 1062, IntegrityError, PRIMARY, UNIQUE (city, id)). Delete one of the two"),
         ("UNIQUE by_city (city)", "error 1062, IntegrityError, by_city, UNIQUE (city))"),
     ],
 )
-def test_a_key_that_is_there(maria: MariaDBWorld, key: str, told: str) -> None:
+def test_a_key_that_is_there(maria: MariaDBWorld, key: str, message: str) -> None:
     maria.table(f"id int NOT NULL, city varchar(50) NOT NULL, {key}")
     maria.put(*ROWS[0])
-    found = refused(maria)
-    assert "cannot be released to table " in found
-    assert f".orders: a row has the key of a row that is there, or of another row of the checkpoint ({told}" in found
+    error = refused(maria)
+    assert "cannot be released to table " in error
+    assert f".orders: a row has the key of a row that is there, or of another row of the checkpoint ({message}" in error
 
 
 def test_a_foreign_key(maria: MariaDBWorld) -> None:
@@ -73,9 +73,9 @@ def test_a_foreign_key(maria: MariaDBWorld) -> None:
         "id int NOT NULL, city varchar(50), "
         f"CONSTRAINT known_city FOREIGN KEY (city) REFERENCES {maria.schema}cities (name)"
     )
-    found = refused(maria)
-    assert "a row refers to a row that is not there" in found
-    assert "error 1452, IntegrityError, known_city, FOREIGN KEY (city) REFERENCES cities)" in found
+    error = refused(maria)
+    assert "a row refers to a row that is not there" in error
+    assert "error 1452, IntegrityError, known_city, FOREIGN KEY (city) REFERENCES cities)" in error
 
 
 def test_a_check_that_came_later(maria: MariaDBWorld) -> None:
@@ -102,20 +102,20 @@ def test_a_trigger_whose_message_may_hold_a_value(maria: MariaDBWorld) -> None:
     maria.run(
         f"CREATE TRIGGER {maria.schema}picky BEFORE INSERT ON {orders} FOR EACH ROW {body} SET MESSAGE_TEXT = said; END"
     )
-    found = refused(maria)
-    assert "a trigger refuses a row (error 1644, OperationalError, triggers of the table: picky). Its message" in found
+    error = refused(maria)
+    assert "a trigger refuses a row (error 1644, OperationalError, triggers of the table: picky). Its message" in error
 
 
 def test_numbers_that_are_used_up(maria: MariaDBWorld) -> None:
     maria.table("nr tinyint AUTO_INCREMENT PRIMARY KEY, id int NOT NULL UNIQUE, city varchar(50)")
     maria.run(f"INSERT INTO {maria.schema}orders VALUES (127, 1, 'there')")
-    found = refused(maria, mode="upsert", key=["id"])
-    assert "the AUTO_INCREMENT column has no number left" in found
+    error = refused(maria, mode="upsert", key=["id"])
+    assert "the AUTO_INCREMENT column has no number left" in error
     assert maria.rows() == [(127, 1, "there")]
 
 
 def test_a_problem_of_the_table_comes_with_its_advice(maria: MariaDBWorld) -> None:
-    found = refused(maria.table(), f"ALTER TABLE {maria.schema}orders ADD day date NOT NULL")
+    error = refused(maria.table(), f"ALTER TABLE {maria.schema}orders ADD day date NOT NULL")
     assert (
-        "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in found
+        "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in error
     )

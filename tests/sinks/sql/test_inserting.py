@@ -94,5 +94,5 @@ def test_values_are_written_as_the_driver_writes_them(values: list[Any], status:
     session = pymysql.connect(defer_connect=True)
     session.server_status = status
     cursor = session.cursor()
-    of_driver = [cursor.mogrify("(%s,%s)", (one, None)) for one in [None, *values]]
+    of_driver = [cursor.mogrify("(%s,%s)", (value, None)) for value in [None, *values]]
     assert [*inserting._row_literals(session, [[None, *values], [None] * (len(values) + 1)])] == of_driver

@@ -106,8 +106,8 @@ def test_a_job_that_would_have_replaced_and_comes_too_late_is_refused_and_one_th
 def test_two_sinks_of_one_job_replace_together(world: World) -> None:
     world.table()
     world.put((7, None))
-    one, other = world.new(uid="one", mode="replace"), world.new(uid="other", mode="replace")
-    one.release([staged(one, 1)], 1)
+    first, other = world.new(uid="one", mode="replace"), world.new(uid="other", mode="replace")
+    first.release([staged(first, 1)], 1)
     other.release([staged(other, 2)], 1)
     assert world.rows() == rows_of(1, 2)
 

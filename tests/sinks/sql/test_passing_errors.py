@@ -49,12 +49,12 @@ def failing(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:
 def test_by_its_number_where_python_tells_it(lite: SQLiteWorld) -> None:
     lite.table("id int NOT NULL PRIMARY KEY, city text", "disks")
     lite.run("INSERT INTO disks VALUES (1, 'a')")
-    with sqlite3.connect(lite.path, isolation_level=None, timeout=0) as one:
-        assert code_of(failing(one, "INSERT INTO disks VALUES (1, 'locked')")) == FATAL
-        assert code_of(failing(one, "SELECT locked FROM disks")) == FATAL
+    with sqlite3.connect(lite.path, isolation_level=None, timeout=0) as connection:
+        assert code_of(failing(connection, "INSERT INTO disks VALUES (1, 'locked')")) == FATAL
+        assert code_of(failing(connection, "SELECT locked FROM disks")) == FATAL
         other: Any = lite.open()
         other.execute("BEGIN IMMEDIATE")
-        assert code_of(failing(one, "BEGIN IMMEDIATE")) == PASSING
+        assert code_of(failing(connection, "BEGIN IMMEDIATE")) == PASSING
         other.close()
     with pytest.raises(sqlite3.OperationalError) as raised:
         sqlite3.connect("file:/no/such/file.db?mode=rw", uri=True)

@@ -39,17 +39,17 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
 def refused(sink: BoundSqlSink, rows: Rows) -> str:
     with pytest.raises((RowsRefusedError, TargetRefusedError)) as raised:
         sink.stage(rows, stage_request(1))  # type: ignore[arg-type]
-    told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
-    assert "sink 'lake' of job 'orders'" in told
-    assert SECRET not in told, "a row's value"
-    return told
+    text = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
+    assert "sink 'lake' of job 'orders'" in text
+    assert SECRET not in text, "a row's value"
+    return text
 
 
 # ---- before anything is written
 
 
 @pytest.mark.parametrize(
-    ("table", "given", "told"),
+    ("table", "given", "message"),
     [
         ("id int", {}, "it has no column 'city' (it has id)"),
         ("id int, city text, n int NOT NULL", {}, "its column 'n' is NOT NULL and has no default"),
@@ -61,18 +61,18 @@ def refused(sink: BoundSqlSink, rows: Rows) -> str:
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
-    world: World, table: str, given: dict[str, Any], told: str
+    world: World, table: str, given: dict[str, Any], message: str
 ) -> None:
     world.table(table)
     with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         check(world, **given)
-    assert told.casefold() in str(raised.value).casefold()
+    assert message.casefold() in str(raised.value).casefold()
     assert "sink 'lake' of job 'orders'" in str(raised.value)
     assert world.tables() == ["orders"]
 
 
 @pytest.mark.parametrize(
-    ("table", "columns", "told"),
+    ("table", "columns", "message"),
     [
         ("id int, city text CHARACTER SET latin1", COLUMNS, "'city' has the character set latin1, which cannot hold"),
         ("id int, city text CHARACTER SET utf8mb3", COLUMNS, "has the character set utf8mb3"),
@@ -92,16 +92,16 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
     ],
 )
 def test_mariadb_s_columns_that_would_round_cut_or_shift_are_refused(
-    maria: MariaDBWorld, table: str, columns: Any, told: str
+    maria: MariaDBWorld, table: str, columns: Any, message: str
 ) -> None:
     maria.table(table)
     with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         check(maria, columns)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("table", "columns", "told"),
+    ("table", "columns", "message"),
     [
         ("n numeric", (("n", "decimal(10,3)"),), "decimal(10,3) in the job and numeric in the table"),
         ("n text", (("n", "double"),), "double in the job and text in the table"),
@@ -109,12 +109,12 @@ def test_mariadb_s_columns_that_would_round_cut_or_shift_are_refused(
     ],
 )
 def test_sqlite_s_columns_that_would_convert_are_refused(
-    lite: SQLiteWorld, table: str, columns: Any, told: str
+    lite: SQLiteWorld, table: str, columns: Any, message: str
 ) -> None:
     lite.table(table)
     with pytest.raises(TargetRefusedError, match="cannot write to table") as raised:
         check(lite, columns)
-    assert told in str(raised.value).lower()
+    assert message in str(raised.value).lower()
 
 
 def test_a_unique_index_by_a_part_of_a_column_or_for_some_rows_is_no_key(
@@ -138,10 +138,10 @@ def test_an_engine_without_transactions_is_refused_for_the_target_and_for_the_le
     maria.run(f"ALTER TABLE {maria.schema}orders ENGINE=InnoDB")
     maria.new()
     maria.run(f"ALTER TABLE {maria.schema}ckpt_released ENGINE={engine}")
-    told = "the ledger's table ckpt_released has an engine"
-    with pytest.raises(TargetRefusedError, match=told):
+    message = "the ledger's table ckpt_released has an engine"
+    with pytest.raises(TargetRefusedError, match=message):
         check(maria)
-    with pytest.raises(TargetRefusedError, match=told):
+    with pytest.raises(TargetRefusedError, match=message):
         maria.bind().prepare()
 
 
@@ -152,14 +152,14 @@ def test_what_the_sink_makes_is_innodb_whatever_the_server_would_take(maria: Mar
         staged(maria.new(), 1)
     finally:
         maria.run("SET GLOBAL default_storage_engine = InnoDB")
-    asked = "SELECT DISTINCT engine FROM information_schema.tables WHERE table_schema = %s"
-    assert maria.run(asked, maria.database) == [("InnoDB",)]
+    query = "SELECT DISTINCT engine FROM information_schema.tables WHERE table_schema = %s"
+    assert maria.run(query, maria.database) == [("InnoDB",)]
 
 
 def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
     world.run(f"CREATE VIEW {world.schema}seen AS SELECT 1 AS id, '' AS city")
-    for name, told in (("seen", "it is a view"), ("absent", "there is no such table")):
-        with pytest.raises(TargetRefusedError, match=told):
+    for name, problem in (("seen", "it is a view"), ("absent", "there is no such table")):
+        with pytest.raises(TargetRefusedError, match=problem):
             check(world, table=name)
     assert not [name for name in world.tables() if name.startswith("ckpt")]
 
@@ -245,7 +245,7 @@ def test_a_job_does_not_start_without_its_file(lite: SQLiteWorld, create: bool) 
 
 
 @pytest.mark.parametrize(
-    ("table", "row", "told"),
+    ("table", "row", "message"),
     [
         ("id int NOT NULL, city varchar(5)", (1, SECRET), "column city: longer than 5 characters"),
         ("id int NOT NULL, city varchar(5)", (1, "12345  "), "column city: longer than 5 characters"),
@@ -256,10 +256,10 @@ def test_a_job_does_not_start_without_its_file(lite: SQLiteWorld, create: bool) 
     ],
 )
 def test_rows_that_mariadb_does_not_take_are_refused_while_they_are_staged(
-    maria: MariaDBWorld, table: str, row: tuple[Any, ...], told: str
+    maria: MariaDBWorld, table: str, row: tuple[Any, ...], message: str
 ) -> None:
     sink = maria.table(table).new()
-    assert told in refused(sink, Rows([[row]], types=[pa.int32(), pa.string()]))
+    assert message in refused(sink, Rows([[row]], types=[pa.int32(), pa.string()]))
     assert maria.rows() == []
     sink.collect_garbage([], [])
     assert maria.staging_tables() == 0
@@ -299,16 +299,16 @@ def test_sqlite_has_no_nan_which_would_be_null(lite: SQLiteWorld) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [("DROP COLUMN city", "it has no column 'city'"), ("ADD COLUMN more int NOT NULL", "'more' is NOT NULL")],
 )
 def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when_it_is_mended(
-    maria: MariaDBWorld, change: str, told: str
+    maria: MariaDBWorld, change: str, message: str
 ) -> None:
     sink = maria.table().new()
     assert staged(sink, 1)
     maria.run(f"ALTER TABLE {maria.schema}orders {change}")
-    assert told in refused(sink, frame_of(2))
+    assert message in refused(sink, frame_of(2))
     maria.run(f"DROP TABLE {maria.schema}orders")
     maria.table()
     sink.release([staged(sink, 3)], 1)
@@ -316,7 +316,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
 
 
 @pytest.mark.parametrize(
-    ("alter", "mend", "told"),
+    ("alter", "mend", "message"),
     [
         ("MODIFY amount decimal(9, 1)", "MODIFY amount decimal(9, 4)", "and decimal(9,1) in the table"),
         ("ENGINE=MyISAM", "ENGINE=InnoDB", "its engine is MyISAM"),
@@ -324,7 +324,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
     ],
 )
 def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
-    maria: MariaDBWorld, alter: str, mend: str, told: str
+    maria: MariaDBWorld, alter: str, mend: str, message: str
 ) -> None:
     """Without the check the server would round the values silently."""
     columns = (("id", "integer"), ("amount", "decimal(9,4)"))
@@ -332,7 +332,7 @@ def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_
     sink.prepare()
     handle = stage(sink, Rows([[(1, Decimal("1.2345"))]], columns), 1)
     maria.run(f"ALTER TABLE {maria.schema}orders {alter}")
-    with pytest.raises(ReleaseRefusedError, match=re.escape(told)):
+    with pytest.raises(ReleaseRefusedError, match=re.escape(message)):
         sink.release([handle], 1)
     assert maria.rows() == []
     maria.run(f"ALTER TABLE {maria.schema}orders {mend}")
@@ -387,20 +387,20 @@ def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(
     handle = stage(sink, Rows([[(10, SECRET), (99, "new")]]), 2)
     with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as raised:
         sink.release([handle], 2)
-    told = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
-    assert ("error 1062, IntegrityError, city" in told) or ("UNIQUE constraint failed: orders.city" in told)
-    assert "Checkpoint 2 of sink lake of job 'orders'" in told
-    assert SECRET not in told
+    text = "".join(traceback.format_exception(raised.value)) + str(raised.value.data)
+    assert ("error 1062, IntegrityError, city" in text) or ("UNIQUE constraint failed: orders.city" in text)
+    assert "Checkpoint 2 of sink lake of job 'orders'" in text
+    assert SECRET not in text
     assert (len(world.rows()), world.staged(), sink.last_released()) == (1, [handle["id"]], 1)
     world.run(f"DELETE FROM {world.schema}orders WHERE id = 10")
     assert sink.release([handle], 2) == {"rows": 2}
 
 
-@pytest.mark.parametrize("what", ["REPLACE", "IGNORE"])
+@pytest.mark.parametrize("clause", ["REPLACE", "IGNORE"])
 def test_a_constraint_of_sqlite_that_replaces_or_passes_over_fails_the_release_too(
-    lite: SQLiteWorld, what: str
+    lite: SQLiteWorld, clause: str
 ) -> None:
-    sink = lite.table(f"id int NOT NULL UNIQUE ON CONFLICT {what}, city text").new()
+    sink = lite.table(f"id int NOT NULL UNIQUE ON CONFLICT {clause}, city text").new()
     lite.put((10, "of somebody else"))
     with pytest.raises(ReleaseRefusedError, match="UNIQUE constraint failed"):
         sink.release([staged(sink, 1)], 1)
@@ -428,17 +428,17 @@ def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: 
         ({"type": "struct", "fields": [{"name": "n", "type": "long"}]}, '{"n":1}', '{"n":1}', pa.string()),
     ]
     columns = [(f'c {number} `"', kind) for number, (kind, *_) in enumerate(values)]
-    row, nothing = tuple(one[1] for one in values), tuple(None for _ in values)
+    row, nothing = tuple(written[1] for written in values), tuple(None for _ in values)
     sink = world.bind(create=True)
     sink.check_rows(SinkInput("lake", tuple(columns)))
     sink.prepare()
-    frame = Rows([[row, nothing]], columns, types=[one[3] for one in values])
+    frame = Rows([[row, nothing]], columns, types=[written[3] for written in values])
     sink.release([stage(sink, frame, 1)], 1)
-    expected = [one[2] for one in values]
+    expected = [written[2] for written in values]
     if is_lite:
         texts = {6: "1969-12-31", 7: "2026-01-02 03:04:05.678901", 8: "2026-01-02 03:04:05.678901", 3: "-1.0000000001"}
-        expected = [texts.get(number, one) for number, one in enumerate(expected)]
-    assert sorted(world.run(f"SELECT * FROM {world.schema}orders"), key=lambda one: one[0] is None) == [
+        expected = [texts.get(number, value) for number, value in enumerate(expected)]
+    assert sorted(world.run(f"SELECT * FROM {world.schema}orders"), key=lambda read: read[0] is None) == [
         tuple(expected),
         nothing,
     ]

@@ -40,7 +40,7 @@ def test_r9_a_replacement_of_two_that_dies_anywhere_has_happened_in_both_or_in_n
         handles = [[staged(sink, number)] for sink in sinks]
         steps = SqlSteps(at, "after" if number % 2 else "before")
         dying = [world.bind(job, uid=name, table=name, mode="replace", connect=world.dying(steps)) for name in NAMES]
-        shares = [ReleaseParticipant(sink, one) for sink, one in zip(dying, handles, strict=True)]
+        shares = [ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(dying, handles, strict=True)]
         try:
             dying[0].release_together(shares, 1)
         except SimulatedCrash:
@@ -49,7 +49,7 @@ def test_r9_a_replacement_of_two_that_dies_anywhere_has_happened_in_both_or_in_n
             break
         assert world.rows("orders") == world.rows("lines")
         assert world.rows("orders") in (before, rows_of(number))
-        shares = [ReleaseParticipant(sink, one) for sink, one in zip(sinks, handles, strict=True)]
+        shares = [ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(sinks, handles, strict=True)]
         assert sinks[0].release_together(shares, 1) == [{"rows": 2}] * 2
         assert world.rows("orders") == world.rows("lines") == rows_of(number)
         if number > 2:

@@ -17,8 +17,8 @@ def two_tables(world: World) -> World:
 def test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written(world: World) -> None:
     """Its ledger entry would keep naming the old table. A later sink of the job would then empty the new table."""
     two_tables(world)
-    one = world.new(uid="two", table=world.named("b"))
-    one.release([staged(one, 1)], 1)
+    first = world.new(uid="two", table=world.named("b"))
+    first.release([staged(first, 1)], 1)
     again = world.bind(uid="two", table=world.named("c"))
     with pytest.raises(TargetRefusedError, match=r"has released up to checkpoint 1 to .*b") as raised:
         again.check_rows(SinkInput("two", COLUMNS))
@@ -27,14 +27,14 @@ def test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_writte
         again.prepare()
     with pytest.raises(TargetRefusedError, match="mode 'replace'"):
         world.bind(uid="two", table=world.named("b"), mode="replace").prepare()
-    world.new(uid="two", table=world.named("b")).release([staged(one, 2)], 2)
+    world.new(uid="two", table=world.named("b")).release([staged(first, 2)], 2)
     assert world.rows("b") == rows_of(1, 2)
 
 
 def test_r9_under_another_uid_both_tables_have_their_own(world: World) -> None:
     two_tables(world)
-    one = world.new(uid="two", table=world.named("b"))
-    one.release([staged(one, 1)], 1)
+    first = world.new(uid="two", table=world.named("b"))
+    first.release([staged(first, 1)], 1)
     again = world.new(uid="three", table=world.named("c"))
     again.release([staged(again, 2)], 9)
     world.new(uid="x", table=world.named("c"), mode="replace").release([], 12)
@@ -62,8 +62,8 @@ def test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now(world: W
 def test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another(world: World) -> None:
     """A version of the job that was tried, and released nothing, has prepared the sink for its own table."""
     two_tables(world)
-    one = world.new(uid="two", table=world.named("b"))
+    first = world.new(uid="two", table=world.named("b"))
     world.new(uid="two", table=world.named("c"))
-    one.release([staged(one, 1)], 1)
+    first.release([staged(first, 1)], 1)
     world.new(uid="x", table=world.named("b"), mode="replace").release([], 2)
     assert world.rows("b") == rows_of(1)

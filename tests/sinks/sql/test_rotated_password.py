@@ -72,7 +72,7 @@ def test_d21_a_refused_login_is_unreachable_with_the_servers_words_and_passes(
     sink = shop.world.new(url=shop.url())
     handle = staged(sink, 1)
     change(shop)
-    said = []
+    messages = []
     for act in (
         lambda: staged(sink, 2),
         lambda: sink.release([handle], 1),
@@ -81,9 +81,9 @@ def test_d21_a_refused_login_is_unreachable_with_the_servers_words_and_passes(
     ):
         with pytest.raises(SinkUnavailableError, match=f"error {code}, ") as raised:
             act()
-        said.append(str(raised.value))
-    assert OLD not in "".join(said)
-    assert code not in (1045, 1044) or all("Access denied for user 'shop'@" in one for one in said)
+        messages.append(str(raised.value))
+    assert OLD not in "".join(messages)
+    assert code not in (1045, 1044) or all("Access denied for user 'shop'@" in message for message in messages)
     undo(shop)
     assert sink.release([handle], 1) == {"rows": 2}
     assert shop.world.rows() == rows_of(1)
@@ -118,7 +118,7 @@ def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
 
 @pytest.mark.slow
 def test_d21_a_right_that_a_statement_lacks_is_no_refused_login(shop: Shop) -> None:
-    """1142 and 1044 of a statement say that the job was set up wrongly."""
+    """The errors 1142 and 1044 of a statement mean that the job's rights are incomplete."""
     sink = shop.world.new(url=shop.url())
     shop.world.run(f"REVOKE ALL ON {shop.world.schema}* FROM shop")
     shop.world.run(f"GRANT SELECT ON {shop.world.schema}* TO shop")

@@ -160,10 +160,10 @@ def test_a_release_that_a_gate_held_for_long_has_any_number_of_batches(maria: Ma
     setting("max_allowed_packet", "1048576")
     maria.table()
     sink = maria.new()
-    one = staged(sink, 1)
-    gone = [{**one, "id": f"{'a' * 60}-{number}-n1"} for number in range(15_000)]
+    real_handle = staged(sink, 1)
+    gone = [{**real_handle, "id": f"{'a' * 60}-{number}-n1"} for number in range(15_000)]
     released = ", ".join(f"('orders', 'lake', '{handle['id']}', 1)" for handle in gone[:7000])
     maria.run(f"INSERT INTO {maria.schema}ckpt_released VALUES {released}")
     released = ", ".join(f"('orders', 'lake', '{handle['id']}', 1)" for handle in gone[7000:])
     maria.run(f"INSERT INTO {maria.schema}ckpt_released VALUES {released}")
-    assert sink.release([*gone, one], 2) == {"rows": 2}
+    assert sink.release([*gone, real_handle], 2) == {"rows": 2}

@@ -50,8 +50,8 @@ class Table(SinkTarget):
             self.world.server.launch()
         else:
             assert "PRAGMA synchronous = EXTRA" in sink._dialect.session_statements()
-        [[found]] = self.world.run(f"SELECT count(*) FROM {self.world.schema}{handle['staged']}")
-        return bool(found == handle["rows"] > 0)
+        [[count]] = self.world.run(f"SELECT count(*) FROM {self.world.schema}{handle['staged']}")
+        return bool(count == handle["rows"] > 0)
 
     def definition(self) -> Mapping[str, Any]:
         return self.world.sink(**self.given).definition()
@@ -71,28 +71,30 @@ class Table(SinkTarget):
 
 @dataclass
 class Tables(SinkGroup):
-    """Two tables of one transaction. ``one`` exists; a second table like it is created."""
+    """Two tables of one transaction. ``table`` exists; a second table like it is created."""
 
-    one: Table
+    table: Table
 
     def __post_init__(self) -> None:
-        definition = KEYED if self.one.given.get("key") else "id int NOT NULL, city text"
-        self.one.world.table(definition, "lines")
+        definition = KEYED if self.table.given.get("key") else "id int NOT NULL, city text"
+        self.table.world.table(definition, "lines")
 
     def bind(self, **given: Any) -> list[BoundSink]:
-        return [self.one.world.bind(uid=name, table=name, **self.one.given, **given) for name in ("lines", "orders")]
+        return [
+            self.table.world.bind(uid=name, table=name, **self.table.given, **given) for name in ("lines", "orders")
+        ]
 
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        return self.bind(connect=self.one.world.dying(SqlSteps(at, when)))
+        return self.bind(connect=self.table.world.dying(SqlSteps(at, when)))
 
     def losing(self) -> list[BoundSink]:
-        return self.bind(connect=self.one.world.losing())
+        return self.bind(connect=self.table.world.losing())
 
     def damage(self, handle: Handle, how: Damage) -> None:
-        self.one.damage(handle, how)
+        self.table.damage(handle, how)
 
     def rows(self, spark: SparkSession) -> list[list[Row]]:
-        return [[(row[0], row[1]) for row in self.one.world.rows(name)] for name in ("lines", "orders")]
+        return [[(row[0], row[1]) for row in self.table.world.rows(name)] for name in ("lines", "orders")]
 
 
 class TestAppend(SinkConformance):

@@ -26,7 +26,7 @@ CONTEXT = SinkContext("orders", "lake")
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"table": ""}, "is no name of a table"),
         ({"table": "a.b.c"}, "write schema.table"),
@@ -45,8 +45,8 @@ CONTEXT = SinkContext("orders", "lake")
         ({"url": "host/database"}, "has no kind in front"),
     ],
 )
-def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidSinkError, match=told):
+def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSinkError, match=message):
         SqlSink(**{"table": "orders", "url": "mysql://h/d", **given}).validate()
 
 
@@ -65,7 +65,7 @@ def test_databases_and_drivers_for_which_it_is_not_known_to_be_right_are_refused
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("sqlite://", "names no file"),
         ("sqlite:///:memory:", "names no file"),
@@ -78,8 +78,8 @@ def test_databases_and_drivers_for_which_it_is_not_known_to_be_right_are_refused
         ("mysql://h/d?ssl_disabled=perhaps", "'ssl_disabled' is unknown here, or not of its kind"),
     ],
 )
-def test_addresses_that_lead_astray_are_refused(url: str, told: str) -> None:
-    with pytest.raises(InvalidSinkError, match=told):
+def test_addresses_that_lead_astray_are_refused(url: str, message: str) -> None:
+    with pytest.raises(InvalidSinkError, match=message):
         SqlSink("orders", url=url).bind(CONTEXT)
 
 
@@ -97,7 +97,7 @@ def test_an_address_has_what_the_url_or_the_connection_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "given", "told"),
+    ("columns", "given", "message"),
     [
         ((), {}, "has no columns"),
         (COLUMNS, {"output_mode": "update"}, "output mode 'update' repeats a row"),
@@ -109,9 +109,9 @@ def test_an_address_has_what_the_url_or_the_connection_says() -> None:
     ],
 )
 def test_rows_that_no_table_takes_are_refused_without_asking_the_database(
-    columns: Any, given: dict[str, Any], told: str
+    columns: Any, given: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(SinkInputError, match=told):
+    with pytest.raises(SinkInputError, match=message):
         SqlSink("orders", url="mysql://h/d").check_input(SinkInput("lake", columns, **given))
 
 

@@ -18,7 +18,7 @@ NAMES = ("lines", "orders")
 
 
 @pytest.fixture
-def two(world: World) -> World:
+def two_tables(world: World) -> World:
     for name in NAMES:
         world.table("id int NOT NULL PRIMARY KEY, city text", name)
     return world
@@ -30,13 +30,13 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundSqlSink]:
 
 
 def release(sinks: list[BoundSqlSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
+    shares = [ReleaseParticipant(sink, list(sink_handles)) for sink, sink_handles in zip(sinks, handles, strict=True)]
     return sinks[0].release_together(shares, number)
 
 
 @pytest.mark.slow
-def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none(two: World) -> None:
-    sinks, count, number = bind(two, new=True), 99, 0
+def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none(two_tables: World) -> None:
+    sinks, count, number = bind(two_tables, new=True), 99, 0
     for when in WHEN:
         at = 1
         while at <= count:
@@ -44,29 +44,29 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
             handles = [[staged(sink, number)] for sink in sinks]
             steps = SqlSteps(at, when)
             with pytest.raises(SimulatedCrash):
-                release(bind(two, connect=two.dying(steps)), number, *handles)
-            one, other = (two.rows(name) for name in NAMES)
-            assert one == other == rows_of(*range(1, number + ("COMMIT" in steps.done)))
-            assert release(bind(two), number, *handles) == [{"rows": 2}, {"rows": 2}]
-            assert [two.rows(name) for name in NAMES] == [rows_of(*range(1, number + 1))] * 2
-            assert (two.staged(), [sink.last_released() for sink in sinks]) == ([], [number, number])
+                release(bind(two_tables, connect=two_tables.dying(steps)), number, *handles)
+            lines, orders = (two_tables.rows(name) for name in NAMES)
+            assert lines == orders == rows_of(*range(1, number + ("COMMIT" in steps.done)))
+            assert release(bind(two_tables), number, *handles) == [{"rows": 2}, {"rows": 2}]
+            assert [two_tables.rows(name) for name in NAMES] == [rows_of(*range(1, number + 1))] * 2
+            assert (two_tables.staged(), [sink.last_released() for sink in sinks]) == ([], [number, number])
             if count == 99:
                 number += 1
                 watched = SqlSteps()
                 handles = [[staged(sink, number)] for sink in sinks]
-                release(bind(two, connect=two.dying(watched)), number, *handles)
+                release(bind(two_tables, connect=two_tables.dying(watched)), number, *handles)
                 count = len(watched.done)
             at += 1
 
 
-def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink(two: World) -> None:
-    sinks = bind(two, new=True)
+def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink(two_tables: World) -> None:
+    sinks = bind(two_tables, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]
-    two.put((10, "of somebody else"))
+    two_tables.put((10, "of somebody else"))
     with pytest.raises(ReleaseRefusedError, match="Correct the cause in the database, and") as caught:
         release(sinks, 1, *handles)
     assert caught.value.data["sink"] == "orders"
-    assert two.rows("lines") == []
-    two.run(f"DELETE FROM {two.schema}orders")
+    assert two_tables.rows("lines") == []
+    two_tables.run(f"DELETE FROM {two_tables.schema}orders")
     assert release(sinks, 1, *handles) == [{"rows": 2}, {"rows": 2}]
-    assert [two.rows(name) for name in NAMES] == [rows_of(1)] * 2
+    assert [two_tables.rows(name) for name in NAMES] == [rows_of(1)] * 2

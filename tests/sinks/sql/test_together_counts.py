@@ -29,7 +29,8 @@ def sinks(world: World) -> dict[str, BoundSqlSink]:
 
 def release(sinks: dict[str, BoundSqlSink], checkpoint: int, *handles: Any) -> Mapping[str, Mapping[str, int]]:
     shares = [
-        ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks.values(), handles or ([], []), strict=True)
+        ReleaseParticipant(sink, list(sink_handles))
+        for sink, sink_handles in zip(sinks.values(), handles or ([], []), strict=True)
     ]
     return dict(zip(NAMES, shares[0].sink.release_together(shares, checkpoint), strict=True))
 
@@ -49,8 +50,8 @@ def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_check
     counts = together.carry_out("orders", 5, lambda: release(sinks, 5, *handles))
     SinkReleased("orders", 5, 0.0, counts).apply(state)
     # checkpoint 6 completes meanwhile, without rows
-    told = {name: together.carry_out(name, 6, lambda: release(sinks, 6, handles[0], [])) for name in NAMES}
-    CheckpointReleased(6, 0.0, told).apply(state)
+    empty_counts = {name: together.carry_out(name, 6, lambda: release(sinks, 6, handles[0], [])) for name in NAMES}
+    CheckpointReleased(6, 0.0, empty_counts).apply(state)
     assert [world.rows(name) for name in NAMES] == [rows_of(1)] * 2
     refuse_lost_output(state, sinks)  # the next start checks this
 
@@ -64,11 +65,11 @@ def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_tw
     # The driver is killed. The next driver releases the part missing in the journal: checkpoint 5 of orders.
     refuse_lost_output(state, sinks)
     second = TransactionGroup()
-    told = {"orders": second.carry_out("orders", 5, lambda: release(sinks, 5, [], handles[1]))}
-    CheckpointReleased(5, 0.0, told).apply(state)
+    counts = {"orders": second.carry_out("orders", 5, lambda: release(sinks, 5, [], handles[1]))}
+    CheckpointReleased(5, 0.0, counts).apply(state)
     # checkpoint 6 has no rows
-    told = {name: second.carry_out(name, 6, lambda: release(sinks, 6)) for name in NAMES}
-    CheckpointReleased(6, 0.0, told).apply(state)
+    counts = {name: second.carry_out(name, 6, lambda: release(sinks, 6)) for name in NAMES}
+    CheckpointReleased(6, 0.0, counts).apply(state)
     refuse_lost_output(state, sinks)  # the next start checks this
 
 
@@ -77,8 +78,8 @@ def test_r9_the_same_when_one_is_asked_for_a_newer_checkpoint_as_its_gate_was_as
 ) -> None:
     handles = [[staged(sink, 1)] for sink in sinks.values()]
     state, together = JobState("orders"), TransactionGroup()
-    told = together.carry_out("lines", 5, lambda: release(sinks, 5, *handles))
-    SinkReleased("lines", 5, 0.0, told).apply(state)
-    told = together.carry_out("orders", 6, lambda: release(sinks, 6, [], handles[1]))
-    SinkReleased("orders", 6, 0.0, told).apply(state)
+    counts = together.carry_out("lines", 5, lambda: release(sinks, 5, *handles))
+    SinkReleased("lines", 5, 0.0, counts).apply(state)
+    counts = together.carry_out("orders", 6, lambda: release(sinks, 6, [], handles[1]))
+    SinkReleased("orders", 6, 0.0, counts).apply(state)
     refuse_lost_output(state, sinks)

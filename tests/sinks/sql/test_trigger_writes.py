@@ -45,9 +45,9 @@ def test_a_table_without_transactions_that_a_trigger_writes_to_is_refused(maria:
     maria.table(KEYED)
     add_audit(maria, engine)
     add_trigger(maria, "INSERT INTO audit VALUES (NEW.id, NEW.city)")
-    found = refused(maria)
-    assert f'its trigger logsorders writes to "{maria.database}".audit, whose engine {engine} keeps the rows' in found
-    assert f'ALTER TABLE "{maria.database}".audit ENGINE=InnoDB' in found
+    error = refused(maria)
+    assert f'its trigger logsorders writes to "{maria.database}".audit, whose engine {engine} keeps the rows' in error
+    assert f'ALTER TABLE "{maria.database}".audit ENGINE=InnoDB' in error
     maria.run(f"ALTER TABLE {maria.schema}audit ENGINE=InnoDB")
     sink = maria.new()
     assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
@@ -152,7 +152,7 @@ def test_what_the_user_may_not_see_is_a_warning(
 
 
 def names(*tables: str) -> tuple[TableName, ...]:
-    return tuple(TableName(*one.split(".")) if "." in one else TableName("shop", one) for one in tables)
+    return tuple(TableName(*table.split(".")) if "." in table else TableName("shop", table) for table in tables)
 
 
 @pytest.mark.parametrize(
@@ -170,11 +170,11 @@ def names(*tables: str) -> tuple[TableName, ...]:
     ],
 )
 def test_names_that_a_statement_writes_to(statement: str, expected: list[Any]) -> None:
-    found = read_words(statement, "shop").writes
+    writes = read_words(statement, "shop").writes
     if expected and isinstance(expected[0][0], str):
-        assert [[one.name for one in some][-1:] for some in found] == [list(one) for one in expected]
+        assert [[table.name for table in tables][-1:] for tables in writes] == [list(tables) for tables in expected]
     else:
-        assert list(found) == expected
+        assert list(writes) == expected
 
 
 def test_names_that_a_statement_calls() -> None:

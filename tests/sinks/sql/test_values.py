@@ -91,7 +91,7 @@ def test_values_read_back_as_they_were(world: World, kind: str, key: bool) -> No
     handle = stage(sink, Rows([rows], columns, types=[pyarrow.int32(), arrow]), 1)
     sink.release([handle], 1)
     read = "v" if kind != "float" or world.kind == "sqlite" else "CAST(v AS double)"
-    found = [row[0] for row in world.run(f"SELECT {read} FROM {world.schema}orders ORDER BY n")]
+    stored = [row[0] for row in world.run(f"SELECT {read} FROM {world.schema}orders ORDER BY n")]
 
     def shown(value: Any) -> Any:
         if value is None:
@@ -109,7 +109,7 @@ def test_values_read_back_as_they_were(world: World, kind: str, key: bool) -> No
             return format(value, "f")
         return value
 
-    assert [None if one is None else (D(one) if isinstance(one, D) else one) for one in found] == [
+    assert [None if value is None else (D(value) if isinstance(value, D) else value) for value in stored] == [
         shown(value) for _, value in rows
     ]
 

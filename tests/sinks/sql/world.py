@@ -61,7 +61,9 @@ class Rows:
         names = [name for name, _ in self.columns]
         if rows:
             types = self.types or [pyarrow.string() if kind == "string" else None for _, kind in self.columns]
-            columns = [pyarrow.array(list(one), kind) for one, kind in zip(zip(*rows, strict=True), types, strict=True)]
+            columns = [
+                pyarrow.array(list(column), kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)
+            ]
             yield pyarrow.RecordBatch.from_arrays(columns, names=names)
 
 
@@ -130,7 +132,7 @@ class World(ABC):
     def put(self, *rows: Row) -> None:
         """Insert rows as a client that is no job."""
         for row in rows:
-            texts = ", ".join("NULL" if one is None else repr(one) for one in row)
+            texts = ", ".join("NULL" if value is None else repr(value) for value in row)
             self.run(f"INSERT INTO {self.schema}orders VALUES ({texts})")
 
     def rows(self, name: str = "orders") -> list[Row]:
@@ -141,8 +143,8 @@ class World(ABC):
         if "ckpt_staged" not in self.tables():
             return []
         there = set(self.tables())
-        found = self.run(f"SELECT handle, staging FROM {self.schema}ckpt_staged ORDER BY handle")
-        return [handle for handle, staging in found if staging in there]
+        batches = self.run(f"SELECT handle, staging FROM {self.schema}ckpt_staged ORDER BY handle")
+        return [handle for handle, staging in batches if staging in there]
 
     def released(self) -> list[int]:
         """Return the checkpoint of each batch that the ledger lists as released."""
