@@ -208,8 +208,8 @@ def test_one_planned_restart_at_a_time() -> None:
 
 def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
     """A second restart would make the coordinator forget that it waits for the first query. No command is withdrawn."""
-    one, other = (vertex(uid, sources=f"h_{uid} {uid}_live", bounded=f"h_{uid}", sinks=f"s_{uid}") for uid in "vw")
-    h = Harness(graph(one, other))
+    first, second = (vertex(uid, sources=f"h_{uid} {uid}_live", bounded=f"h_{uid}", sinks=f"s_{uid}") for uid in "vw")
+    h = Harness(graph(first, second))
     h.source_at_end("h_v", "v/0")
     h.source_at_end("h_w", "w/0")
     for _ in range(2):
@@ -293,9 +293,9 @@ def test_a_sink_that_answers_within_its_timeout_is_no_failure() -> None:
         h.at(deadline)
     h.released(1)
     assert h.c.last_released == 1
-    told = [one.message for one in only(Notice, h.effects) if one.is_warning]
+    warnings = [notice.message for notice in only(Notice, h.effects) if notice.is_warning]
     again = "; the release of checkpoint 1 is tried again"
-    assert told == [f"sink sink: has waited {seconds} s, no answer{again}" for seconds in (0, 1, 7)]
+    assert warnings == [f"sink sink: has waited {seconds} s, no answer{again}" for seconds in (0, 1, 7)]
 
 
 def test_without_a_timeout_the_first_failure_of_a_sink_ends_the_run() -> None:

@@ -93,8 +93,8 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
             kind: Exchange = data.draw(st.sampled_from(("pointwise", "all_to_all")))
             edges.append(JobEdge(f"e{producer}_{n}", f"v{producer}", f"v{n}", f"v{n}", kind))
     whole = JobGraph(vertices, tuple(edges))
-    everybody = [SubtaskId.of(f"v{n}", i) for n, width in enumerate(widths) for i in range(width)]
-    finished = data.draw(st.sets(st.sampled_from(everybody)))
+    all_subtasks = [SubtaskId.of(f"v{n}", i) for n, width in enumerate(widths) for i in range(width)]
+    finished = data.draw(st.sets(st.sampled_from(all_subtasks)))
     planned = plan(whole, finished)
     reached = set(planned.trigger)
     for n, width in enumerate(widths):
@@ -104,13 +104,13 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
                 assert (f"v{n}/{i}" in planned.trigger) == (not sending)
                 if any(s in reached for s in sending):
                     reached.add(SubtaskId(f"v{n}/{i}"))
-    assert reached == set(planned.wait_for) == set(everybody) - finished
+    assert reached == set(planned.wait_for) == set(all_subtasks) - finished
 
 
 def _predecessors(whole: JobGraph, n: int, index: int, widths: list[int]) -> list[str]:
-    found = []
+    predecessors = []
     for edge in whole.inputs(f"v{n}"):
         width = widths[int(edge.producer[1:])]
         run = range(width) if edge.exchange == "all_to_all" else pointwise_producers(index, width, widths[n])
-        found += [f"{edge.producer}/{i}" for i in run]
-    return found
+        predecessors += [f"{edge.producer}/{i}" for i in run]
+    return predecessors

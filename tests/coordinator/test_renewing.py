@@ -27,14 +27,14 @@ def grown(h: Harness, subtask: str = "mid/0", attempt: AttemptId | None = None) 
     return h.handle(SourceLogGrown(**h.world(subtask, attempt)))
 
 
-def stands(h: Harness, subtask: str = "mid/0") -> list[Effect]:
+def report_paused(h: Harness, subtask: str = "mid/0") -> list[Effect]:
     return h.handle(SubtaskPaused(**h.world(subtask), reason=RestartFromScratch(), batch_id=30))
 
 
 def test_r7_it_stands_still_behind_a_batch_and_begins_anew_without_a_failure() -> None:
     h = Harness(CHAIN)
     assert grown(h) == [PAUSE]
-    assert stands(h) == [RESTART]
+    assert report_paused(h) == [RESTART]
     assert h.c.subtask_statuses()[MID0].value == "restarting"
     assert only(DeploySubtask, h.next_attempt("mid/0"))[0].attempt == h.attempts[MID0]
     h.running("mid/0", plan=1)
@@ -50,7 +50,7 @@ def test_r15_a_checkpoint_that_is_pending_comes_first_and_the_next_one_waits_for
     h.ack("src/0")
     assert PAUSE in h.ack("mid/0")
     assert only(TriggerBarrier, h.at(20.0)) == []
-    stands(h)
+    report_paused(h)
     assert only(TriggerBarrier, h.at(30.0)) == []
     h.next_attempt("mid/0")
     assert only(TriggerBarrier, h.running("mid/0", plan=1))
@@ -60,7 +60,7 @@ def test_told_twice_it_begins_anew_once_and_by_the_next_attempt_again() -> None:
     h = Harness(CHAIN)
     grown(h)
     assert grown(h) == []
-    stands(h)
+    report_paused(h)
     assert grown(h) == []  # the restart was already under way
     h.next_attempt("mid/0")
     assert grown(h, attempt=A) == []
@@ -73,7 +73,7 @@ def test_r22_one_that_fails_on_the_way_begins_again_as_whoever_fails_does() -> N
     h = Harness(CHAIN, restart_attempts=1)
     grown(h)
     h.fail("mid/0")
-    assert stands(h) == []
+    assert report_paused(h) == []
     h.next_attempt("mid/0")
     assert only(PauseSubtask, h.running("mid/0")) == []
     assert len(events(SubtaskRestarting, h.effects)) == 1
@@ -82,9 +82,9 @@ def test_r22_one_that_fails_on_the_way_begins_again_as_whoever_fails_does() -> N
 def test_one_whose_next_attempt_does_not_come_ends_the_run() -> None:
     h = Harness(CHAIN, timeout=60.0)
     grown(h)
-    stands(h)
+    report_paused(h)
     assert only(EndJob, h.at(59.0)) == []
-    assert [one.status for one in only(EndJob, h.at(60.0))] == ["RESTARTING"]
+    assert [end.status for end in only(EndJob, h.at(60.0))] == ["RESTARTING"]
 
 
 def test_one_that_came_to_its_end_meanwhile_has_nothing_to_begin() -> None:
@@ -100,7 +100,7 @@ def test_r21_a_change_that_is_asked_for_comes_first() -> None:
     h = Harness(CHAIN)
     grown(h)
     h.handle(ReconfigureRequest({"mid": VertexSettings(pool_weight=3)}, name="r1"))
-    assert only(ResumeSubtask, stands(h)) == [ResumeSubtask(1, MID0, A, VertexPlan(1, ()))]
+    assert only(ResumeSubtask, report_paused(h)) == [ResumeSubtask(1, MID0, A, VertexPlan(1, ()))]
     h.running("mid/0")
     assert grown(h) == []
     assert h.answers("r1") == ["accepted"]
@@ -117,6 +117,6 @@ def test_a_stop_waits_for_no_log() -> None:
 def test_a_subtask_that_stands_still_is_not_sent_on_before_its_next_attempt() -> None:
     h = Harness(ONE)
     grown(h, "v/0")
-    assert only(ResumeSubtask, stands(h, "v/0")) == []
+    assert only(ResumeSubtask, report_paused(h, "v/0")) == []
     assert only(ResumeSubtask, h.next_attempt()) == []
-    assert V0 in [one.subtask for one in only(DeploySubtask, h.effects)]
+    assert V0 in [deploy.subtask for deploy in only(DeploySubtask, h.effects)]
