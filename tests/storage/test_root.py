@@ -78,9 +78,9 @@ def test_a_root_whose_marker_is_damaged_is_not_told_as_somebody_elses(storage: S
     """The other error advises another folder. A user who followed it would restart every job from scratch."""
     open_root(storage)
     storage.replace(ROOT_MARKER, storage.read(ROOT_MARKER).replace(b'"crc32": "', b'"crc32":  "'))
-    for look in (open_root, read_root):
+    for read in (open_root, read_root):
         with pytest.raises(MalformedDocumentError, match=r"ckpt-root\.json.*changed after it was written"):
-            look(storage)
+            read(storage)
 
 
 def test_a_root_of_a_newer_version_names_both_versions(storage: Storage) -> None:
@@ -164,18 +164,18 @@ def everything(top: Storage) -> list[str]:
 
 def test_a_parent_that_may_not_be_looked_at_is_passed_over(tmp_path: Path) -> None:
     """Rights often begin below a prefix. A user with such rights cannot have created a root above it."""
-    denied = Unlooked(open_storage(tmp_path), StorageDeniedError(uri="above", reason="a test"))
+    denied = Unchecked(open_storage(tmp_path), StorageDeniedError(uri="above", reason="a test"))
     open_root(WithParent(open_storage(tmp_path / "root"), denied))
 
 
 def test_a_parent_that_cannot_be_looked_at_now_is_not_taken_for_free(tmp_path: Path) -> None:
     error = StorageTransientError(verb="look for", uri="above", reason="a test")
     with pytest.raises(StorageTransientError):
-        open_root(WithParent(open_storage(tmp_path / "root"), Unlooked(open_storage(tmp_path), error)))
+        open_root(WithParent(open_storage(tmp_path / "root"), Unchecked(open_storage(tmp_path), error)))
     assert not (tmp_path / "root").exists()
 
 
-class Unlooked(WrappedStorage):
+class Unchecked(WrappedStorage):
     def __init__(self, inner: Storage, error: Exception) -> None:
         super().__init__(inner)
         self.error = error

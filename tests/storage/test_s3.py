@@ -343,8 +343,8 @@ def test_missing_credentials_are_told(endpoint: str, monkeypatch: pytest.MonkeyP
 )
 def test_options_that_the_client_does_not_take_are_refused_and_not_tried_again(wrong: dict[str, Any]) -> None:
     storage = open_storage(Location("s3://bucket/x", {**options("http://127.0.0.1:1"), **wrong}))
-    for look in (lambda: storage.list("a"), lambda: storage.read("a"), lambda: storage.create("a", b"")):
+    for call in (lambda: storage.list("a"), lambda: storage.read("a"), lambda: storage.create("a", b"")):
         with pytest.raises(InvalidStorageOptionsError, match=next(iter(wrong))) as raised:
-            look()
+            call()
         assert SECRET not in str(raised.value)
         assert "use_listings_cache" not in str(raised.value)
