@@ -43,7 +43,7 @@ def killed_holder(jvm: int, grace: int, *, forks: bool = False) -> int:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"watching %d\n" % holder.pid
-        wait_until(lambda: len(watches(jvm)) == 1, "the one watch")
+        wait_until(lambda: len(watches(jvm)) == 1, "the only watch")
         # kill the whole group, as a process that ends a task does
         (os.kill if forks else os.killpg)(holder.pid, signal.SIGKILL)
     return holder.pid
@@ -56,15 +56,15 @@ def watched_here() -> set[int]:
 
 def watches(jvm: int) -> list[int]:
     """Return the processes that watch the JVM."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue  # the process has ended
         if b"ckpt-jvm-watch" in words and str(jvm).encode() in words:
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids
 
 
 def test_a_jvm_that_hangs_is_killed_when_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
