@@ -63,11 +63,11 @@ def check_retained(world: Ended, files: frozenset[str]) -> None:
     missing = files - {METADATA} - {_unnumbered(path) for path in _files(world.root)}
     assert not missing, f"not there: {missing}"
     for sink in SINKS:
-        found = set(_files(world.base / sink))
-        released = {file.path for one in _manifests(world, sink) for file in one.files}
-        assert found == released, f"{sink}: left, or gone: {sorted(found ^ released)[:10]}"
-        beside = [path for path in _files(books(world.base / sink)) if not LEDGER.fullmatch(path)]
-        assert not beside, f"{sink}: left beside it: {beside[:10]}"
+        visible = set(_files(world.base / sink))
+        released = {file.path for manifest in _manifests(world, sink) for file in manifest.files}
+        assert visible == released, f"{sink}: left, or gone: {sorted(visible ^ released)[:10]}"
+        leftovers = [path for path in _files(books(world.base / sink)) if not LEDGER.fullmatch(path)]
+        assert not leftovers, f"{sink}: left next to it: {leftovers[:10]}"
 
 
 def _manifests(world: Ended, sink: str) -> list[Manifest]:
@@ -75,7 +75,7 @@ def _manifests(world: Ended, sink: str) -> list[Manifest]:
 
 
 def _released(world: Ended, sink: str) -> list[Row]:
-    files = [file.path for one in _manifests(world, sink) for file in one.files]
+    files = [file.path for manifest in _manifests(world, sink) for file in manifest.files]
     return [row for path in files for row in read_rows(world.base / sink / path)]
 
 

@@ -53,7 +53,7 @@ from tests.support.checksum import without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 Read = Callable[[Storage, str], None]
-"""Function that reads a file of a storage as the package does, and is expected to raise an error of ours."""
+"""Function that reads a file of a storage as the package does, and raises an error of the package if it is damaged."""
 
 
 def json_of(storage: Storage, name: str) -> Any:
@@ -62,21 +62,21 @@ def json_of(storage: Storage, name: str) -> Any:
 
 def journal(storage: Storage, name: str) -> None:
     """Read the journal up to the damage, which names the entry."""
-    for told in Journal(storage, "orders").replay().damage:
-        assert name in told
-        raise DamagedError(told)
+    for damage in Journal(storage, "orders").replay().damage:
+        assert name in damage
+        raise DamagedError(damage)
 
 
 class DamagedError(CkptError):
-    def __init__(self, told: str) -> None:
-        super().__init__(message=told)
+    def __init__(self, problem: str) -> None:
+        super().__init__(message=problem)
 
 
 def request(storage: Storage, name: str) -> None:
     """Read the request. The driver answers it with its problem."""
-    [found] = pending_requests(storage, "orders", 7, ())
-    if isinstance(found, InvalidRequest):
-        raise DamagedError(found.problem)
+    [pending] = pending_requests(storage, "orders", 7, ())
+    if isinstance(pending, InvalidRequest):
+        raise DamagedError(pending.problem)
 
 
 def handle(storage: Storage, name: str) -> None:
@@ -175,8 +175,8 @@ READERS: list[tuple[str, str, Read]] = [
 ]  # fmt: skip
 
 
-def void(found: object) -> None:
-    assert found is not None
+def void(value: object) -> None:
+    assert value is not None
 
 
 FREE = re.compile(
@@ -200,31 +200,31 @@ def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_o
     tmp_path: Path, golden: str, name: str, read: Read
 ) -> None:
     storage = open_storage(f"memory://{tmp_path}")
-    for other, beside, _ in READERS:  # the other entries of a log
+    for other, place, _ in READERS:  # the other entries of a log
         if other.rpartition("/")[0] == golden.rpartition("/")[0] != "":
-            storage.replace(beside, content(other))
+            storage.replace(place, content(other))
     whole = content(golden)
     storage.replace(name, whole)
     read(storage, name)
-    told, taken = [], []
+    refusals, accepted = [], []
     for how, where, damaged in damages(whole):
         storage.replace(name, damaged)
         try:
             read(storage, name)
         except CkptError as error:
-            told.append((where, str(error)))
+            refusals.append((where, str(error)))
         else:  # a field may be missing if it was added later, or is a key of a map
-            taken += [where] if how == "other" and not FREE.fullmatch(where) else []
-    assert taken == []
-    assert told
+            accepted += [where] if how == "other" and not FREE.fullmatch(where) else []
+    assert accepted == []
+    assert refusals
     is_numbered = name.startswith(("_ckpt/", "~turns/", "orders/lake/")) and Path(name).stem.isdigit()
     entry = f"entry {int(Path(name).stem)} " if is_numbered else name
-    assert PARTS.search(golden) or [where for where, error in told if entry not in error] == []
+    assert PARTS.search(golden) or [where for where, error in refusals if entry not in error] == []
 
 
 def content(golden: str) -> bytes:
     """Return the content of a golden file, or of a newly written file if the kind has none."""
-    storage = open_storage("memory://written-today")
+    storage = open_storage("memory://newly-written")
     if golden == "prepared":
         files = (PartitionFile("a", 1),)
         PreparedStore(storage, "prepared").write(Prepared(AttemptId(1, 0, "a"), 3, files, {"lake": {"rows": 1}}))
@@ -259,9 +259,9 @@ def damages(whole: bytes) -> Iterator[tuple[str, str, bytes]]:
 
 def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in items:
+    for key, item in items:
         yield (*above, key)
-        yield from paths(one, (*above, key))
+        yield from paths(item, (*above, key))
 
 
 def dropped(document: Any, path: tuple[Any, ...]) -> Any:

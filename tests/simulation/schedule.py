@@ -71,10 +71,10 @@ def random_graph(random: Random) -> JobGraph:
 def by_split(graph: JobGraph, random: Random) -> JobGraph:
     """Turn some vertices that only have bounded sources into sources with splits, of up to four subtasks."""
     vertices = [
-        JobVertex(one.uid, (one.uid,), (one.uid,), (one.uid,), one.sinks, True, random.randint(1, 4), splits=True)
-        if one.bounded and not graph.inputs(one.uid) and random.random() < 0.8
-        else one
-        for one in graph.vertices
+        JobVertex(v.uid, (v.uid,), (v.uid,), (v.uid,), v.sinks, True, random.randint(1, 4), splits=True)
+        if v.bounded and not graph.inputs(v.uid) and random.random() < 0.8
+        else v
+        for v in graph.vertices
     ]
     return JobGraph(tuple(vertices), graph.edges)
 
@@ -87,10 +87,10 @@ def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
     first = graph.vertices[0]
     width = random.randint(1, 4)
     vertices = [JobVertex(first.uid, (first.uid,), (first.uid,), (first.uid,), first.sinks, True, width, splits=True)]
-    for one in graph.vertices[1:]:
-        upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
-        whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
-        vertices.append(replace(one, bounded=whole))
+    for vertex in graph.vertices[1:]:
+        upstream = [v for v in vertices for edge in graph.inputs(vertex.uid) if edge.producer == v.uid]
+        whole = set(vertex.sources) == set(vertex.bounded_sources) and all(v.bounded for v in upstream)
+        vertices.append(replace(vertex, bounded=whole))
     by = {vertex.uid for vertex in vertices if vertex.splits}
     edges = [
         replace(edge, exchange="all_to_all") if edge.producer in by and random.random() < 0.9 else edge
@@ -102,13 +102,13 @@ def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
 def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
     """Give most vertices a live source, because a query that ends soon is rarely changed while it runs."""
     vertices: list[JobVertex] = []
-    for one in graph.vertices:
-        live = f"l{one.uid[1:]}"
-        if live not in one.sources and not one.splits and random.random() < 0.7:
-            one = replace(one, operators=(*one.sources, live, one.uid), sources=(*one.sources, live))
-        upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
-        whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
-        vertices.append(replace(one, bounded=whole))
+    for vertex in graph.vertices:
+        live = f"l{vertex.uid[1:]}"
+        if live not in vertex.sources and not vertex.splits and random.random() < 0.7:
+            vertex = replace(vertex, operators=(*vertex.sources, live, vertex.uid), sources=(*vertex.sources, live))
+        upstream = [v for v in vertices for edge in graph.inputs(vertex.uid) if edge.producer == v.uid]
+        whole = set(vertex.sources) == set(vertex.bounded_sources) and all(v.bounded for v in upstream)
+        vertices.append(replace(vertex, bounded=whole))
     return JobGraph(tuple(vertices), graph.edges)
 
 
@@ -250,14 +250,14 @@ class Simulation:
         """Request other settings of some operators, or of an unknown one. Some changes need another attempt."""
         assert self.driver.coordinator is not None
         statuses = self.driver.coordinator.subtask_statuses()
-        running = [one for one in self.world.graph.vertices if self._all_run(one, statuses)]
+        running = [vertex for vertex in self.world.graph.vertices if self._all_run(vertex, statuses)]
         likely = running if self.random.random() < 0.9 else self.world.graph.vertices
-        known = [self.random.choice(one.operators) for one in likely]
-        known += ["nobody"] if not known or self.random.random() < 0.1 else []
-        chosen = self.random.sample(known, min(len(known), self.random.choice((1, 1, 2, 3))))
+        names = [self.random.choice(vertex.operators) for vertex in likely]
+        names += ["unknown"] if not names or self.random.random() < 0.1 else []
+        chosen = self.random.sample(names, min(len(names), self.random.choice((1, 1, 2, 3))))
         if self.rescales and self.random.random() < 0.5:
             chosen = list(dict.fromkeys([*chosen, self.random.choice(list(self.world.splits))]))
-        by_split = {uid for one in self.world.graph.vertices if one.splits for uid in one.operators}
+        by_split = {uid for vertex in self.world.graph.vertices if vertex.splits for uid in vertex.operators}
         changes = {uid: self._width() if uid in by_split else self._settings() for uid in chosen}
         self._ask(ReconfigureRequest(changes, name=f"c{next(self.requests)}"))
         if self.random.random() < self.deadly:
@@ -265,7 +265,7 @@ class Simulation:
 
     @staticmethod
     def _all_run(vertex: JobVertex, statuses: Mapping[SubtaskId, SubtaskStatus]) -> bool:
-        return all(statuses.get(one) is SubtaskStatus.RUNNING for one in vertex.subtasks)
+        return all(statuses.get(subtask) is SubtaskStatus.RUNNING for subtask in vertex.subtasks)
 
     def _width(self) -> VertexSettings:
         return VertexSettings(parallelism=self.random.randint(1, 6))
