@@ -57,7 +57,7 @@ class Results:
             self.files += [Result(vertex, batch.splits, partition / file.path, file.size) for file in batch.files]
         return any(isinstance(record, EndOfData) for record in records)
 
-    def sound(self, source: str) -> set[str]:
+    def intact(self, source: str) -> set[str]:
         """Return the splits that are published and not lost."""
         return self.published[source] - self._lost(source)
 

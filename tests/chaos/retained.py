@@ -14,7 +14,7 @@ from tests.support.books import books
 
 SINKS = ("raw", "all", "out")
 LEDGER = re.compile(r".*/(\d{8}|columns)\.json")
-"""Entries of a sink's logs, and the record of its columns. The next start removes what a killed write leaves."""
+"""Entries of a sink's logs, and the record of its columns. The next start removes files that a killed write leaves."""
 METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
     r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
@@ -55,7 +55,7 @@ def outcome(world: Ended) -> Outcome:
 def check_retained(world: Ended, files: frozenset[str]) -> None:
     """Check that only the journal, the logs, the frozen lists and the checkpoints' metadata are left.
 
-    ``files``: those of a run without failures. A missing portable copy of a checkpoint is allowed, because no start
+    ``files``: files of a run without failures. A missing portable copy of a checkpoint is allowed, because no start
     reads it. A sink has only its output and its manifests.
     """
     left = [path for path in _files(world.root) if not RETAINED.fullmatch(path)]

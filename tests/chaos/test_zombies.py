@@ -1,6 +1,6 @@
-"""Two drivers of one job: one was stopped, was orphaned, or started twice.
+"""Two drivers of one job: the first was stopped or orphaned, or both started together.
 
-One of the two wins, the other one reports it, and nothing is lost.
+A single driver wins, the other reports it, and nothing is lost.
 """
 
 from __future__ import annotations

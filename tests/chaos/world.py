@@ -33,7 +33,7 @@ SMALL = {
 class Variant:
     """A kind of chaos job.
 
-    ``job``: file in ``jobs/``. ``sinks``: those that hold every row; a sink's uid is its folder's name. ``live``: the
+    ``job``: file in ``jobs/``. ``sinks``: sinks that hold every row; a sink's uid is its folder's name. ``live``: the
     folder of live files.
     """
 

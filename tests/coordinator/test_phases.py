@@ -12,7 +12,7 @@ def job() -> Harness:
 
 
 def test_a_step_goes_through_the_phases_in_this_order() -> None:
-    """The docstring of each phase says what must have happened before it."""
+    """Each phase documents which phases must come before it."""
     phases = job().c._phases
     assert [phase.__name__ for phase in phases] == ["_expire", "_release", "_change", "_finish", "_proceed", "_observe"]
     assert all(phase.__doc__ for phase in phases)

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.coordinator.harness import graph, vertex
 
 
-def _two(first: int, second: int, kind: Exchange) -> JobGraph:
+def _two_vertices(first: int, second: int, kind: Exchange) -> JobGraph:
     return graph(
         vertex("V0", sources="V0", parallelism=first),
         vertex("V1", sinks="s", parallelism=second),
@@ -22,25 +22,25 @@ def _two(first: int, second: int, kind: Exchange) -> JobGraph:
 
 
 def test_compute_all_running_graph() -> None:
-    planned = plan(_two(3, 4, "all_to_all"), set())
+    planned = plan(_two_vertices(3, 4, "all_to_all"), set())
     assert planned.trigger == ("V0/0", "V0/1", "V0/2")
     assert len(planned.wait_for) == 7
     assert planned.finished == ()
 
 
 def test_all_to_all_edge_with_some_sources_finished() -> None:
-    planned = plan(_two(3, 4, "all_to_all"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
+    planned = plan(_two_vertices(3, 4, "all_to_all"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
     assert planned.trigger == ("V0/2",)
     assert planned.finished == ("V0/0", "V0/1")
 
 
 def test_one_to_one_edge_with_some_sources_finished() -> None:
-    planned = plan(_two(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
+    planned = plan(_two_vertices(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
     assert planned.trigger == ("V0/2", "V0/3", "V1/0", "V1/1")
 
 
 def test_one_to_one_edge_with_some_sources_and_targets_finished() -> None:
-    planned = plan(_two(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1"), SubtaskId("V1/0")})
+    planned = plan(_two_vertices(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1"), SubtaskId("V1/0")})
     assert planned.trigger == ("V0/2", "V0/3", "V1/1")
     assert planned.wait_for == ("V0/2", "V0/3", "V1/1", "V1/2", "V1/3")
 

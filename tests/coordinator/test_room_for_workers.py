@@ -21,7 +21,7 @@ WITH_TWO_SINKS = graph(
 )
 
 
-def awaiting(of: JobGraph = STAGES, *, mode: str = "batch", attempts: int = 0) -> Harness:
+def with_workers(of: JobGraph = STAGES, *, mode: str = "batch", attempts: int = 0) -> Harness:
     return Harness(of, has_workers=True, running=False, slots=8, mode=mode, timeout=60.0, restart_attempts=attempts)
 
 
@@ -45,7 +45,7 @@ def finish(h: Harness, subtask: SubtaskId, now: float) -> None:
 
 
 def test_whoever_waits_for_a_worker_does_so_as_long_as_another_subtask_runs() -> None:
-    h = awaiting()
+    h = with_workers()
     start(h, FIRST, 5.0)
     for now in (61.0, 600.0, 7200.0):
         h.at(now)
@@ -57,7 +57,7 @@ def test_whoever_waits_for_a_worker_does_so_as_long_as_another_subtask_runs() ->
 
 
 def test_the_run_ends_when_nothing_has_run_for_the_checkpoint_timeout() -> None:
-    h = awaiting()
+    h = with_workers()
     start(h, FIRST, 5.0)
     finish(h, FIRST, 9000.0)
     h.at(9059.9)
@@ -70,7 +70,7 @@ def test_the_run_ends_when_nothing_has_run_for_the_checkpoint_timeout() -> None:
 
 def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room() -> None:
     """The consumer waits for the producer and does not count as running."""
-    h = awaiting()
+    h = with_workers()
     start(h, LAST, 5.0)
     h.at(59.9)
     assert ended(h) is None
@@ -80,7 +80,7 @@ def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room()
 
 def test_at_its_end_of_data_one_with_a_sink_makes_no_room() -> None:
     """The subtask waits for the final checkpoint, and the checkpoint waits for the other subtask."""
-    h = awaiting(WITH_TWO_SINKS)
+    h = with_workers(WITH_TWO_SINKS)
     start(h, FIRST, 5.0)
     h.at(600.0)
     h.end_of_data(FIRST)
@@ -95,7 +95,7 @@ def test_gaps_between_what_runs_do_not_add_up() -> None:
     count = 20
     uids = [f"v{number}" for number in range(count)]
     line = graph(*(vertex(uid, sources=uid, bounded=uid) for uid in uids))
-    h = awaiting(line)
+    h = with_workers(line)
     for number, uid in enumerate(uids):
         subtask, now = SubtaskId(f"{uid}/0"), 100.0 * number + 50.0
         start(h, subtask, now)
@@ -106,7 +106,7 @@ def test_gaps_between_what_runs_do_not_add_up() -> None:
 @pytest.mark.parametrize("is_lost", [True, False])
 def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: bool) -> None:
     """The failed attempt hangs in a living worker, so no worker is missing."""
-    h = awaiting(WITH_TWO_SINKS, attempts=3)
+    h = with_workers(WITH_TWO_SINKS, attempts=3)
     for subtask in (FIRST, LAST):
         start(h, subtask, 5.0)
     h.at(10.0)
@@ -116,7 +116,7 @@ def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: b
 
 
 def test_in_streaming_mode_all_have_to_run_whatever_runs() -> None:
-    h = awaiting(WITH_TWO_SINKS, mode="streaming")
+    h = with_workers(WITH_TWO_SINKS, mode="streaming")
     start(h, FIRST, 5.0)
     h.at(60.0)
     cause = "mid/0: its next attempt has not begun within 60 s (the checkpoint timeout)"

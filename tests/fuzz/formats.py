@@ -267,7 +267,7 @@ def _of_spark(path: str) -> Read:
 
     def read(storage: Storage, data: bytes) -> None:
         storage.replace(path, data)
-        _tried(lambda: check_spark_folder(storage, 45, restores=False))
+        _try(lambda: check_spark_folder(storage, 45, restores=False))
         folder = SparkFolder(storage, "v")
         acts: tuple[Callable[[], object], ...] = (
             lambda: [folder.offsets(number) for number in (44, 45)],
@@ -283,7 +283,7 @@ def _of_spark(path: str) -> Read:
             lambda: folder.rewind(44, ["live"]),
         )
         for act in acts:
-            _tried(act)
+            _try(act)
         _raise_first()
 
     return read
@@ -292,7 +292,7 @@ def _of_spark(path: str) -> Read:
 _refused: list[Exception] = []
 
 
-def _tried(act: Callable[[], object]) -> None:
+def _try(act: Callable[[], object]) -> None:
     """Continue after an error of the package. :func:`_raise_first` raises the first one."""
     from airflow_provider_ckpt.errors import CkptError
 

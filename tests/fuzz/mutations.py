@@ -99,7 +99,7 @@ def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 def _other_value(texts: list[JsonText], rng: random.Random) -> Mutation:
     text = rng.choice(texts)
     path = rng.choice(list(paths(text.value)))
-    act = rng.choice((_set, _set, _set, _set, _drop, _add, _twice, _move, _set_seal))
+    act = rng.choice((_set, _set, _set, _set, _drop, _add, _repeat_key, _move, _set_seal))
     how, made = act(text.value, path, rng)
     return Mutation(f"{'.'.join(map(str, path)) or 'the whole'}: {how}", text.before + made + text.after)
 
@@ -142,7 +142,7 @@ def _add(value: Any, path: tuple[Any, ...], rng: random.Random) -> _Made:
     return f"and {key[:20]}: {text[:40]}", made.encode()
 
 
-def _twice(value: Any, path: tuple[Any, ...], rng: random.Random) -> _Made:
+def _repeat_key(value: Any, path: tuple[Any, ...], rng: random.Random) -> _Made:
     """Repeat a key in its object, with another value the second time."""
     if not path or isinstance(path[-1], int):
         return _set(value, path, rng)

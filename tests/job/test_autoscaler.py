@@ -78,7 +78,7 @@ def run_policy(query: Query, policy: Autoscaler, polls: int) -> list[tuple[str, 
     return changes
 
 
-def turns(changes: list[int]) -> int:
+def direction_changes(changes: list[int]) -> int:
     """Return how often the direction changed between growing and shrinking."""
     return sum((b > a) is not (c > b) for a, b, c in zip(changes, changes[1:], changes[2:], strict=False))
 
@@ -151,7 +151,7 @@ def test_a_noisy_rate_does_not_make_it_flap(seed: int, mean: float) -> None:
     draw = random.Random(seed)
     query = Query(lambda at: draw.uniform(0.2, 1.8) * mean)
     changes = [value for _, value in run_policy(query, keep_up(idle_looks=12), 400)]
-    assert turns(changes) <= 1, changes
+    assert direction_changes(changes) <= 1, changes
     assert query.backlog < 200
 
 
@@ -159,7 +159,7 @@ def test_a_rate_that_swings_between_day_and_night_is_followed_once_each() -> Non
     query = Query(lambda at: 10.0 if int(at // 3600) % 2 == 0 else 0.3)
     changes = [value for _, value in run_policy(query, keep_up(), 6 * 360)]
     assert max(changes) > 4
-    assert turns(changes) == 5, changes
+    assert direction_changes(changes) == 5, changes
 
 
 def test_no_more_than_the_upper_bound() -> None:

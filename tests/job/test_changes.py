@@ -94,7 +94,7 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
 OF_FILES = [
     rule for rule in RULES if not rule.field.startswith("topics") and rule.field not in ("kept state", "in order")
 ]
-"""Rules other than Kafka's and those of kept state and order, which have tests of their own below."""
+"""All rules except those for Kafka, kept state and order, which have their own tests below."""
 
 
 def test_every_rule_has_a_change_here() -> None:

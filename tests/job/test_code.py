@@ -49,7 +49,7 @@ HELPERS = {
 
 
 @pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
+def clean_modules() -> Iterator[None]:
     """Remove the modules of the job's own folder from Python afterwards."""
     path, modules = list(sys.path), set(sys.modules)
     yield

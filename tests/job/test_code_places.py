@@ -1,4 +1,4 @@
-"""Folders from which code that a request names may be loaded: those of the job and added ones, and no others."""
+"""Folders from which code that a request names may be loaded: only the job's and added ones."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_folder_of_the_job_may_be_a_link(tmp_path: Path) -> None:
     ],
 )
 def test_code_where_jobs_write_is_never_run(tmp_path: Path, name: str) -> None:
-    """A folder that a job writes to is data, even below the job's or an added folder. So are those of others."""
+    """A folder that a job writes to is data, even below the job's or an added folder, whichever job writes to it."""
     code_places = places(tmp_path, "/", str(tmp_path))
     open_root(open_storage(tmp_path / "jobs" / "another-root"))
     (tmp_path / "jobs" / "_ckpt-another-out").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The modules of a job that Python workers need: what its file imports from its folder or package."""
+"""Modules of a job that Python workers need, because its file imports them from its folder or package."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SHIPPED = {
 
 
 @pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
+def clean_modules() -> Iterator[None]:
     """Remove the modules of the job's own folder from Python afterwards."""
     path, modules = list(sys.path), set(sys.modules)
     yield

@@ -271,7 +271,7 @@ def of_restarts() -> list[ev.Event]:
 
 
 def of_sinks() -> list[ev.Event]:
-    """Return the events of two sinks, one of which is ahead. The other follows and skips a checkpoint."""
+    """Return the events of two sinks. The first is ahead, and the second follows and skips a checkpoint."""
     done = [ev.CheckpointCompleted(n, n * 1.0, n + 0.5, "checkpoint", {}, {}) for n in (1, 2, 3)]
     return [
         done[0],

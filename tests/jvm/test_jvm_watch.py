@@ -36,7 +36,7 @@ def jvm() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def killed_holder(jvm: int, grace: int, *, forks: bool = False) -> int:
+def kill_holder(jvm: int, grace: int, *, forks: bool = False) -> int:
     """Watch the JVM from a process, and kill that process. If ``forks``, its forked child survives."""
     command = [sys.executable, "-c", HOLDER.format(grace=grace, pid=jvm, forks=forks)]
     pipe = subprocess.PIPE
@@ -68,12 +68,12 @@ def watches(jvm: int) -> list[int]:
 
 
 def test_a_jvm_that_hangs_is_killed_when_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
-    killed_holder(jvm.pid, grace=1)
+    kill_holder(jvm.pid, grace=1)
     assert jvm.wait(30) == -signal.SIGKILL
 
 
 def test_it_is_killed_when_the_last_fork_of_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
-    holder = killed_holder(jvm.pid, grace=0, forks=True)
+    holder = kill_holder(jvm.pid, grace=0, forks=True)
     assert watches(jvm.pid)
     assert jvm.poll() is None
     os.killpg(holder, signal.SIGKILL)
@@ -81,7 +81,7 @@ def test_it_is_killed_when_the_last_fork_of_its_driver_is_gone(jvm: subprocess.P
 
 
 def test_one_that_ends_in_time_is_let_end(jvm: subprocess.Popen[bytes]) -> None:
-    killed_holder(jvm.pid, grace=600)
+    kill_holder(jvm.pid, grace=600)
     assert watches(jvm.pid)
     assert jvm.stdin is not None
     jvm.stdin.close()

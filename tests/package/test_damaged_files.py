@@ -94,12 +94,12 @@ def manifests(storage: Storage, name: str) -> None:
 
 
 def lake_handle(storage: Storage, name: str) -> None:
-    void(LakeHandle.read(json_of(storage, name), SinkContext("orders", "lake", {}), "file:///lake/orders"))
+    not_none(LakeHandle.read(json_of(storage, name), SinkContext("orders", "lake", {}), "file:///lake/orders"))
 
 
 def intents(storage: Storage, name: str) -> None:
     log = IntentLog(storage, "orders", "lake")
-    void([log.entry(number) for number in range(log.catch_up())])
+    not_none([log.entry(number) for number in range(log.catch_up())])
 
 
 def turns(storage: Storage, name: str) -> None:
@@ -125,57 +125,58 @@ def prepared(storage: Storage, name: str) -> None:
 
 SINK = "orders/lake/manifests/00000000.json"
 READERS: list[tuple[str, str, Read]] = [
-    ("root-v1/ckpt-root.json", "ckpt-root.json", lambda storage, name: void(read_root(storage))),
+    ("root-v1/ckpt-root.json", "ckpt-root.json", lambda storage, name: not_none(read_root(storage))),
     ("append-log-v1/00000003.json", "00000003.json", append_log),
     ("append-log-v1/00000000.json", "00000000.json", append_log),
     ("append-log-v1/00000004.json", "00000004.json", append_log),
     ("append-log-v1/head-00000003.json", "head-00000003.json", append_log),
     *[(f"append-log-v1-keeps-more/{name}.json", f"{name}.json", append_log)
       for name in ("00000000", "00000001", "00000003", "00000004", "head-00000003")],
-    *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: void(SubtaskLog(s, "log").load()))
+    *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: not_none(SubtaskLog(s, "log").load()))
       for n in range(7)],
     *[(f"journal-v1/orders/journal/{n:08d}.json", f"orders/journal/{n:08d}.json", journal) for n in (2, 3, 4, 5)],
     ("journal-v1/orders/journal/00000000.json", "orders/journal/00000000.json", journal_entries),
     ("journal-v1/orders/journal/head-00000002.json", "orders/journal/head-00000002.json", journal),
-    ("job-state-v1/state.json", "state.json", lambda storage, name: void(state_from_json(json_of(storage, name)))),
-    ("job-state-v1/state-with-outcomes.json", "state.json", lambda s, name: void(state_from_json(json_of(s, name)))),
-    ("splits-v1/events.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("splits-v1/batch.json", "batch.json", lambda s, name: void(record_from_json(json_of(s, name)))),
-    ("splits-v1/batch-of-several.json", "b.json", lambda s, name: void(record_from_json(json_of(s, name)))),
-    ("splits-v1/frozen.json", "frozen.json", lambda s, name: void(read_frozen_splits(s, name))),
+    ("job-state-v1/state.json", "state.json", lambda storage, name: not_none(state_from_json(json_of(storage, name)))),
+    ("job-state-v1/state-with-outcomes.json", "state.json", lambda s, n: not_none(state_from_json(json_of(s, n)))),
+    ("splits-v1/events.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("splits-v1/batch.json", "batch.json", lambda s, name: not_none(record_from_json(json_of(s, name)))),
+    ("splits-v1/batch-of-several.json", "b.json", lambda s, name: not_none(record_from_json(json_of(s, name)))),
+    ("splits-v1/frozen.json", "frozen.json", lambda s, name: not_none(read_frozen_splits(s, name))),
     ("sinks-v1/file-handle.json", "handle.json", handle),
     ("kafka-sink-v1/handle.json", "handle.json", kafka_handle),
-    ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: void(LedgerRecord.decoded(s.read(n), n))),
+    ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: not_none(LedgerRecord.decoded(s.read(n), n))),
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
     ("sinks-v1/manifest-that-supersedes.json", SINK, manifests),
     *[(f"sinks-v1/turn-{n:08d}.json", f"~turns/{n:08d}.json", turns) for n in range(3)],
     ("lakes-v1/lake-handle.json", "handle.json", lake_handle),
     ("lakes-v1/intent-00000000.json", "_ckpt/orders/lake/intents/00000000.json", intents),
     ("lakes-v1/intent-upsert.json", "_ckpt/orders/lake/intents/00000000.json", intents),
-    ("lakes-v1/start.json", "_ckpt/orders/lake/start.json", lambda s, _: void(StartMark(s, "orders", "lake").read())),
+    ("lakes-v1/start.json", "_ckpt/orders/lake/start.json",
+     lambda s, _: not_none(StartMark(s, "orders", "lake").read())),
     ("request-v1/request.json", "orders/requests/r.json", request),
     ("request-v1/leaving.json", "orders/requests/r.json", request),
     ("request-v1/reconfigure.json", "orders/requests/r.json", request),
     ("request-v1/upgrade.json", "orders/requests/r.json", request),
-    ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("upgrade-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("late-and-asked-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("sink-releases-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("rescaling-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("rescaling-v1-workers.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("run-options-v1.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
-    ("run-options-v1-params.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
-    ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),
-    ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
-    ("execution-graph-v1-consumers.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
+    ("reconfiguration-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("upgrade-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("late-and-asked-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("sink-releases-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("rescaling-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("rescaling-v1-workers.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("run-options-v1.json", "options.json", lambda s, name: not_none(RunOptions.from_json(json_of(s, name)))),
+    ("run-options-v1-params.json", "options.json", lambda s, name: not_none(RunOptions.from_json(json_of(s, name)))),
+    ("job-definition-v1.json", "plan.json", lambda s, name: not_none(from_json(JobDefinition, json_of(s, name)))),
+    ("execution-graph-v1.json", "g.json", lambda s, name: not_none(from_json(JobGraph, json_of(s, name)))),
+    ("execution-graph-v1-consumers.json", "g.json", lambda s, name: not_none(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("prepared", "prepared/0001-a.json", prepared),
-    ("frozen-offsets-v1.json", "frozen.json", lambda storage, name: void(read_offsets(storage, name))),
-    ("frozen-files", "frozen.json", lambda storage, name: void(read_frozen(storage, name))),
+    ("frozen-offsets-v1.json", "frozen.json", lambda storage, name: not_none(read_offsets(storage, name))),
+    ("frozen-files", "frozen.json", lambda storage, name: not_none(read_frozen(storage, name))),
 ]  # fmt: skip
 
 
-def void(value: object) -> None:
+def not_none(value: object) -> None:
     assert value is not None
 
 

@@ -75,7 +75,7 @@ def _calls() -> Iterator[Call]:
 
 
 def _template(node: ast.Call, error: type[CkptError]) -> object:
-    """Return the template that the call gives, or the one of the class; None if the call gives no literal."""
+    """Return the template of the call, or the template of the class; None if the call has no literal."""
     if not node.args:
         return error.template
     return node.args[0].value if len(node.args) == 1 and isinstance(node.args[0], ast.Constant) else None

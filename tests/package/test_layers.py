@@ -130,8 +130,8 @@ def all_imports() -> list[tuple[Path, int, str]]:
 
 
 def test_an_import_that_goes_up_is_noticed() -> None:
-    assert goes_up(PACKAGE / "coordinator" / "new.py", f"{NAME}.spark.app.session")
-    assert not goes_up(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.protocol.options")
+    assert is_upward(PACKAGE / "coordinator" / "new.py", f"{NAME}.spark.app.session")
+    assert not is_upward(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.protocol.options")
     assert len(all_imports()) > 1000
 
 
@@ -141,7 +141,7 @@ def test_every_folder_has_a_layer() -> None:
     assert folders | modules == set(RANK)
 
 
-def goes_up(path: Path, module: str) -> bool:
+def is_upward(path: Path, module: str) -> bool:
     mine = layer_of(module_of(path))
     theirs = layer_of(module) if module.partition(".")[0] == NAME else ""
     # the package has no layer: its names are imported when they are used
@@ -151,7 +151,7 @@ def goes_up(path: Path, module: str) -> bool:
 
 
 def test_imports_go_down() -> None:
-    assert [f"{path}:{line} imports {module}" for path, line, module in all_imports() if goes_up(path, module)] == []
+    assert [f"{path}:{line} imports {module}" for path, line, module in all_imports() if is_upward(path, module)] == []
 
 
 def test_third_parties_are_imported_where_they_belong() -> None:

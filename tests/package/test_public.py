@@ -21,7 +21,7 @@ EXAMPLES = [*sorted((ROOT / "dags_examples" / "jobs").glob("*.py")), *(ROOT / "d
 """Examples that users copy. The demo that runs them (demo.py, demo_support/) belongs to this project."""
 
 
-def ours(code: str) -> Iterator[tuple[str, str]]:
+def own_imports(code: str) -> Iterator[tuple[str, str]]:
     """Yield (module, name) of each import from this package."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("airflow_provider_ckpt"):
@@ -31,7 +31,7 @@ def ours(code: str) -> Iterator[tuple[str, str]]:
 
 
 def private(code: str) -> list[tuple[str, str]]:
-    return [(module, name) for module, name in ours(code) if name not in PUBLIC.get(module, ())]
+    return [(module, name) for module, name in own_imports(code) if name not in PUBLIC.get(module, ())]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -43,7 +43,7 @@ def test_a_page_imports_public_names_only(page: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_imports_public_names_only(example: Path) -> None:
     code = example.read_text("utf-8")
-    assert list(ours(code))
+    assert list(own_imports(code))
     assert private(code) == []
 
 

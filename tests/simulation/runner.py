@@ -275,20 +275,20 @@ class StreamingRunner(Runner):
                 case RunQuery():
                     self.work.append(self._start)
                 case PauseQuery():
-                    self.work.append(self._stand_still)
+                    self.work.append(self._pause_query)
                 case ReadAvailable():
-                    self.work.append(self._run_out)
+                    self.work.append(self._report_end_of_input)
                 case EndData(mode):
                     self.work.append(functools.partial(self._end, mode))
                 case EndPartition():
                     self.publication.end_of_partition()
                     self._carry_out(self.machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
-                    self._announce(uid, batch_id)
+                    self._report_source_end(uid, batch_id)
                 case PostReport(report):
                     self.publication.post(report)
 
-    def _announce(self, uid: str, batch_id: int) -> None:
+    def _report_source_end(self, uid: str, batch_id: int) -> None:
         droppable = len({*self.feeds, *self.sources} - self.publication.plan.without) > 1
         self.publication.post(SourceAtEnd(*self.task_id, uid, batch_id, droppable))
 
@@ -308,14 +308,14 @@ class StreamingRunner(Runner):
     def _start(self) -> None:
         self.query.is_running = True
         if self.machine.reads_available:
-            self.work.append(self._run_out)
+            self.work.append(self._report_end_of_input)
         self._carry_out(self.machine.started(self._seen()))
 
-    def _run_out(self) -> None:
+    def _report_end_of_input(self) -> None:
         if self.query.is_running and self.machine.reads_available:
             self._carry_out(self.machine.query_ended())
 
-    def _stand_still(self) -> None:
+    def _pause_query(self) -> None:
         self.query.is_running = False
         self._carry_out(self.machine.paused_at(self.publication.last_batch()))
 

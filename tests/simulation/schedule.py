@@ -28,7 +28,7 @@ _NUMBERS = itertools.count()
 FAULTY_STEPS = 250
 STEPS_TO_FINISH = 3000
 STEPS_TO_FINISH_A_SUBTASK = 600
-"""Additional steps for each subtask, because each step advances only one of them.
+"""Additional steps for each subtask, because each step advances a single subtask.
 
 Of 4,000 runs the longest took 7,700 steps with 14 subtasks, and few took 3,000.
 """
@@ -139,7 +139,7 @@ class Simulation:
             graph = with_live_sources(graph, self.random)
         self.rescales, self.reconfigures = rescales, reconfigures
         self.deadly = 0.02 if rescales and reconfigures else 0.15
-        """Probability that a driver dies of a request.
+        """Probability that a driver dies during a request.
 
         It is low for jobs with many requests; few of them would finish otherwise.
         """
@@ -206,13 +206,13 @@ class Simulation:
             mode = self.random.choice(("stop", "stop", "drain"))
             leaves = self.random.random() < 0.3
             name = f"r{self.world.now}"
-            self._ask(DrainRequest(name=name) if mode == "drain" else StopRequest(leaves, name=name))
+            self._request(DrainRequest(name=name) if mode == "drain" else StopRequest(leaves, name=name))
         elif dice < 0.03:
             self._misdeliver()
         elif self.rescales and dice < 0.06 and self.driver.coordinator is not None:
-            self._ask_to_rescale()
-        elif self.reconfigures and 0.06 < dice < self._asked_until() and self.driver.coordinator is not None:
-            self._ask_to_reconfigure()
+            self._request_rescale()
+        elif self.reconfigures and 0.06 < dice < self._request_bound() and self.driver.coordinator is not None:
+            self._request_reconfiguration()
 
     def _step(self, driver: Driver) -> None:
         driver.step()
@@ -229,7 +229,7 @@ class Simulation:
             self.zombies.append(self.driver)
         self.driver = self._new_driver()
 
-    def _asked_until(self) -> float:
+    def _request_bound(self) -> float:
         """Return the upper bound of the random number for requests.
 
         With both kinds, more requests fall into the short RUNNING times.
@@ -238,15 +238,15 @@ class Simulation:
         runs = coordinator is not None and coordinator.status is JobStatus.RUNNING
         return 0.4 if self.rescales and runs else 0.12
 
-    def _ask_to_rescale(self) -> None:
+    def _request_rescale(self) -> None:
         """Request a rescale. Some requests are impossible and must be refused. The driver may die during the change."""
         uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
         change = VertexSettings(parallelism=self.random.randint(0, 6))
-        self._ask(ReconfigureRequest({uid: change}, name=f"w{next(self.requests)}"))
+        self._request(ReconfigureRequest({uid: change}, name=f"w{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
-    def _ask_to_reconfigure(self) -> None:
+    def _request_reconfiguration(self) -> None:
         """Request other settings of some operators, or of an unknown one. Some changes need another attempt."""
         assert self.driver.coordinator is not None
         statuses = self.driver.coordinator.subtask_statuses()
@@ -259,7 +259,7 @@ class Simulation:
             chosen = list(dict.fromkeys([*chosen, self.random.choice(list(self.world.splits))]))
         by_split = {uid for vertex in self.world.graph.vertices if vertex.splits for uid in vertex.operators}
         changes = {uid: self._width() if uid in by_split else self._settings() for uid in chosen}
-        self._ask(ReconfigureRequest(changes, name=f"c{next(self.requests)}"))
+        self._request(ReconfigureRequest(changes, name=f"c{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
@@ -275,7 +275,7 @@ class Simulation:
             return VertexSettings(state_partitions=self.random.randint(1, 3))
         return VertexSettings(pool_weight=self.random.randint(1, 3))
 
-    def _ask(self, request: Message) -> None:
+    def _request(self, request: Message) -> None:
         self.driver.inbox.append(request)
 
     def _misdeliver(self) -> None:
@@ -297,13 +297,13 @@ class Simulation:
             self.driver.replaces = step < STEPS_WITH_REPLACEMENTS  # the drain has begun by then
             # request the drain again if a pending stop has failed; during a stop it is refused
             if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
-                self._ask(DrainRequest(name=f"last {step}"))
+                self._request(DrainRequest(name=f"last {step}"))
             # each step advances one subtask: with 16 of them no aligned checkpoint would end within its timeout
             self.world.now += min(0.05, 0.2 / len(self.world.subtasks))
             self._step(self.driver)
-        raise BrokenError(f"no end after {steps} steps without faults: {self._where()}")
+        raise BrokenError(f"no end after {steps} steps without faults: {self._describe()}")
 
-    def _where(self) -> str:
+    def _describe(self) -> str:
         coordinator = self.driver.coordinator
         if coordinator is None:
             return "starting"

@@ -1,4 +1,4 @@
-"""Time limits and tries of the clients behind fsspec."""
+"""Time limits and tries of the clients that fsspec uses."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ UNPRIVILEGED = 65534
 NUMBERS = {"denied": errno.EACCES, "broken": errno.EIO}
 
 
-def let_others_in(folder: Path) -> None:
+def open_to_others(folder: Path) -> None:
     """Open a folder to other users, and its parents up to the machine's folder of temporary files."""
     own = list(itertools.takewhile(lambda parent: not parent.stat().st_mode & stat.S_ISVTX, (folder, *folder.parents)))
     assert Path("/") not in own, "no folder of temporary files above"
@@ -116,7 +116,7 @@ class TestLocalStorage(StorageConformance):
     def test_a_read_only_folder_is_told_by_the_probe(self, tmp_path: Path) -> None:
         folder = tmp_path / "locked"
         folder.mkdir(mode=0o555)
-        let_others_in(tmp_path)
+        open_to_others(tmp_path)
         program = (
             "import os, sys\n"
             "from airflow_provider_ckpt.storage.errors import StorageReadOnlyError\n"
@@ -235,7 +235,7 @@ class TestLocalStorage(StorageConformance):
     def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
         """The verbs run as another user, who really lacks the right."""
         storage.create("d/x", b"1")
-        let_others_in(self.folder)
+        open_to_others(self.folder)
         (self.folder / "d").chmod(0)
         done = subprocess.run(
             [sys.executable, "-c", UNPRIVILEGED_CALLS, str(self.folder), str(UNPRIVILEGED)],

@@ -124,12 +124,12 @@ def s3_bucket() -> Iterator[Storage]:
 @pytest.mark.parametrize("inner", ["team/ckpt/job", "team/ckpt/a/b/c"])
 def test_a_root_inside_a_root_is_refused_before_anything_is_written(top: Storage, inner: str) -> None:
     open_root(top.child("team/ckpt"))
-    before = everything(top)
+    before = all_names(top)
     with pytest.raises(RootRefusedError, match="s there, and be deleted with it; choose") as raised:
         open_root(top.child(inner))
     assert top.full_uri("team/ckpt") in str(raised.value)
     assert isinstance(raised.value, InvalidInputError)
-    assert everything(top) == before
+    assert all_names(top) == before
 
 
 def test_a_root_in_a_storage_that_is_one_is_refused(top: Storage) -> None:
@@ -141,11 +141,11 @@ def test_a_root_in_a_storage_that_is_one_is_refused(top: Storage) -> None:
 
 def test_a_root_around_a_root_is_refused_before_anything_is_written(top: Storage) -> None:
     open_root(top.child("team/ckpt"))
-    before = everything(top)
+    before = all_names(top)
     with pytest.raises(RootRefusedError, match="s; choose another folder, or use that") as raised:
         open_root(top.child("team"))
     assert top.full_uri("team/ckpt") in str(raised.value)
-    assert everything(top) == before
+    assert all_names(top) == before
 
 
 def test_roots_side_by_side_are_fine(top: Storage) -> None:
@@ -154,7 +154,7 @@ def test_roots_side_by_side_are_fine(top: Storage) -> None:
         open_root(top.child(name))
 
 
-def everything(top: Storage) -> list[str]:
+def all_names(top: Storage) -> list[str]:
     """Return all names, with folders where they exist."""
     if top.uri.startswith("file:"):
         folder = Path(top.uri.removeprefix("file://"))
@@ -313,10 +313,10 @@ class Fallback(MemoryFileSystem):  # type: ignore[misc]
         AbstractFileSystem.pipe_file(self, path, value, **kwargs)
 
 
-class Untold(Fallback):
+class WithoutOverride(Fallback):
     """File system like :class:`Fallback` that does not override ``pipe_file``."""
 
-    protocol = "untold"
+    protocol = "without-override"
     pipe_file = AbstractFileSystem.pipe_file
 
 
@@ -360,11 +360,11 @@ class Strict(Fallback):
         raise ValueError(f"bad token {token}")
 
 
-for kind in (Fallback, Untold, Overwriting, Lying, Leaking, Strict):
+for kind in (Fallback, WithoutOverride, Overwriting, Lying, Leaking, Strict):
     fsspec.register_implementation(kind.protocol, kind, clobber=True)
 
 
-@pytest.mark.parametrize("protocol", ["fallback", "untold", "overwriting", "lying"])
+@pytest.mark.parametrize("protocol", ["fallback", "without-override", "overwriting", "lying"])
 def test_r17_a_backend_without_exclusive_creation_is_refused(protocol: str) -> None:
     storage = open_storage(f"{protocol}://some/root")
     with pytest.raises(StorageUnsuitableError, match=f"{protocol}://some/root"):

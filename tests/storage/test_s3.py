@@ -71,7 +71,7 @@ def no_wait(seconds: float) -> None:
 
 
 @contextmanager
-def refused(proxy: RefusingProxy, refuse: Callable[[str], tuple[int, str] | None]) -> Iterator[None]:
+def refusing(proxy: RefusingProxy, refuse: Callable[[str], tuple[int, str] | None]) -> Iterator[None]:
     proxy.refuse = refuse
     try:
         yield
@@ -100,7 +100,7 @@ class TestS3Storage(StorageConformance):
 
     def faulty(self, fault: Fault) -> AbstractContextManager[None]:
         answer = {"denied": (403, "AccessDenied"), "broken": (500, "InternalError")}[fault]
-        return refused(self.proxy, lambda line: answer)
+        return refusing(self.proxy, lambda line: answer)
 
     @pytest.mark.parametrize("verb", ["exists", "read", "create", "delete", "copy", "list", "files", "delete_tree"])
     @pytest.mark.parametrize("status", [(503, "SlowDown"), (409, "ConditionalRequestConflict")])
@@ -109,7 +109,7 @@ class TestS3Storage(StorageConformance):
         needed: dict[str, list[Any]] = {"create": [b""], "copy": ["to"]}
         more = needed.get(verb, [])
         path = "d" if verb in ("list", "files", "delete_tree") else "d/x"
-        with refused(self.proxy, lambda line: status), pytest.raises((StorageTransientError, StorageFailedError)):
+        with refusing(self.proxy, lambda line: status), pytest.raises((StorageTransientError, StorageFailedError)):
             getattr(storage, verb)(path, *more)
         assert storage.files("") == [("d/x", 1)]
 
@@ -118,7 +118,7 @@ class TestS3Storage(StorageConformance):
         log = AppendLog(storage, "log", format="test")
         log.append("a")
         forbidden = lambda line: (403, "AccessDenied") if line.startswith("HEAD") else None  # noqa: E731
-        with refused(self.proxy, forbidden), pytest.raises(StorageDeniedError):
+        with refusing(self.proxy, forbidden), pytest.raises(StorageDeniedError):
             log.is_overtaken()
 
     @pytest.mark.parametrize("there", [True, False], ids=["there", "absent"])
@@ -155,7 +155,7 @@ class TestS3Storage(StorageConformance):
         body = (
             "<DeleteResult><Error><Key>t/1</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>"
         )
-        with refused(self.proxy, lambda line: (200, body) if line.startswith("POST") else None):
+        with refusing(self.proxy, lambda line: (200, body) if line.startswith("POST") else None):
             with pytest.raises(StorageReadOnlyError, match="t/1"):
                 storage.delete_tree("t")
 

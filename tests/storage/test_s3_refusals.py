@@ -122,7 +122,7 @@ def test_d23_an_expired_token_is_no_missing_right(storage: Storage, rights: Righ
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let this process wait for new credentials, with short pauses."""
     monkeypatch.setattr(s3_client, "LONGEST_PAUSE", 0.1)
     monkeypatch.setattr(s3_client, "FIRST_PAUSE", 0.05)
@@ -132,7 +132,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_d23_a_driver_waits_for_a_new_token(storage: Storage, rights: Rights, verb: str, waits: None) -> None:
+def test_d23_a_driver_waits_for_a_new_token(storage: Storage, rights: Rights, verb: str, short_waits: None) -> None:
     rights.expired = True
     answers: list[Any] = []
     thread = threading.Thread(target=lambda: answers.append(VERBS[verb][0](storage)), daemon=True)
@@ -147,7 +147,7 @@ def test_d23_a_driver_waits_for_a_new_token(storage: Storage, rights: Rights, ve
     assert len(answers) == 1
 
 
-def test_d23_a_driver_gives_up_after_its_time(storage: Storage, rights: Rights, waits: None) -> None:
+def test_d23_a_driver_gives_up_after_its_time(storage: Storage, rights: Rights, short_waits: None) -> None:
     wait_for_credentials(0.2)
     rights.expired = True
     with pytest.raises(StorageTokenExpiredError):
