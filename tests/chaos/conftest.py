@@ -14,6 +14,6 @@ def wanted(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     with World(tmp_path_factory.mktemp("never"), PARTS, history_files=0) as world:
         driver = world.start()
         assert driver.wait() == 0, driver.tail()
-        found = outcome(world)
-        check_retained(world, found.files)
-        return found
+        result = outcome(world)
+        check_retained(world, result.files)
+        return result

@@ -56,17 +56,17 @@ class Evidence:
         log.load()
         if as_a_whole and not log.has_ended:
             return
-        known = self._batches.setdefault(vertex, {})
+        gathered = self._batches.setdefault(vertex, {})
         last = -1
         for number, record in log.records():
             if isinstance(record, Batch):
-                assert known.get(record.batch_id, record) == record, f"{vertex}: batch {record.batch_id} changed"
+                assert gathered.get(record.batch_id, record) == record, f"{vertex}: batch {record.batch_id} changed"
                 assert record.batch_id > last, f"{vertex}: batch {record.batch_id} after {last}"
                 assert vertex not in self._closed or number < self._closed[vertex], f"{vertex} ran after its end"
-                known[record.batch_id], last = record, record.batch_id
+                gathered[record.batch_id], last = record, record.batch_id
             elif isinstance(record, EndOfPartition):
                 assert self._closed.setdefault(vertex, number) == number, f"{vertex} was closed twice"
-                assert number == log.position - 1, f"{vertex}: entries behind the end of its partition"
+                assert number == log.position - 1, f"{vertex}: entries after the end of its partition"
 
     def _gather_frozen(self) -> None:
         for path in (self._world.root / self._world.job_id / "frozen").glob("*.json"):

@@ -15,10 +15,10 @@ from tests.workers.world import PATIENCE, Member, World
 GROUPS = {"readers": ("left", "right"), "others": ("clean", "both", "report")}
 
 
-class CoordinatorState(World):
+class PartsWorld(World):
     job, job_id = Path(__file__).parent / "jobs" / "parts.py", "parts"
 
-    def __enter__(self) -> CoordinatorState:
+    def __enter__(self) -> PartsWorld:
         return self
 
     def start(self, command: str, *flags: str, env: Mapping[str, str] | None = None) -> Member:
@@ -28,15 +28,15 @@ class CoordinatorState(World):
 class Members:
     """The "master" and the workers of ``GROUPS``, by name. A process that failed is restarted."""
 
-    def __init__(self, world: CoordinatorState) -> None:
+    def __init__(self, world: PartsWorld) -> None:
         self._world = world
         self._now: dict[str, Member] = {}
-        self._heard: dict[str, tuple[Member | None, int]] = {}
+        self._started_under: dict[str, tuple[Member | None, int]] = {}
         """Member -> the master at its start, and the number of this master's "waiting" lines by then."""
 
     def start(self, name: str, step: StorageStep | None = None, when: str = "") -> Member:
         env = stop_environ(step, after=when == "after")
-        self._heard[name] = self._vacancies()
+        self._started_under[name] = self._vacancies()
         if name in GROUPS:
             self._now[name] = self._world.worker(*GROUPS[name], **env)
         elif name == "planner":
@@ -54,18 +54,18 @@ class Members:
         """Kill the victim once it has paused at its step. The other processes are supervised meanwhile."""
         member = self._now[victim]
 
-        def look() -> bool:
-            self.post_run(but=victim)
+        def poll() -> bool:
+            self.restart_ended(but=victim)
             assert member.exit_code is None, f"{member} ended before the step\n{member.tail()}"
             return stands_still(member.pid)
 
-        wait_until(look, self.tails, seconds=PATIENCE, every=0.1)
+        wait_until(poll, self.tails, seconds=PATIENCE, every=0.1)
         for name in (victim, *others):
             self._now[name].kill()
         assert member.exit_code == -signal.SIGKILL
         self._now.pop("planner", None)
 
-    def post_run(self, but: str = "") -> None:
+    def restart_ended(self, but: str = "") -> None:
         """Restart ended processes as a supervisor does (docs/workers.md).
 
         Exit code 0 is final, unless the master reports that no worker runs the member's subtasks.
@@ -85,18 +85,18 @@ class Members:
         if self._world.state().status == "FINISHED":
             return False
         master, count = self._vacancies()
-        heard = self._heard[name][1] if self._heard[name][0] is master else 0
-        told = [] if master is None else [line["message"] for line in master.lines("waiting")[heard:count]]
-        return any(re.search(rf"\b{vertex}/\d", text) for text in told for vertex in GROUPS.get(name, ()))
+        reported = self._started_under[name][1] if self._started_under[name][0] is master else 0
+        messages = [] if master is None else [line["message"] for line in master.lines("waiting")[reported:count]]
+        return any(re.search(rf"\b{vertex}/\d", text) for text in messages for vertex in GROUPS.get(name, ()))
 
     def finish(self) -> None:
         """Wait until all processes have ended with 0."""
 
-        def look() -> bool:
-            self.post_run()
+        def poll() -> bool:
+            self.restart_ended()
             return all(member.exit_code == 0 for member in self._now.values())
 
-        wait_until(look, self.tails, seconds=PATIENCE, every=0.1)
+        wait_until(poll, self.tails, seconds=PATIENCE, every=0.1)
 
     def tails(self) -> str:
         return "\n".join(member.tail(1500) for member in self._world.members)

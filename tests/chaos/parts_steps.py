@@ -20,13 +20,13 @@ STEPS = (
     journal("right is frozen", '"SourceFrozen", "uid": "right"'),
     *(log(f"{vertex} has published", vertex, "Batch") for vertex in VERTICES),
     *(log(f"{vertex} is at its end", vertex, "EndOfData") for vertex in VERTICES),
-    *(journal(f"the end of {one} is known", f'"SubtaskEndOfData", "subtask": "{one}/') for one in VERTICES),
+    *(journal(f"the end of {vertex} is known", f'"SubtaskEndOfData", "subtask": "{vertex}/') for vertex in VERTICES),
     journal("the final checkpoint is triggered", '"CheckpointTriggered"'),
     journal("the final checkpoint is completed", '"CheckpointCompleted"'),
     StorageStep("the first sink is released", "/_ckpt-[a-z]+/parts/[a-z]+/manifests/"),
     StorageStep("the sink all is released", "/_ckpt-all/parts/all/manifests/"),
     journal("the checkpoint is released", '"CheckpointReleased"'),
     journal("the job is FINISHED", '"StatusChanged", "status": "FINISHED"'),
-    StorageStep("the results of clean are given back", "/vertices/clean/0/partition", is_deletion=True),
+    StorageStep("the results of clean are deleted", "/vertices/clean/0/partition", is_deletion=True),
 )
 RECONCILED = journal("it is decided what runs again", '"JobReconciled"')

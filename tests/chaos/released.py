@@ -126,4 +126,4 @@ def check_sinks_agree(world: World) -> None:
     if world.variant.job != "mixed.py":
         return
     per_sink = [{m.checkpoint: m.rows for m in manifests(world, sink)} for sink in world.variant.sinks]
-    assert all(one == per_sink[0] for one in per_sink), f"rows by checkpoint differ: {per_sink}"
+    assert all(counts == per_sink[0] for counts in per_sink), f"rows by checkpoint differ: {per_sink}"

@@ -48,19 +48,21 @@ class Results:
             self._ended |= {vertex} if all(ended) else set()
 
     def _read(self, storage: Storage, root: Path, vertex: str, number: int) -> bool:
-        records = [one for _, one in TailingLogReader(storage, subtask_log_path(JOB_ID, vertex, number)).records()]
+        records = [
+            record for _, record in TailingLogReader(storage, subtask_log_path(JOB_ID, vertex, number)).records()
+        ]
         partition = root / partition_path(JOB_ID, vertex, number)
-        for record in [one for one in records if isinstance(one, Batch)]:
-            self.published[vertex].update(record.splits)
-            self.files += [Result(vertex, record.splits, partition / one.path, one.size) for one in record.files]
-        return any(isinstance(one, EndOfData) for one in records)
+        for batch in [record for record in records if isinstance(record, Batch)]:
+            self.published[vertex].update(batch.splits)
+            self.files += [Result(vertex, batch.splits, partition / file.path, file.size) for file in batch.files]
+        return any(isinstance(record, EndOfData) for record in records)
 
-    def sound(self, source: str) -> set[str]:
+    def intact(self, source: str) -> set[str]:
         """Return the splits that are published and not lost."""
         return self.published[source] - self._lost(source)
 
     def _lost(self, source: str) -> set[str]:
-        return {split for one in self.files if one.vertex == source and one.is_lost for split in one.splits}
+        return {split for file in self.files if file.vertex == source and file.is_lost for split in file.splits}
 
     def is_wanted(self, vertex: str) -> bool:
         """Return whether the vertex's reader has not ended or must run again."""
@@ -68,7 +70,7 @@ class Results:
         return reader is not None and (reader not in self._ended or self._runs_again(reader))
 
     def _runs_again(self, vertex: str) -> bool:
-        return self.is_wanted(vertex) and any(one.is_lost for one in self.files if one.vertex == vertex)
+        return self.is_wanted(vertex) and any(file.is_lost for file in self.files if file.vertex == vertex)
 
     def to_read(self, source: str) -> set[str]:
         """Return the splits that the next run may read: unpublished ones, and lost ones that are wanted."""
@@ -78,17 +80,19 @@ class Results:
 
 def lose(results: Results, rng: random.Random, ways: Sequence[str] = ("gone", "emptied")) -> list[str]:
     """Delete or empty some files: wanted ones or any. Return a description of each."""
-    told = []
+    descriptions = []
     for _ in range(rng.choice([0, 1, 1, 2, 4])):
-        there = [one for one in results.files if not one.is_lost]
-        wanted = [one for one in there if results.is_wanted(one.vertex)]
-        one = rng.choice((rng.choice([wanted, there]) or there) or [None])
-        if one is None:
+        there = [file for file in results.files if not file.is_lost]
+        wanted = [file for file in there if results.is_wanted(file.vertex)]
+        chosen = rng.choice((rng.choice([wanted, there]) or there) or [None])
+        if chosen is None:
             break
         how = rng.choice(ways)
-        one.path.unlink() if how == "gone" else one.path.write_bytes(b"")
-        told.append(f"{one.vertex} {', '.join(one.splits)} {how}{'' if one in wanted else ', not wanted'}")
-    return told
+        chosen.path.unlink() if how == "gone" else chosen.path.write_bytes(b"")
+        descriptions.append(
+            f"{chosen.vertex} {', '.join(chosen.splits)} {how}{'' if chosen in wanted else ', not wanted'}"
+        )
+    return descriptions
 
 
 def readings(base: Path) -> list[tuple[int, str, str]]:
@@ -96,10 +100,10 @@ def readings(base: Path) -> list[tuple[int, str, str]]:
 
     Each planner first calls every source's function with the first remaining split. These calls do not count.
     """
-    path, planned, found = base / "readings.txt", set[tuple[int, str]](), []
+    path, planned, splits_read = base / "readings.txt", set[tuple[int, str]](), []
     for line in path.read_text().splitlines() if path.exists() else []:
         process, source, split = line.split()
         if (int(process), source) in planned:
-            found.append((int(process), source, split))
+            splits_read.append((int(process), source, split))
         planned.add((int(process), source))
-    return found
+    return splits_read

@@ -14,7 +14,7 @@ from tests.support.books import books
 
 SINKS = ("raw", "all", "out")
 LEDGER = re.compile(r".*/(\d{8}|columns)\.json")
-"""Entries of a sink's logs, and the record of its columns. The next start removes what a killed write leaves."""
+"""Entries of a sink's logs, and the record of its columns. The next start removes files that a killed write leaves."""
 METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
     r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
@@ -55,7 +55,7 @@ def outcome(world: Ended) -> Outcome:
 def check_retained(world: Ended, files: frozenset[str]) -> None:
     """Check that only the journal, the logs, the frozen lists and the checkpoints' metadata are left.
 
-    ``files``: those of a run without failures. A missing portable copy of a checkpoint is allowed, because no start
+    ``files``: files of a run without failures. A missing portable copy of a checkpoint is allowed, because no start
     reads it. A sink has only its output and its manifests.
     """
     left = [path for path in _files(world.root) if not RETAINED.fullmatch(path)]
@@ -63,11 +63,11 @@ def check_retained(world: Ended, files: frozenset[str]) -> None:
     missing = files - {METADATA} - {_unnumbered(path) for path in _files(world.root)}
     assert not missing, f"not there: {missing}"
     for sink in SINKS:
-        found = set(_files(world.base / sink))
-        released = {file.path for one in _manifests(world, sink) for file in one.files}
-        assert found == released, f"{sink}: left, or gone: {sorted(found ^ released)[:10]}"
-        beside = [path for path in _files(books(world.base / sink)) if not LEDGER.fullmatch(path)]
-        assert not beside, f"{sink}: left beside it: {beside[:10]}"
+        visible = set(_files(world.base / sink))
+        released = {file.path for manifest in _manifests(world, sink) for file in manifest.files}
+        assert visible == released, f"{sink}: left, or gone: {sorted(visible ^ released)[:10]}"
+        leftovers = [path for path in _files(books(world.base / sink)) if not LEDGER.fullmatch(path)]
+        assert not leftovers, f"{sink}: left next to it: {leftovers[:10]}"
 
 
 def _manifests(world: Ended, sink: str) -> list[Manifest]:
@@ -75,7 +75,7 @@ def _manifests(world: Ended, sink: str) -> list[Manifest]:
 
 
 def _released(world: Ended, sink: str) -> list[Row]:
-    files = [file.path for one in _manifests(world, sink) for file in one.files]
+    files = [file.path for manifest in _manifests(world, sink) for file in manifest.files]
     return [row for path in files for row in read_rows(world.base / sink / path)]
 
 

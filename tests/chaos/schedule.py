@@ -83,16 +83,16 @@ def counter(kill: Kill, world: World, driver: Driver, before: frozenset[tuple[st
 
 def glance(kill: Kill, world: World) -> frozenset[tuple[str, int]]:
     """Return the files of the moment and the time each was written."""
-    found = set()
+    files = set()
     pattern = {**FILES, **ONCE}.get(kill.moment)
     if pattern is None:
         return frozenset()
     for path in _paths(world, pattern.format(job=world.job_id, sink=world.variant.sinks[0])):
         try:
-            found.add((str(path), path.stat().st_mtime_ns))
+            files.add((str(path), path.stat().st_mtime_ns))
         except FileNotFoundError:
             continue  # the file was moved or deleted meanwhile
-    return frozenset(found)
+    return frozenset(files)
 
 
 def _paths(world: World, pattern: str) -> list[Path]:

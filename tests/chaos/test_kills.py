@@ -41,18 +41,18 @@ def test_every_row_is_released_exactly_once_whatever_is_killed(seed: int, tmp_pa
     rng = random.Random(-seed)
     interval = rng.choice([0.1, 0.5, 1.0])
     kills = random_kills(seed)
-    told = f"seed {seed}, {variant.name}, interval {interval}: " + "; ".join(map(str, kills))
-    print(told)
+    schedule = f"seed {seed}, {variant.name}, interval {interval}: " + "; ".join(map(str, kills))
+    print(schedule)
     with World(tmp_path, variant, checkpoint_interval=interval, retained_checkpoints=rng.choice([1, 3])) as world:
         try:
             _run(world, kills)
         except AssertionError as error:
-            raise AssertionError(f"{told}\n{error}") from error
+            raise AssertionError(f"{schedule}\n{error}") from error
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "apart"])
 def test_history_and_live_in_one_folder_give_each_row_once(chain: bool, tmp_path: Path) -> None:
-    """Files come all the time, also while the list of history is fixed (R11)."""
+    """Files arrive continuously, even while the list of history is being frozen (R11)."""
     kills = [
         Kill("python", LIST, 1, 0.0),
         Kill("all", "planned batch", 3, 0.0),
@@ -95,7 +95,7 @@ def _check_end(driver: Driver, kill: Kill) -> None:
 
 def _maybe_add_late_history(world: World) -> None:
     if world.variant.live == "history":
-        return  # a file that comes later is a live one
+        return  # a later file is a live file
     state = world.state()
     left = any("history" in uid for uids in state.dropped.values() for uid in uids)
     if not world.data.late and (left or "history/0" in state.finished):

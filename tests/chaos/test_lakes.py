@@ -35,10 +35,10 @@ def test_each_row_is_once_in_every_table_whatever_was_killed(tmp_path: Path, kil
         world.drain()
         assert driver.wait() == 0, driver.tail()
         wanted = sorted(world.data.ids)
-        found: dict[str, Callable[[], list[int]]] = {
+        readers: dict[str, Callable[[], list[int]]] = {
             "out": lambda: [row["id"] for row in rows(world, "out")],
             "delta": lambda: DeltaTable(tmp_path / "delta").to_pyarrow_table()["id"].to_pylist(),
             "iceberg": lambda: warehouse.table().scan().to_arrow()["id"].to_pylist(),
         }
-        assert {sink: sorted(look()) for sink, look in found.items()} == dict.fromkeys(found, wanted)
+        assert {sink: sorted(read()) for sink, read in readers.items()} == dict.fromkeys(readers, wanted)
         assert world.state().epoch == kills + 1

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.members import CoordinatorState, Members
+from tests.chaos.members import Members, PartsWorld
 from tests.chaos.parts_steps import STEPS
 from tests.chaos.results import Results, lose
 from tests.chaos.retained import Outcome, check_retained, outcome
@@ -25,15 +25,15 @@ BY_NAME = {step.name: step for step in STEPS}
 
 @dataclass(frozen=True)
 class Case:
-    """A case: ``who`` is killed right before or after the step. ``also``: processes killed at the same moment."""
+    """A case: ``victim`` is killed right before or after the step. ``also``: processes killed at the same moment."""
 
-    who: str
+    victim: str
     when: str
     step: str
     also: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{'+'.join((self.who, *self.also))} {self.when} {self.step}"
+        return f"{'+'.join((self.victim, *self.also))} {self.when} {self.step}"
 
 
 CASES = (
@@ -61,7 +61,7 @@ CASES = (
     Case("master", "before", "the checkpoint is released"),
     Case("master", "before", "the job is FINISHED", ("others",)),
     Case("master", "after", "the job is FINISHED"),
-    Case("master", "after", "the results of clean are given back"),
+    Case("master", "after", "the results of clean are deleted"),
 )
 COUNT = min(len(CASES), int(os.environ.get("CKPT_CHAOS_MEMBERS", len(CASES))))
 CHOSEN = [CASES[place] for place in sorted(random.Random(SEED).sample(range(len(CASES)), COUNT))]
@@ -70,21 +70,21 @@ CHOSEN = [CASES[place] for place in sorted(random.Random(SEED).sample(range(len(
 @pytest.mark.parametrize("case", CHOSEN, ids=str)
 def test_processes_of_a_batch_job_are_killed_at_a_step(case: Case, wanted: Outcome, tmp_path: Path) -> None:
     rng = random.Random(f"{SEED} {case}")
-    told = [f"CKPT_CHAOS_SEED={SEED} {case}"]
-    with CoordinatorState(tmp_path, "--mode", "batch") as world:
+    steps = [f"CKPT_CHAOS_SEED={SEED} {case}"]
+    with PartsWorld(tmp_path, "--mode", "batch") as world:
         members = Members(world)
         try:
-            members.start_all(case.who, BY_NAME[case.step], case.when)
-            members.kill_at_step(case.who, *case.also)
+            members.start_all(case.victim, BY_NAME[case.step], case.when)
+            members.kill_at_step(case.victim, *case.also)
             # A living process may have checked a file before it reads it. Only a deleted file is sure to be noticed
             # then.
-            told += lose(Results(world.storage, world.root), rng, ("gone",))
+            steps += lose(Results(world.storage, world.root), rng, ("gone",))
             members.finish()
             assert world.state().status == "FINISHED"
             assert outcome(world).rows == wanted.rows
             assert not (world.base / "again.txt").exists(), (world.base / "again.txt").read_text()
             check_retained(world, wanted.files)
         except AssertionError as error:
-            raise AssertionError(f"{'; '.join(told)}\n{error}\n{members.tails()}") from error
+            raise AssertionError(f"{'; '.join(steps)}\n{error}\n{members.tails()}") from error
         finally:
-            print("; ".join(told))
+            print("; ".join(steps))

@@ -37,22 +37,22 @@ def test_a_batch_job_is_killed_at_a_step(step: StorageStep, when: str, wanted: O
     kills = [(step, when)]
     if rng.random() < 0.6:
         kills.append((rng.choice([RECONCILED, *STEPS]), rng.choice(WHEN)))
-    told = [f"CKPT_CHAOS_SEED={SEED}"]
+    steps = [f"CKPT_CHAOS_SEED={SEED}"]
     with World(tmp_path, PARTS, history_files=0) as world:
         try:
             for kill in kills:
-                told.append(f"kill {kill[1]} this: {kill[0]}")
+                steps.append(f"kill {kill[1]} this: {kill[0]}")
                 driver = _run(world, *kill)
-                assert driver.exit_code != 0 or kill is not kills[0], f"it did not come to {step}"
-                told += lose(Results(world.storage, world.root), rng)
+                assert driver.exit_code != 0 or kill is not kills[0], f"it did not reach {step}"
+                steps += lose(Results(world.storage, world.root), rng)
             assert _run(world).exit_code == 0
             assert world.state().status == "FINISHED"
             assert outcome(world).rows == wanted.rows
             check_retained(world, wanted.files)
         except AssertionError as error:
-            raise AssertionError(f"{'; '.join(told)}\n{error}") from error
+            raise AssertionError(f"{'; '.join(steps)}\n{error}") from error
         finally:
-            print("; ".join(told))
+            print("; ".join(steps))
 
 
 def _run(world: World, step: StorageStep | None = None, when: str = "") -> Driver:

@@ -1,6 +1,6 @@
-"""Two drivers of one job: one was stopped, was orphaned, or started twice.
+"""Two drivers of one job: the first was stopped or orphaned, or both started together.
 
-One of the two wins, the other one reports it, and nothing is lost.
+A single driver wins, the other reports it, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ELSEWHERE = Path(__file__).parent / "elsewhere.py"
 TASK = Path(__file__).parent / "task.py"
 
 
-def stopped(driver: Driver) -> None:
-    """Send SIGSTOP.
+def pause(driver: Driver) -> None:
+    """Send SIGSTOP to the driver.
 
     The driver does not notice the time that passes, as on a paused virtual machine or a swapping host.
     """
     driver.signal(signal.SIGSTOP)
 
 
-def woken(driver: Driver) -> None:
+def wake(driver: Driver) -> None:
     driver.signal(signal.SIGCONT)
 
 
@@ -55,11 +55,11 @@ def test_r8_a_paused_driver_on_another_host_wakes_up_fenced(variant: Variant, tm
             command = [sys.executable, str(ELSEWHERE), "another-host", "--options", world.options()]
             zombie = world.start(command)
             zombie.wait_for("released", count=3)
-            stopped(zombie)
+            pause(zombie)
             successor = world.start()
             assert successor.wait_for("resumed")["driver_before"] == "unreachable"
             successor.wait_for("released", count=6)
-            woken(zombie)
+            wake(zombie)
             check_fenced(zombie, by_epoch=2)
             check_no_duplicates(world)
             successor.wait_for("released", count=10)
@@ -72,12 +72,12 @@ def test_r8_a_paused_driver_on_this_host_is_killed_after_its_grace(tmp_path: Pat
         with Feeder(world.data):
             zombie = world.start()
             zombie.wait_for("released", count=3)
-            stopped(zombie)
+            pause(zombie)
             successor = world.start()
             assert "killed" in successor.wait_for("resumed")["message"]
             assert zombie.wait() == -signal.SIGKILL
             successor.wait_for("released", count=3)
-            woken(zombie)
+            wake(zombie)
             wait_until(lambda: not zombie.session(), "the end of the zombie's JVM")
             successor.wait_for("released", count=6)
         finish(world, successor)
@@ -106,7 +106,7 @@ def test_two_runs_that_start_together_agree_on_one(tmp_path: Path) -> None:
             both = [world.start(), world.start()]
             wait_until(
                 lambda: any(driver.exit_code is not None for driver in both),
-                lambda: "the end of one of both\n" + "\n".join(driver.tail() for driver in both),
+                lambda: "the end of one of the two\n" + "\n".join(driver.tail() for driver in both),
             )
             loser, winner = sorted(both, key=lambda driver: driver.exit_code is None)
             check_fenced(loser, by_epoch=world.state().epoch)
@@ -124,7 +124,7 @@ def test_an_orphaned_driver_is_fenced_by_the_retry(tmp_path: Path) -> None:
             task.signal(signal.SIGKILL, [task.pid])
             task.wait()
             seen = len(task.lines("checkpoint"))
-            wait_until(lambda: len(task.lines("checkpoint")) > seen, lambda: f"the orphan goes on\n{task.tail()}")
+            wait_until(lambda: len(task.lines("checkpoint")) > seen, lambda: f"the orphan continues\n{task.tail()}")
             retry = world.start(_spark_submit(world))
             retry.wait_for("released", count=2)
             wait_until(lambda: not session_members(task.pid), lambda: f"the end of the orphans\n{task.tail()}")

@@ -33,7 +33,7 @@ SMALL = {
 class Variant:
     """A kind of chaos job.
 
-    ``job``: file in ``jobs/``. ``sinks``: those that hold every row; a sink's uid is its folder's name. ``live``: the
+    ``job``: file in ``jobs/``. ``sinks``: sinks that hold every row; a sink's uid is its folder's name. ``live``: the
     folder of live files.
     """
 
@@ -52,13 +52,13 @@ class Driver(Process):
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
         whole = self.text().rpartition("\n")[0]  # a killed driver may have written half of its last line
-        found = [json.loads(line[5:]) for line in whole.splitlines() if line.startswith("CKPT {")]
-        return [line for line in found if not kinds or line["kind"] in kinds]
+        lines = [json.loads(line[5:]) for line in whole.splitlines() if line.startswith("CKPT {")]
+        return [line for line in lines if not kinds or line["kind"] in kinds]
 
     def wait_for(self, *kinds: str, count: int = 1, seconds: float = 180.0) -> dict[str, Any]:
         """Return the ``count``-th status line of these kinds. Fail at once if the driver ends before it."""
 
-        def look() -> dict[str, Any] | None:
+        def poll() -> dict[str, Any] | None:
             ended = self.exit_code
             lines = self.lines(*kinds)
             if len(lines) >= count:
@@ -67,9 +67,9 @@ class Driver(Process):
                 raise AssertionError(f"{self} ended with {ended} before {kinds}\n{self.tail()}")
             return None
 
-        found = wait_until(look, lambda: f"{count} × {kinds} of {self}\n{self.tail()}", seconds=seconds)
-        assert found is not None
-        return found
+        line = wait_until(poll, lambda: f"{count} × {kinds} of {self}\n{self.tail()}", seconds=seconds)
+        assert line is not None
+        return line
 
     def kill(self, target: str) -> None:
         """Send SIGKILL to the "python" driver, its "jvm", or "all" processes it started."""
@@ -132,7 +132,7 @@ class World:
         return Journal(self.storage, self.job_id).replay()
 
     def has_left_history(self) -> bool:
-        """Return True if the live query reads a finished source no longer, and later checkpoints are released."""
+        """Return True if the live query no longer reads a finished source, and later checkpoints are released."""
         if not (self.root / self.job_id / "journal").exists():
             return False
         state = self.state()

@@ -145,8 +145,8 @@ class Harness:
 
     def running(self, subtask: str = "v/0", attempt: AttemptId | None = None, plan: int | None = None) -> list[Effect]:
         """Report the subtask as running. ``plan`` defaults to the number of the last plan it was sent."""
-        told = [0, *(e.plan.number for e in only(ResumeSubtask, self.effects) if e.subtask == subtask)]
-        return self.handle(SubtaskRunning(**self.world(subtask, attempt), plan=told[-1] if plan is None else plan))
+        plans = [0, *(e.plan.number for e in only(ResumeSubtask, self.effects) if e.subtask == subtask)]
+        return self.handle(SubtaskRunning(**self.world(subtask, attempt), plan=plans[-1] if plan is None else plan))
 
     def ack(self, subtask: str = "v/0", checkpoint: int | None = None, **snapshot: Any) -> list[Effect]:
         self.position += 1
@@ -170,9 +170,9 @@ class Harness:
         """Report a release as done: in ``sink``, or in each sink that is releasing, or else in the only sink."""
         at_work = [sink] if sink else list(self.c.releasing) or ["sink"]
         effects: list[Effect] = []
-        for one in at_work:
-            of = self.c.releasing.get(one, 0) if checkpoint is None else checkpoint
-            effects += self.handle(ReleaseDone(self.epoch, of, one, {"rows": 1}))
+        for name in at_work:
+            of = self.c.releasing.get(name, 0) if checkpoint is None else checkpoint
+            effects += self.handle(ReleaseDone(self.epoch, of, name, {"rows": 1}))
         return effects
 
     def release_failed(self, sink: str = "sink", *, terminal: bool = False) -> list[Effect]:
@@ -208,8 +208,8 @@ def only(kind: type[E], effects: list[Effect]) -> list[E]:
 
 
 def events(kind: type[E], effects: list[Effect]) -> list[E]:
-    found: list[Event] = [effect.event for effect in effects if isinstance(effect, Append)]
-    return [event for event in found if isinstance(event, kind)]
+    journaled: list[Event] = [effect.event for effect in effects if isinstance(effect, Append)]
+    return [event for event in journaled if isinstance(event, kind)]
 
 
 def rescale_requested(uid: str, parallelism: int, request: str | None = None) -> ReconfigureRequest:
@@ -224,7 +224,7 @@ def graph_changes(effects: list[Effect]) -> list[GraphChange]:
 
 def outcomes(effects: list[Effect]) -> list[str]:
     """Return the outcomes of the requests that are answered."""
-    return [str(one.outcome) for one in events(RequestAnswered, effects)]
+    return [str(answer.outcome) for answer in events(RequestAnswered, effects)]
 
 
 def names(effects: list[Effect]) -> list[str]:

@@ -172,7 +172,7 @@ def test_a_stop_takes_its_savepoint_when_the_subtask_runs_again() -> None:
 
 def test_in_batch_mode_it_is_deployed_when_there_is_a_slot_and_its_inputs_are_complete() -> None:
     h = Harness(CHAIN, running=False, mode="batch")
-    assert [one.subtask for one in only(DeploySubtask, h.effects)] == ["src/0"]
+    assert [deploy.subtask for deploy in only(DeploySubtask, h.effects)] == ["src/0"]
     assert not only(DeploySubtask, h.next_attempt("mid/0"))
     assert only(DeploySubtask, h.next_attempt("src/0")) == [DeploySubtask(1, SRC0, B, VertexPlan(0, ()))]
     h.running("src/0")

@@ -49,24 +49,26 @@ def job(ids: list[str] = IDS, **options: Any) -> Harness:
     return Harness(of, restored=restored, **{"timeout": 60.0, **options})
 
 
-def ask(harness: Harness, request: str = "r", **changes: VertexSettings) -> list[Effect]:
+def change(harness: Harness, request: str = "r", **changes: VertexSettings) -> list[Effect]:
     return harness.handle(ReconfigureRequest(changes, name=request))
 
 
-def begins(harness: Harness, subtask: SubtaskId) -> list[Effect]:
+def start_subtask(harness: Harness, subtask: SubtaskId) -> list[Effect]:
     harness.attempts[subtask] = AttemptId.vacant(1)
     harness.next_attempt(subtask)
     return harness.running(subtask)
 
 
 def paused(effects: list[Effect]) -> list[tuple[SubtaskId, PauseReason]]:
-    return [(one.subtask, one.reason) for one in only(PauseSubtask, effects)]
+    return [(pause.subtask, pause.reason) for pause in only(PauseSubtask, effects)]
 
 
 def test_r21_one_entry_decides_on_the_query_and_on_the_source() -> None:
     harness = job()
-    effects = ask(harness, v=WEIGHT, parts=by(3))
-    assert [one.subtask for one in only(PrepareReconfiguration, effects)] == [V0], "the source has nothing to make"
+    effects = change(harness, v=WEIGHT, parts=by(3))
+    assert [prepare.subtask for prepare in only(PrepareReconfiguration, effects)] == [V0], (
+        "the source has no query to prepare"
+    )
     assert paused(harness.prepared("v/0")) == [(V0, Reconfigure(1))]
     assert events(Reconfigured, harness.effects) == []
     effects = harness.paused("v/0", Reconfigure(1))
@@ -80,26 +82,26 @@ def test_r21_one_entry_decides_on_the_query_and_on_the_source() -> None:
 
 def test_r21_who_stood_still_for_the_change_does_not_do_so_again_and_the_other_reader_does() -> None:
     harness = job()
-    ask(harness, v=WEIGHT, parts=by(3))
+    change(harness, v=WEIGHT, parts=by(3))
     harness.prepared("v/0")
     harness.paused("v/0", Reconfigure(1))
     effects = harness.running(V0)
     assert paused(effects) == [(W0, Rescale("parts"))]
-    assert only(RestartSubtask, effects) == [], "w does not know the new one yet"
+    assert only(RestartSubtask, effects) == [], "w does not know the new subtask yet"
     (resume,) = only(ResumeSubtask, harness.paused("w/0", Rescale("parts")))
     assert (resume.plan.parallelism, resume.plan.settings) == ({"parts": 3}, None)
     (begin,) = only(RestartSubtask, harness.running(W0))
     assert begin.subtask == NEW
-    effects = begins(harness, NEW)
+    effects = start_subtask(harness, NEW)
     (ended,) = events(ReconfigurationEnded, effects)
     assert (ended.number, list(ended.took)) == (1, ["v"])
     assert outcomes(effects) == ["completed: v was paused for 0.0 s, parts is read by 3"]
-    assert {one.subtask for one in only(PauseSubtask, harness.effects)} == {V0, W0}
+    assert {pause.subtask for pause in only(PauseSubtask, harness.effects)} == {V0, W0}
 
 
 def test_several_sources_at_once() -> None:
     harness = job()
-    effects = ask(harness, parts=by(3), more=by(1))
+    effects = change(harness, parts=by(3), more=by(1))
     (decided,) = events(Reconfigured, effects)
     assert decided.graph is not None
     assert decided.graph.rescaled == {"parts": 3, "more": 1}
@@ -109,16 +111,16 @@ def test_several_sources_at_once() -> None:
     assert paused(harness.running(V0)) == [(W0, Rescale("parts"))]
     harness.paused("w/0", Rescale("parts"))
     harness.running(W0)
-    assert outcomes(begins(harness, NEW)) == ["completed: parts is read by 3, more is read by 1"]
+    assert outcomes(start_subtask(harness, NEW)) == ["completed: parts is read by 3, more is read by 1"]
     for number, split in enumerate(["s4", "s5", "s6"]):
         harness.handle(SplitsCompleted(**harness.world("more/1"), splits=(split,), position=number + 1))
-    last = [one for one in only(AssignSplits, harness.effects) if one.subtask == "more/1"][-1]
+    last = [assignment for assignment in only(AssignSplits, harness.effects) if assignment.subtask == "more/1"][-1]
     assert (last.splits, last.is_last) == ((), True)
 
 
 def test_with_fewer_subtasks_nobody_but_the_query_stands_still() -> None:
     harness = job()
-    ask(harness, v=WEIGHT, parts=by(1))
+    change(harness, v=WEIGHT, parts=by(1))
     harness.prepared("v/0")
     harness.paused("v/0", Reconfigure(1))
     effects = harness.running(V0)
@@ -128,7 +130,7 @@ def test_with_fewer_subtasks_nobody_but_the_query_stands_still() -> None:
 
 def test_a_query_whose_state_is_cut_anew_begins_with_the_new_subtasks_in_its_plan() -> None:
     harness = job()
-    ask(harness, v=CUT, w=WEIGHT, parts=by(3))
+    change(harness, v=CUT, w=WEIGHT, parts=by(3))
     harness.prepared("v/0")
     harness.prepared("w/0")
     harness.paused("w/0", Reconfigure(1))
@@ -138,8 +140,8 @@ def test_a_query_whose_state_is_cut_anew_begins_with_the_new_subtasks_in_its_pla
     harness.running(W0)
     harness.next_attempt("v/0")
     harness.running(V0, plan=1)
-    assert [one.subtask for one in only(RestartSubtask, harness.effects)] == [V0, NEW]
-    assert outcomes(begins(harness, NEW))[0].startswith("completed")
+    assert [restart.subtask for restart in only(RestartSubtask, harness.effects)] == [V0, NEW]
+    assert outcomes(start_subtask(harness, NEW))[0].startswith("completed")
 
 
 # ---- changes that fail
@@ -149,33 +151,39 @@ def complete_four_splits(harness: Harness) -> list[Effect]:
     """Report the first four splits that the subtasks of `parts` were handed as read."""
     effects: list[Effect] = []
     for number in range(4):
-        told = [one for one in only(AssignSplits, harness.effects) if one.subtask.vertex == "parts"]
-        todo = [(one.subtask, split) for one in told for split in one.splits]
+        assignments = [
+            assignment for assignment in only(AssignSplits, harness.effects) if assignment.subtask.vertex == "parts"
+        ]
+        todo = [(assignment.subtask, split) for assignment in assignments for split in assignment.splits]
         subtask, split = todo[number]
         effects += harness.handle(SplitsCompleted(**harness.world(subtask), splits=(split,), position=number + 1))
     return effects
 
 
-def lasts(effects: list[Effect]) -> list[AssignSplits]:
-    return [one for one in only(AssignSplits, effects) if one.is_last and one.subtask.vertex == "parts"]
+def last_assignments(effects: list[Effect]) -> list[AssignSplits]:
+    return [
+        assignment
+        for assignment in only(AssignSplits, effects)
+        if assignment.is_last and assignment.subtask.vertex == "parts"
+    ]
 
 
 def test_the_source_does_not_end_while_it_is_decided_whether_it_gets_more_subtasks_and_does_if_it_does_not() -> None:
     harness = job(["a", "b", "c", "d"])
-    ask(harness, v=WEIGHT, parts=by(3))
-    assert lasts(complete_four_splits(harness)) == [], "more are to read it"
+    change(harness, v=WEIGHT, parts=by(3))
+    assert last_assignments(complete_four_splits(harness)) == [], "more subtasks may read it"
     effects = harness.handle(
         ReconfigurationUnfit(**harness.world("v/0"), trial=harness.trial(), cause="it has other columns")
     )
     assert outcomes(effects) == ["failed: v: it has other columns; the job continues unchanged"]
-    assert {one.subtask for one in lasts(effects)} == {"parts/0", "parts/1"}
+    assert {assignment.subtask for assignment in last_assignments(effects)} == {"parts/0", "parts/1"}
     assert events(Reconfigured, harness.effects) == []
     assert harness.c.next_deadline(0.0) != 0.0
 
 
 def test_a_stop_before_the_decision_leaves_all_of_it_undone() -> None:
     harness = job()
-    ask(harness, v=WEIGHT, parts=by(3))
+    change(harness, v=WEIGHT, parts=by(3))
     harness.request("stop", "s")
     assert outcomes(harness.effects)[:2] == ["accepted", "accepted"]
     assert "'failed: the job is being ended'" in str(harness.answers("r"))
@@ -184,7 +192,7 @@ def test_a_stop_before_the_decision_leaves_all_of_it_undone() -> None:
 
 def test_nothing_is_due_once_it_is_decided() -> None:
     harness = job()
-    ask(harness, parts=by(3))
+    change(harness, parts=by(3))
     harness.at(100.0)
     assert harness.c.next_deadline(100.0) != 100.0
 
@@ -212,13 +220,13 @@ def test_workers_are_rescaled_with_the_rest() -> None:
     for name in ("parts/0", "parts/1", "more/0", "more/1", "v/0", "w/0"):
         harness.next_attempt(name)
         harness.running(SubtaskId(name))
-    assert outcomes(ask(harness, parts=by(3))) == ["accepted"]
+    assert outcomes(change(harness, parts=by(3))) == ["accepted"]
 
 
 def test_one_at_a_time_of_both_kinds() -> None:
     harness = job()
-    ask(harness, parts=by(3))
-    assert "reconfiguration 1 (of parts, request r) is in progress" in outcomes(ask(harness, "s", v=WEIGHT))[0]
+    change(harness, parts=by(3))
+    assert "reconfiguration 1 (of parts, request r) is in progress" in outcomes(change(harness, "s", v=WEIGHT))[0]
     refused = outcomes(harness.handle(rescale_requested("more", 3, "t")))[0]
     assert "reconfiguration 1 (of parts, request r) is in progress" in refused
 

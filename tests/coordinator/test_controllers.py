@@ -36,7 +36,7 @@ BATCH = BatchProgress(4, 2.0, 1.0, 100, 3, 4096, 1, 50, 9000, 8)
 class Policy(Controller):
     """Controller that returns ``answer(number of the poll)`` and records the metrics that it was shown."""
 
-    def __init__(self, answer: Callable[[int], object] = lambda look: None, **given: Any) -> None:
+    def __init__(self, answer: Callable[[int], object] = lambda poll: None, **given: Any) -> None:
         super().__init__(**{"every": "10s", "cool_down": "60s", **given})
         self._answer = answer
         self.seen: list[tuple[float, JobMetrics]] = []
@@ -49,7 +49,7 @@ class Policy(Controller):
         return answer  # type: ignore[return-value]
 
     @property
-    def looks(self) -> list[float]:
+    def polls(self) -> list[float]:
         return [now for now, _ in self.seen]
 
 
@@ -61,7 +61,7 @@ def job(*controllers: Controller, **more: Any) -> Harness:
     return Harness(TWO, controllers=controllers, **{"interval": 1000.0, "timeout": 60.0, **more})
 
 
-def lasting(harness: Harness, until: float, step: float = 1.0) -> list[Effect]:
+def pass_time(harness: Harness, until: float, step: float = 1.0) -> list[Effect]:
     """Let time pass in steps."""
     effects: list[Effect] = []
     while harness.now < until:
@@ -69,18 +69,18 @@ def lasting(harness: Harness, until: float, step: float = 1.0) -> list[Effect]:
     return effects
 
 
-def measured(harness: Harness, progress: BatchProgress | None, subtask: str = "b/0") -> None:
+def report_measured(harness: Harness, progress: BatchProgress | None, subtask: str = "b/0") -> None:
     harness.handle(QueryMeasured(**harness.world(subtask), progress=progress))
 
 
-def carried_out(harness: Harness, number: int = 1) -> list[Effect]:
+def carry_out(harness: Harness, number: int = 1) -> list[Effect]:
     harness.prepared("b/0", number)
     effects = harness.paused("b/0", Reconfigure(number))
     return effects + harness.running(B0)
 
 
-def told(effects: list[Effect]) -> list[str]:
-    return [one.message for one in only(Notice, effects)]
+def notices(effects: list[Effect]) -> list[str]:
+    return [notice.message for notice in only(Notice, effects)]
 
 
 # ---- polls
@@ -89,28 +89,28 @@ def told(effects: list[Effect]) -> list[str]:
 def test_it_is_asked_every_so_often_and_its_answers_change_nothing_by_themselves() -> None:
     policy = Policy()
     harness = job(policy)
-    lasting(harness, 35.0)
-    assert policy.looks == [10.0, 20.0, 30.0]
+    pass_time(harness, 35.0)
+    assert policy.polls == [10.0, 20.0, 30.0]
     assert harness.c.next_deadline(harness.now) == 40.0
-    assert told(harness.effects) == []
+    assert notices(harness.effects) == []
 
 
 def test_it_is_shown_what_the_queries_did_since_the_last_look() -> None:
     policy = Policy()
     harness = job(policy)
-    measured(harness, BATCH)
-    measured(harness, replace(BATCH, batch_id=5, rows=50))
-    measured(harness, None, "a/0")
-    lasting(harness, 10.0)
-    measured(harness, None)
-    lasting(harness, 30.0)
+    report_measured(harness, BATCH)
+    report_measured(harness, replace(BATCH, batch_id=5, rows=50))
+    report_measured(harness, None, "a/0")
+    pass_time(harness, 10.0)
+    report_measured(harness, None)
+    pass_time(harness, 30.0)
     first, second, third = (metrics for _, metrics in policy.seen)
     b = first.queries["b"]
-    assert ([one.batch_id for one in b.batches], b.rows, b.batch_time, b.is_idle) == ([4, 5], 150, 2.0, False)
+    assert ([batch.batch_id for batch in b.batches], b.rows, b.batch_time, b.is_idle) == ([4, 5], 150, 2.0, False)
     assert (first.queries["a"].batches, first.queries["a"].is_idle) == ((), True)
     assert (second.queries["b"].batches, second.queries["b"].is_idle) == ((), True)
-    assert (third.queries["b"].batches, third.queries["b"].is_idle) == ((), False), "nothing is known of it"
-    assert [one.elapsed for one in (first, second, third)] == [10.0, 10.0, 10.0]
+    assert (third.queries["b"].batches, third.queries["b"].is_idle) == ((), False), "no report came from it"
+    assert [metrics.elapsed for metrics in (first, second, third)] == [10.0, 10.0, 10.0]
 
 
 def test_r22_what_an_attempt_says_that_is_over_is_not_shown() -> None:
@@ -120,15 +120,15 @@ def test_r22_what_an_attempt_says_that_is_over_is_not_shown() -> None:
     harness.next_attempt("b/0")
     harness.running(B0)
     harness.handle(QueryMeasured(**old, progress=BATCH))
-    lasting(harness, 10.0)
+    pass_time(harness, 10.0)
     assert policy.seen[0][1].queries["b"].batches == ()
 
 
 def test_each_sees_all_of_it() -> None:
     fast, slow = Policy(every="5s"), Policy(every="20s")
     harness = job(fast, slow)
-    measured(harness, BATCH)
-    lasting(harness, 20.0)
+    report_measured(harness, BATCH)
+    pass_time(harness, 20.0)
     assert [len(metrics.queries["b"].batches) for _, metrics in fast.seen] == [1, 0, 0, 0]
     assert [len(metrics.queries["b"].batches) for _, metrics in slow.seen] == [1]
 
@@ -136,42 +136,42 @@ def test_each_sees_all_of_it() -> None:
 def test_it_is_not_asked_before_the_job_runs_or_while_it_ends() -> None:
     policy = Policy()
     harness = job(policy, running=False)
-    lasting(harness, 30.0)
-    assert policy.looks == []
+    pass_time(harness, 30.0)
+    assert policy.polls == []
     for name in ("a/0", "b/0"):
         harness.running(SubtaskId(name))
-    lasting(harness, 31.0)
-    assert policy.looks == [30.0]
+    pass_time(harness, 31.0)
+    assert policy.polls == [30.0]
     harness.request("stop")
-    lasting(harness, 55.0)
-    assert policy.looks == [30.0]
+    pass_time(harness, 55.0)
+    assert policy.polls == [30.0]
 
 
 # ---- changes
 
 
 def test_what_it_asks_for_is_done_as_if_somebody_had_asked_and_says_who_and_why() -> None:
-    policy = Policy(lambda look: weight(3) if look == 1 else None)
+    policy = Policy(lambda poll: weight(3) if poll == 1 else None)
     harness = job(policy)
-    effects = lasting(harness, 10.0)
-    assert [one.subtask for one in only(PrepareReconfiguration, effects)] == [B0]
-    assert told(effects) == ["Policy asks for b: pool_weight=3, because it is slow"]
-    effects = carried_out(harness)
+    effects = pass_time(harness, 10.0)
+    assert [prepare.subtask for prepare in only(PrepareReconfiguration, effects)] == [B0]
+    assert notices(effects) == ["Policy asks for b: pool_weight=3, because it is slow"]
+    effects = carry_out(harness)
     (decided,), (ended,) = events(Reconfigured, effects), events(ReconfigurationEnded, effects)
     assert (decided.by, ended.by, ended.why, ended.request) == ("Policy", "Policy", "it is slow", None)
-    assert events(RequestAnswered, harness.effects) == [], "nobody has written a request"
+    assert events(RequestAnswered, harness.effects) == [], "the change comes from no request"
 
 
 def test_it_is_not_asked_while_its_change_is_under_way_and_for_a_while_behind_it() -> None:
-    policy = Policy(lambda look: weight(look + 1))
+    policy = Policy(lambda poll: weight(poll + 1))
     harness = job(policy)
-    lasting(harness, 40.0)
-    assert policy.looks == [10.0], "it is under way"
-    carried_out(harness)
-    lasting(harness, 99.0)
-    assert policy.looks == [10.0]
-    lasting(harness, 101.0)
-    assert policy.looks == [10.0, 100.0]
+    pass_time(harness, 40.0)
+    assert policy.polls == [10.0], "its change is in progress"
+    carry_out(harness)
+    pass_time(harness, 99.0)
+    assert policy.polls == [10.0]
+    pass_time(harness, 101.0)
+    assert policy.polls == [10.0, 100.0]
 
 
 @pytest.mark.parametrize("kind", ["change", "rescale"])
@@ -184,67 +184,67 @@ def test_it_is_not_asked_while_somebody_elses_change_is_under_way_or_just_over(k
     harness = Harness(of, controllers=[policy], restored=restored, interval=1000.0, timeout=60.0)
     if kind == "change":
         harness.handle(ReconfigureRequest({"b": VertexSettings(pool_weight=2)}, name="r"))
-        lasting(harness, 30.0)
-        carried_out(harness)
+        pass_time(harness, 30.0)
+        carry_out(harness)
     else:
-        lasting(harness, 9.0)
+        pass_time(harness, 9.0)
         harness.handle(rescale_requested("parts", 1, "r"))  # no query has to pause, so the change is complete at once
     over = harness.now
-    lasting(harness, over + 59.0)
-    assert policy.looks == []
-    lasting(harness, over + 62.0)
-    assert len(policy.looks) == 1
-    assert policy.seen[0][1].elapsed <= 61.0, "from before the change nothing is shown"
+    pass_time(harness, over + 59.0)
+    assert policy.polls == []
+    pass_time(harness, over + 62.0)
+    assert len(policy.polls) == 1
+    assert policy.seen[0][1].elapsed <= 61.0, "metrics from before the change are not shown"
 
 
 def test_only_one_of_two_controllers_changes_the_job_at_a_time() -> None:
-    one, two = Policy(lambda look: weight(2)), Policy(lambda look: weight(5, "a"))
-    harness = job(one, two)
-    effects = lasting(harness, 30.0)
-    assert [one.subtask for one in only(PrepareReconfiguration, effects)] == [B0]
-    assert (one.looks, two.looks) == ([10.0], [])
+    first, second = Policy(lambda poll: weight(2)), Policy(lambda poll: weight(5, "a"))
+    harness = job(first, second)
+    effects = pass_time(harness, 30.0)
+    assert [prepare.subtask for prepare in only(PrepareReconfiguration, effects)] == [B0]
+    assert (first.polls, second.polls) == ([10.0], [])
 
 
 def test_a_driver_that_begins_remembers_when_the_job_was_changed_last() -> None:
     policy = Policy(cool_down="100s")
     harness = Harness(TWO, controllers=[policy], restored=RestoredState(reconfigured_at=-30.0), interval=1000.0)
-    lasting(harness, 69.0)
-    assert policy.looks == []
-    lasting(harness, 71.0)
-    assert policy.looks == [70.0]
+    pass_time(harness, 69.0)
+    assert policy.polls == []
+    pass_time(harness, 71.0)
+    assert policy.polls == [70.0]
 
 
 def test_a_change_by_a_clock_that_is_ahead_is_as_if_it_were_of_now() -> None:
     policy = Policy()
     harness = job(policy, restored=RestoredState(reconfigured_at=1e9))
-    lasting(harness, 61.0)
-    assert policy.looks == [60.0]
+    pass_time(harness, 61.0)
+    assert policy.polls == [60.0]
 
 
 # ---- changes that fail
 
 
 def test_what_was_refused_is_asked_for_again_ever_more_seldom() -> None:
-    policy = Policy(lambda look: weight(2, "nobody"))
+    policy = Policy(lambda poll: weight(2, "unknown"))
     harness = job(policy, interval=10000.0)
-    lasting(harness, 2000.0)
+    pass_time(harness, 2000.0)
     at = only(Notice, harness.effects)
-    assert "asks for nobody: pool_weight=2, because it is slow: refused: nobody is no operator" in at[0].message
-    assert len(at) == 5, "at 10 s, and 120, 240, 480 and 960 s behind the one before"
-    assert len(policy.looks) == 200
+    assert "asks for unknown: pool_weight=2, because it is slow: refused: unknown is no operator" in at[0].message
+    assert len(at) == 5, "at 10 s, and 120, 240, 480 and 960 s after the previous one"
+    assert len(policy.polls) == 200
 
 
 def test_what_did_not_fit_is_not_asked_for_again_at_once_and_something_else_is() -> None:
-    policy = Policy(lambda look: weight(2 if look < 3 else 4))
+    policy = Policy(lambda poll: weight(2 if poll < 3 else 4))
     harness = job(policy)
-    lasting(harness, 10.0)
+    pass_time(harness, 10.0)
     harness.handle(ReconfigurationUnfit(**harness.world("b/0"), trial=harness.trial(), cause="it has other columns"))
-    lasting(harness, 75.0)
-    assert policy.looks == [10.0, 70.0]
+    pass_time(harness, 75.0)
+    assert policy.polls == [10.0, 70.0]
     assert only(PauseSubtask, harness.effects) == []
-    lasting(harness, 81.0)
+    pass_time(harness, 81.0)
     assert len(only(PrepareReconfiguration, harness.effects)) == 2
-    assert told(harness.effects)[-1] == "Policy asks for b: pool_weight=4, because it is slow"
+    assert notices(harness.effects)[-1] == "Policy asks for b: pool_weight=4, because it is slow"
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_what_did_not_fit_is_not_asked_for_again_at_once_and_something_else_is()
     ],
 )
 def test_one_that_fails_is_told_and_switched_off_and_the_others_and_the_job_go_on(answer: object, why: str) -> None:
-    bad, good = Policy(lambda look: answer), Policy()
+    bad, good = Policy(lambda poll: answer), Policy()
     harness = job(bad, good)
-    effects = lasting(harness, 60.0)
-    assert (bad.looks, len(good.looks)) == ([10.0], 6)
+    effects = pass_time(harness, 60.0)
+    assert (bad.polls, len(good.polls)) == ([10.0], 6)
     (notice,) = only(Notice, effects)
     assert notice.is_warning
     assert notice.message.startswith(f"Policy failed, and is switched off for this run; the job continues: {why}")
@@ -269,11 +269,11 @@ def test_one_that_fails_is_told_and_switched_off_and_the_others_and_the_job_go_o
 
 
 def test_an_empty_change_is_none() -> None:
-    policy = Policy(lambda look: Reconfiguration())
+    policy = Policy(lambda poll: Reconfiguration())
     harness = job(policy)
-    lasting(harness, 30.0)
-    assert told(harness.effects) == []
-    assert len(policy.looks) == 3
+    pass_time(harness, 30.0)
+    assert notices(harness.effects) == []
+    assert len(policy.polls) == 3
 
 
 # ---- the shipped controller
@@ -283,9 +283,9 @@ def test_a_query_that_is_behind_gets_more_at_a_time_and_nobody_had_to_ask() -> N
     harness = job(Autoscaler("b", max_files_per_batch=(3, 12), looks=2))
     for _ in range(2):
         for number in range(5):
-            measured(harness, replace(BATCH, batch_id=number))
-        lasting(harness, harness.now + 10.0)
-    effects = carried_out(harness)
+            report_measured(harness, replace(BATCH, batch_id=number))
+        pass_time(harness, harness.now + 10.0)
+    effects = carry_out(harness)
     (decided,) = events(Reconfigured, effects)
     assert (decided.settings, decided.by) == ({"b": VertexSettings(max_files_per_batch=6)}, "Autoscaler(b)")
 
@@ -295,7 +295,7 @@ def test_a_source_with_splits_gets_more_subtasks_and_shows_how_far_it_is() -> No
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=1, sinks="out"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits(range_of(40), [SubtaskId("parts/0")], range(4))})
     harness = Harness(graph(parts), controllers=[watcher], restored=restored, interval=1000.0)
-    lasting(harness, 10.0)
+    pass_time(harness, 10.0)
     source = watcher.seen[0][1].sources["parts"]
     assert (source.total, source.done, source.left, source.readers) == (40, 4, 32, 1)
     assert watcher.seen[0][1].queries == {}
@@ -313,20 +313,20 @@ def test_what_came_to_nothing_is_not_asked_for_again_at_once_however_it_is_named
     """
     runs = VertexSettings(logic={"clean": "v2.py:job"}, digests={"clean": "d1"})
     inner = graph(replace(vertex("b", sources="live", sinks="out"), operators=("live", "clean", "b")))
-    policy = Policy(lambda look: Reconfiguration().assign_execution_logic("clean", "v2.py:job"))
+    policy = Policy(lambda poll: Reconfiguration().assign_execution_logic("clean", "v2.py:job"))
     restored = RestoredState() if unfit else RestoredState(settings={"b": runs})
     harness = Harness(inner, controllers=(policy,), interval=1000.0, timeout=60.0, restored=restored)
-    lasting(harness, 10.0)
-    what = harness.world("b/0")
+    pass_time(harness, 10.0)
+    world = harness.world("b/0")
     if unfit:
-        harness.handle(ReconfigurationUnfit(**what, trial=harness.trial(), cause="it does not fit"))
+        harness.handle(ReconfigurationUnfit(**world, trial=harness.trial(), cause="it does not fit"))
     else:
-        harness.handle(ReconfigurationPrepared(**what, trial=harness.trial(), digests=runs.digests))
+        harness.handle(ReconfigurationPrepared(**world, trial=harness.trial(), digests=runs.digests))
     (ended,) = events(ReconfigurationEnded, harness.effects)
     assert ended.number == 0
-    lasting(harness, 120.0)
+    pass_time(harness, 120.0)
     assert len(only(PrepareReconfiguration, harness.effects)) == 1
-    lasting(harness, 140.0)
+    pass_time(harness, 140.0)
     assert len(only(PrepareReconfiguration, harness.effects)) == 2
 
 
@@ -369,27 +369,27 @@ class Changing(Reconfiguration):
         return self._given
 
 
-def reasoned(why: object) -> Reconfiguration:
-    found = weight(2)
-    found.why = why  # type: ignore[assignment]
-    return found
+def with_reason(why: object) -> Reconfiguration:
+    change = weight(2)
+    change.why = why  # type: ignore[assignment]
+    return change
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "problem"),
     [
-        (lambda: Policy(lambda look: reasoned(6.985)), "why of its Reconfiguration is 6.985, not a string"),
-        (lambda: Policy(lambda look: reasoned(["slow"])), "not a string"),
-        (lambda: Numbered(lambda look: weight(2)), "its name is 7, not a string"),
-        (lambda: Unnamed(lambda look: weight(2)), "no name yet"),
-        (lambda: Policy(lambda look: Unfinished("x")), "no changes yet"),
-        (lambda: Policy(lambda look: Reconfiguration.__new__(Reconfiguration)), "why"),
-        (lambda: Policy(lambda look: Mute()), "Mute"),
-        (lambda: Policy(lambda look: Changing({"b": 5})), "VertexSettings"),
-        (lambda: Policy(lambda look: Changing({"b": VertexSettings(pool_weight=cast("Any", "2"))})), "pool_weight"),
+        (lambda: Policy(lambda poll: with_reason(6.985)), "why of its Reconfiguration is 6.985, not a string"),
+        (lambda: Policy(lambda poll: with_reason(["slow"])), "not a string"),
+        (lambda: Numbered(lambda poll: weight(2)), "its name is 7, not a string"),
+        (lambda: Unnamed(lambda poll: weight(2)), "no name yet"),
+        (lambda: Policy(lambda poll: Unfinished("x")), "no changes yet"),
+        (lambda: Policy(lambda poll: Reconfiguration.__new__(Reconfiguration)), "why"),
+        (lambda: Policy(lambda poll: Mute()), "Mute"),
+        (lambda: Policy(lambda poll: Changing({"b": 5})), "VertexSettings"),
+        (lambda: Policy(lambda poll: Changing({"b": VertexSettings(pool_weight=cast("Any", "2"))})), "pool_weight"),
     ],
 )
-def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callable[[], Policy], told: str) -> None:
+def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callable[[], Policy], problem: str) -> None:
     """The journal has the controller's name and reason. With a number in their place, the job could not be read
     again."""
     controller = policy()
@@ -398,11 +398,11 @@ def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callabl
         harness.running(SubtaskId(uid))
     if isinstance(controller, Unnamed):
         controller.is_on = True
-    effects = lasting(harness, 100.0)
+    effects = pass_time(harness, 100.0)
     (notice,) = only(Notice, effects)
     name = "7" if isinstance(controller, Numbered) else type(controller).__name__
     assert f"{name} failed, and is switched off for this run; the job continues" in notice.message
-    assert told in notice.message
+    assert problem in notice.message
     assert not events(Reconfigured, effects)
     assert len(controller.seen) == 1
 
@@ -412,8 +412,8 @@ def test_it_is_shown_in_which_query_an_operator_runs() -> None:
     harness = job(policy)
     for uid in ("a/0", "b/0"):
         harness.running(SubtaskId(uid))
-    measured(harness, BATCH)
-    lasting(harness, 15.0)
+    report_measured(harness, BATCH)
+    pass_time(harness, 15.0)
     metrics = policy.seen[-1][1]
     assert metrics.operators["other"] == "b"
     assert metrics.query_of("other") == metrics.query_of("b") == metrics.queries["b"]

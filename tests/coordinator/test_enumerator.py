@@ -17,7 +17,7 @@ def source(count: int, *takers: SubtaskId, done: set[int] | None = None) -> Spli
 
 
 def handed(assignments: list[Assignment]) -> dict[SubtaskId, tuple[int, ...]]:
-    return {one.subtask: one.splits for one in assignments}
+    return {assignment.subtask: assignment.splits for assignment in assignments}
 
 
 def test_several_are_handed_out_at_once_in_the_order_of_the_list() -> None:
@@ -39,7 +39,7 @@ def test_more_comes_before_the_last_one_is_done() -> None:
 def test_towards_the_end_nobody_waits_in_another_s_queue() -> None:
     enumerator = source(5, A[0], A[1], A[2], A[3])
     first = enumerator.due([A[0], A[1], A[2], A[3]])
-    assert [len(one.splits) for one in first] == [1, 1, 1, 1]
+    assert [len(assignment.splits) for assignment in first] == [1, 1, 1, 1]
     assert enumerator.due([A[0], A[1], A[2], A[3]]) == []
     enumerator.completed(A[2], 2)
     assert handed(enumerator.due([A[0], A[1], A[2], A[3]])) == {A[2]: (4,)}
@@ -47,9 +47,9 @@ def test_towards_the_end_nobody_waits_in_another_s_queue() -> None:
 
 def test_whoever_has_nothing_and_gets_nothing_is_told_that_no_more_comes() -> None:
     enumerator = source(2, A[0], A[1], A[2])
-    told = {one.subtask: one for one in enumerator.due([A[0], A[1], A[2]])}
-    assert told[A[2]] == Assignment(A[2], (), is_last=True)
-    assert not told[A[0]].is_last  # it asks for more later, and is notified then
+    assignments = {assignment.subtask: assignment for assignment in enumerator.due([A[0], A[1], A[2]])}
+    assert assignments[A[2]] == Assignment(A[2], (), is_last=True)
+    assert not assignments[A[0]].is_last  # it asks for more later, and is notified then
     enumerator.completed(A[0], 0)
     assert enumerator.due([A[0], A[1], A[2]]) == [Assignment(A[0], (), is_last=True)]
     assert enumerator.due([A[0], A[1], A[2]]) == []
@@ -86,7 +86,7 @@ def test_r14_w13_what_one_gave_back_before_its_end_is_left_under_the_next_jobmas
     assert handed(enumerator.due([A[1]])) == {A[1]: (0,)}
 
 
-def reading_small_ones_and_to_leave() -> SplitEnumerator:
+def with_a_leaving_reader_of_small_splits() -> SplitEnumerator:
     """Return an enumerator where A[0] has 12 splits and must leave, and A[1] reads the rest."""
     enumerator = source(200, A[0], A[1])
     enumerator.reads_together(A[0], 3)
@@ -101,7 +101,7 @@ def test_r14_one_that_may_give_some_back_is_not_told_that_no_more_comes() -> Non
     Were the other subtasks notified of the end before A[0]'s next attempt reports, no subtask would read the returned
     splits.
     """
-    enumerator = reading_small_ones_and_to_leave()
+    enumerator = with_a_leaving_reader_of_small_splits()
     last = Assignment(A[0], (), is_last=True)
     for number in range(7):
         assert last not in enumerator.due([A[0], A[1]])
@@ -113,11 +113,11 @@ def test_r14_one_that_may_give_some_back_is_not_told_that_no_more_comes() -> Non
 
 def test_one_that_is_to_leave_is_not_told_so_while_more_are_to_begin() -> None:
     """Until the new subtasks begin, it counts as a reader, and one less is started because of it."""
-    enumerator = reading_small_ones_and_to_leave()
+    enumerator = with_a_leaving_reader_of_small_splits()
     for number in range(12):
         enumerator.completed(A[0], number)
     enumerator.hold()
-    assert [one for one in enumerator.due([A[0], A[1]]) if one.subtask == A[0]] == []
+    assert [assignment for assignment in enumerator.due([A[0], A[1]]) if assignment.subtask == A[0]] == []
     enumerator.unhold()
     assert Assignment(A[0], (), is_last=True) in enumerator.due([A[0], A[1]])
 
@@ -153,7 +153,7 @@ def test_one_that_reads_small_ones_together_is_handed_out_so_many_times_as_many(
     assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (4, 5, 6, 7), A[0]: tuple(range(8, 37))}
     for number in (1, 2, 3, *range(8, 20)):
         enumerator.completed(A[0], number)
-    assert enumerator.due([A[0]]) == [], "it has more than it reads the next two times"
+    assert enumerator.due([A[0]]) == [], "it has splits for more than two reads"
     enumerator.completed(A[0], 20)
     assert len(handed(enumerator.due([A[0]]))[A[0]]) == 2 * 8
 
@@ -219,16 +219,16 @@ def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed
     names = [SubtaskId.of("a", n) for n in range(width)]
     enumerator = source(count, *names[: random.randint(1, width)])
     queues: dict[SubtaskId, list[int]] = {name: [] for name in names}
-    told: set[SubtaskId] = set()
+    notified: set[SubtaskId] = set()
     read: list[int] = []
     for _ in range(2000):
-        for one in enumerator.due([name for name in names if name not in told or queues[name]]):
-            queues[one.subtask] += one.splits
-            told |= {one.subtask} if one.is_last else set()
+        for assignment in enumerator.due([name for name in names if name not in notified or queues[name]]):
+            queues[assignment.subtask] += assignment.splits
+            notified |= {assignment.subtask} if assignment.is_last else set()
         name = random.choice(names)
         if queues[name] and random.random() < 0.05:  # the attempt dies and the next one starts
             queues[name].clear()
-            told.discard(name)
+            notified.discard(name)
             enumerator.began(name)
         elif queues[name] and random.random() < 0.1:
             keep = random.randint(0, len(queues[name]))
@@ -242,4 +242,4 @@ def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed
                 assert enumerator.completed(name, number), f"seed {seed}: {number} twice"
         assert enumerator.done + enumerator.assigned + enumerator.unassigned == count, f"seed {seed}"
     assert sorted(read) == list(range(count)), f"seed {seed}"
-    assert told == set(names), f"seed {seed}"
+    assert notified == set(names), f"seed {seed}"

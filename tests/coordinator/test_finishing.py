@@ -43,7 +43,7 @@ BOUNDED = graph(vertex("v", sources="h", bounded="h", sinks="sink"))
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 
-def _stopped_at(h: Harness, uid: str) -> list[Effect]:
+def _report_paused(h: Harness, uid: str) -> list[Effect]:
     return h.paused("v/0", DropSource(uid))
 
 
@@ -137,7 +137,7 @@ def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_t
     h.released()
     assert h.at(50.0) == []
     assert h.c.next_deadline(50.0) is None
-    assert names(_stopped_at(h, "h")) == ["SourceDropped", "ResumeSubtask"]
+    assert names(_report_paused(h, "h")) == ["SourceDropped", "ResumeSubtask"]
     assert h.c.pauses == (Pause(V0, DropSource("h")),)
     assert names(h.running()) == ["CheckpointTriggered", "TriggerBarrier"]
 
@@ -157,7 +157,7 @@ def test_repeated_reports_and_boundaries_drop_a_source_once() -> None:
         h.source_at_end("h")
     h.ack()
     for _ in range(2):
-        _stopped_at(h, "h")
+        _report_paused(h, "h")
     h.running()
     h.source_at_end("h")
     assert len(events(SourceEnded, h.effects)) == len(events(SourceDropped, h.effects)) == 1
@@ -177,7 +177,7 @@ def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() 
     h = Harness(MIXED)
     h.source_at_end("h")
     h.ack()
-    _stopped_at(h, "h")
+    _report_paused(h, "h")
     h.running(plan=0)
     assert h.c.dropped_messages == {"stale": 1}
     assert h.c.pauses == (Pause(V0, DropSource("h")),)
@@ -192,7 +192,7 @@ def test_a_resume_says_all_that_is_left_out() -> None:
     )
     h.source_at_end("i")
     h.ack()
-    assert only(ResumeSubtask, _stopped_at(h, "i")) == [ResumeSubtask(1, V0, A, VertexPlan(1, ("h", "i")))]
+    assert only(ResumeSubtask, _report_paused(h, "i")) == [ResumeSubtask(1, V0, A, VertexPlan(1, ("h", "i")))]
 
 
 def test_one_planned_restart_at_a_time() -> None:
@@ -202,14 +202,14 @@ def test_one_planned_restart_at_a_time() -> None:
     h.ack()
     h.ack()
     assert [d.reason for d in only(PauseSubtask, h.effects)] == [DropSource("h")]
-    _stopped_at(h, "h")
+    _report_paused(h, "h")
     assert only(PauseSubtask, h.running()) == [PauseSubtask(1, V0, A, DropSource("i"))]
 
 
 def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
     """A second restart would make the coordinator forget that it waits for the first query. No command is withdrawn."""
-    one, other = (vertex(uid, sources=f"h_{uid} {uid}_live", bounded=f"h_{uid}", sinks=f"s_{uid}") for uid in "vw")
-    h = Harness(graph(one, other))
+    first, second = (vertex(uid, sources=f"h_{uid} {uid}_live", bounded=f"h_{uid}", sinks=f"s_{uid}") for uid in "vw")
+    h = Harness(graph(first, second))
     h.source_at_end("h_v", "v/0")
     h.source_at_end("h_w", "w/0")
     for _ in range(2):
@@ -293,9 +293,9 @@ def test_a_sink_that_answers_within_its_timeout_is_no_failure() -> None:
         h.at(deadline)
     h.released(1)
     assert h.c.last_released == 1
-    told = [one.message for one in only(Notice, h.effects) if one.is_warning]
+    warnings = [notice.message for notice in only(Notice, h.effects) if notice.is_warning]
     again = "; the release of checkpoint 1 is tried again"
-    assert told == [f"sink sink: has waited {seconds} s, no answer{again}" for seconds in (0, 1, 7)]
+    assert warnings == [f"sink sink: has waited {seconds} s, no answer{again}" for seconds in (0, 1, 7)]
 
 
 def test_without_a_timeout_the_first_failure_of_a_sink_ends_the_run() -> None:

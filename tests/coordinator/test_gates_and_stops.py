@@ -13,7 +13,7 @@ TWO = graph(vertex("v", sources="live", sinks="a b"))
 BOUNDED = graph(vertex("v", sources="v", bounded="v", sinks="a b"))
 
 
-def stays_closed(h: Harness, seconds: float = 100.0) -> None:
+def keep_gate_closed(h: Harness, seconds: float = 100.0) -> None:
     until = h.now + seconds
     while h.now < until:
         h.at(h.now + GATE_PAUSE)
@@ -50,7 +50,7 @@ def test_r16_a_stop_at_the_end_of_data_does_not_wait_for_a_gate(leaves: bool, mo
     h.held("b")
     assert not only(EndJob, h.effects), "without a stop it waits"
     h.request("stop", "r", leaves=leaves)
-    stays_closed(h)
+    keep_gate_closed(h)
     [end] = only(EndJob, h.effects)
     assert end.status == "STOPPED"
     [*_, answer] = h.answers("r")
@@ -66,7 +66,7 @@ def test_r16_the_answer_names_the_gate_and_not_the_sinks_that_share_its_transact
         h.held(sink, gate_of="b")
     h.request("stop", "r")
     h.ack()
-    stays_closed(h)
+    keep_gate_closed(h)
     [*_, answer] = h.answers("r")
     assert "the gates of b hold" in str(answer)
 
@@ -79,7 +79,7 @@ def test_r16_nor_does_one_that_was_there_when_the_data_ended() -> None:
     h.ack(finished=True)
     h.released(sink="a")
     h.held("b")
-    stays_closed(h)
+    keep_gate_closed(h)
     assert [end.status for end in only(EndJob, h.effects)] == ["STOPPED"]
 
 

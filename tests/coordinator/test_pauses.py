@@ -25,7 +25,7 @@ class Mark(PauseReason):
 AGAIN = Pause(V0, Mark("changed"))
 
 
-class Another(PlanChanges[Mark]):
+class MarkChanges(PlanChanges[Mark]):
     """Plan change that pauses ``v/0`` once and then marks the plan."""
 
     def __init__(self) -> None:
@@ -48,18 +48,18 @@ class Another(PlanChanges[Mark]):
         return replace(plan, dropped=(*plan.dropped, "changed")) if self.is_done else plan
 
 
-def two_kinds() -> tuple[Pauses, Another]:
+def two_kinds() -> tuple[Pauses, MarkChanges]:
     running = RunningGraph(graph(vertex("v", sources="history live", bounded="history")))
     sources = EndedSources(running, {}, {})
     sources.report(V0, "history", 3, droppable=True)
-    another = Another()
-    return Pauses([sources, another]), another
+    marks = MarkChanges()
+    return Pauses([sources, marks]), marks
 
 
 def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
-    pauses, another = two_kinds()
+    pauses, marks = two_kinds()
     (first, sources), (second, by) = pauses.wanted()
-    assert (first, second, by) == ((HISTORY,), (AGAIN,), another)
+    assert (first, second, by) == ((HISTORY,), (AGAIN,), marks)
     assert pauses.plan(V0) == VertexPlan(0, ())
 
     pauses.begin(first, sources)
@@ -76,8 +76,8 @@ def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
 
 
 def test_a_next_attempt_is_asked_again_by_the_kind_whose_pause_it_has_not_heard_of() -> None:
-    pauses, another = two_kinds()
-    pauses.begin((AGAIN,), another)
+    pauses, marks = two_kinds()
+    pauses.begin((AGAIN,), marks)
     pauses.attempt_began(V0, 1.0)
     assert not pauses.current
     assert [wanted for wanted, _ in pauses.wanted()] == [(HISTORY,), (AGAIN,)]

@@ -12,10 +12,10 @@ def job() -> Harness:
 
 
 def test_a_step_goes_through_the_phases_in_this_order() -> None:
-    """The docstring of each phase says what must have happened before it."""
+    """Each phase documents which phases must come before it."""
     phases = job().c._phases
-    assert [one.__name__ for one in phases] == ["_expire", "_release", "_change", "_finish", "_proceed", "_observe"]
-    assert all(one.__doc__ for one in phases)
+    assert [phase.__name__ for phase in phases] == ["_expire", "_release", "_change", "_finish", "_proceed", "_observe"]
+    assert all(phase.__doc__ for phase in phases)
 
 
 def test_nothing_is_journaled_after_the_end_of_the_job() -> None:

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from tests.coordinator.harness import graph, vertex
 
 
-def _two(first: int, second: int, kind: Exchange) -> JobGraph:
+def _two_vertices(first: int, second: int, kind: Exchange) -> JobGraph:
     return graph(
         vertex("V0", sources="V0", parallelism=first),
         vertex("V1", sinks="s", parallelism=second),
@@ -22,25 +22,25 @@ def _two(first: int, second: int, kind: Exchange) -> JobGraph:
 
 
 def test_compute_all_running_graph() -> None:
-    planned = plan(_two(3, 4, "all_to_all"), set())
+    planned = plan(_two_vertices(3, 4, "all_to_all"), set())
     assert planned.trigger == ("V0/0", "V0/1", "V0/2")
     assert len(planned.wait_for) == 7
     assert planned.finished == ()
 
 
 def test_all_to_all_edge_with_some_sources_finished() -> None:
-    planned = plan(_two(3, 4, "all_to_all"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
+    planned = plan(_two_vertices(3, 4, "all_to_all"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
     assert planned.trigger == ("V0/2",)
     assert planned.finished == ("V0/0", "V0/1")
 
 
 def test_one_to_one_edge_with_some_sources_finished() -> None:
-    planned = plan(_two(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
+    planned = plan(_two_vertices(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1")})
     assert planned.trigger == ("V0/2", "V0/3", "V1/0", "V1/1")
 
 
 def test_one_to_one_edge_with_some_sources_and_targets_finished() -> None:
-    planned = plan(_two(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1"), SubtaskId("V1/0")})
+    planned = plan(_two_vertices(4, 4, "pointwise"), {SubtaskId("V0/0"), SubtaskId("V0/1"), SubtaskId("V1/0")})
     assert planned.trigger == ("V0/2", "V0/3", "V1/1")
     assert planned.wait_for == ("V0/2", "V0/3", "V1/1", "V1/2", "V1/3")
 
@@ -93,8 +93,8 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
             kind: Exchange = data.draw(st.sampled_from(("pointwise", "all_to_all")))
             edges.append(JobEdge(f"e{producer}_{n}", f"v{producer}", f"v{n}", f"v{n}", kind))
     whole = JobGraph(vertices, tuple(edges))
-    everybody = [SubtaskId.of(f"v{n}", i) for n, width in enumerate(widths) for i in range(width)]
-    finished = data.draw(st.sets(st.sampled_from(everybody)))
+    all_subtasks = [SubtaskId.of(f"v{n}", i) for n, width in enumerate(widths) for i in range(width)]
+    finished = data.draw(st.sets(st.sampled_from(all_subtasks)))
     planned = plan(whole, finished)
     reached = set(planned.trigger)
     for n, width in enumerate(widths):
@@ -104,13 +104,13 @@ def test_every_unfinished_subtask_is_reached_by_a_barrier(data: st.DataObject) -
                 assert (f"v{n}/{i}" in planned.trigger) == (not sending)
                 if any(s in reached for s in sending):
                     reached.add(SubtaskId(f"v{n}/{i}"))
-    assert reached == set(planned.wait_for) == set(everybody) - finished
+    assert reached == set(planned.wait_for) == set(all_subtasks) - finished
 
 
 def _predecessors(whole: JobGraph, n: int, index: int, widths: list[int]) -> list[str]:
-    found = []
+    predecessors = []
     for edge in whole.inputs(f"v{n}"):
         width = widths[int(edge.producer[1:])]
         run = range(width) if edge.exchange == "all_to_all" else pointwise_producers(index, width, widths[n])
-        found += [f"{edge.producer}/{i}" for i in run]
-    return found
+        predecessors += [f"{edge.producer}/{i}" for i in run]
+    return predecessors

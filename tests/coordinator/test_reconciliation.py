@@ -40,16 +40,20 @@ GRAPHS = {
 
 def subsets(of: Collection[SubtaskId]) -> Iterator[set[SubtaskId]]:
     for count in range(len(of) + 1):
-        for found in itertools.combinations(of, count):
-            yield set(found)
+        for subset in itertools.combinations(of, count):
+            yield set(subset)
 
 
-def is_right(graph: JobGraph, ended: set[SubtaskId], lost: set[SubtaskId], again: set[SubtaskId]) -> bool:
+def is_correct(graph: JobGraph, ended: set[SubtaskId], lost: set[SubtaskId], again: set[SubtaskId]) -> bool:
     """Return True if every input of a running subtask, and every persistent result, exists or is produced again."""
     run = (set(graph.subtasks) - ended) | again
-    if any(one in lost - run for vertex in graph.vertices if vertex.persist for one in vertex.subtasks):
+    if any(subtask in lost - run for vertex in graph.vertices if vertex.persist for subtask in vertex.subtasks):
         return False
-    return all(one.producer not in lost or one.producer in run for consumer in run for one in channels(graph, consumer))
+    return all(
+        channel.producer not in lost or channel.producer in run
+        for consumer in run
+        for channel in channels(graph, consumer)
+    )
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -57,13 +61,15 @@ def test_what_is_run_again_is_the_least_that_is_right(name: str) -> None:
     """The test covers every subset of ended subtasks with every subset of lost results."""
     graph = GRAPHS[name]
     for ended, lost in itertools.product(subsets(graph.subtasks), subsets(graph.subtasks)):
-        gone = {one: [3] if one in lost else [] for one in graph.subtasks}
-        found = lost_results(graph, ended, gone.__getitem__)
-        again = {one.producer for one in found} & ended
-        assert is_right(graph, ended, lost, again)
-        smaller = [one for one in subsets(ended) if len(one) < len(again) and is_right(graph, ended, lost, one)]
+        gone = {subtask: [3] if subtask in lost else [] for subtask in graph.subtasks}
+        results = lost_results(graph, ended, gone.__getitem__)
+        again = {result.producer for result in results} & ended
+        assert is_correct(graph, ended, lost, again)
+        smaller = [
+            subset for subset in subsets(ended) if len(subset) < len(again) and is_correct(graph, ended, lost, subset)
+        ]
         assert not smaller, (ended, lost, again, smaller)
-        assert all(one.producer in lost for one in found)
+        assert all(result.producer in lost for result in results)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -78,21 +84,21 @@ def test_a_result_is_asked_for_once_and_only_if_somebody_is_to_read_it(name: str
 
         lost_results(graph, ended, gone)
         run = set(graph.subtasks) - ended
-        read = {one.producer for consumer in run for one in channels(graph, consumer)}
-        kept = {one for each in graph.vertices if each.persist for one in each.subtasks}
-        by_split = {one for each in graph.vertices if each.splits for one in each.subtasks}
+        read = {channel.producer for consumer in run for channel in channels(graph, consumer)}
+        kept = {subtask for each in graph.vertices if each.persist for subtask in each.subtasks}
+        by_split = {subtask for each in graph.vertices if each.splits for subtask in each.subtasks}
         assert sorted(asked) == sorted((read | kept) & (ended | by_split))
 
 
 def test_of_a_source_with_splits_what_a_subtask_has_published_counts_before_its_end_too() -> None:
     graph, a = GRAPHS["splits"], SubtaskId("a/1")
-    found = lost_results(graph, {SubtaskId("a/0")}, lambda one: [7, 4] if one == a else [])
-    assert found == (LostResult(a, (4, 7), SubtaskId("b/0")),)
+    results = lost_results(graph, {SubtaskId("a/0")}, lambda subtask: [7, 4] if subtask == a else [])
+    assert results == (LostResult(a, (4, 7), SubtaskId("b/0")),)
 
 
 def test_what_is_to_outlive_the_job_is_made_again_though_nobody_reads_it() -> None:
     ended = set(GRAPHS["kept"].subtasks)
-    assert lost_results(GRAPHS["kept"], ended, lambda one: [2] if one == "c/0" else []) == (
+    assert lost_results(GRAPHS["kept"], ended, lambda subtask: [2] if subtask == "c/0" else []) == (
         LostResult(SubtaskId("c/0"), (2,), SubtaskId("c/0")),
     )
 
@@ -100,5 +106,5 @@ def test_what_is_to_outlive_the_job_is_made_again_though_nobody_reads_it() -> No
 def test_it_goes_upwards_through_results_that_were_released_meanwhile() -> None:
     """b had ended, so a's result was no longer needed. Then b's own result was lost."""
     ended = {SubtaskId("a/0"), SubtaskId("b/0")}
-    found = lost_results(GRAPHS["chain"], ended, lambda one: [1])
-    assert [(one.producer, one.consumer) for one in found] == [("b/0", "c/0"), ("a/0", "b/0")]
+    results = lost_results(GRAPHS["chain"], ended, lambda subtask: [1])
+    assert [(result.producer, result.consumer) for result in results] == [("b/0", "c/0"), ("a/0", "b/0")]

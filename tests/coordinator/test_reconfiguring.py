@@ -59,37 +59,43 @@ def ask_for(harness: Harness, changes: dict[str, VertexSettings], request: str =
     return harness.handle(ReconfigureRequest(changes, name=request))
 
 
-def stands_still(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
+def report_paused(harness: Harness, subtask: str, number: int = 1) -> list[Effect]:
     return harness.paused(subtask, Reconfigure(number))
 
 
 def kinds(effects: list[Effect]) -> list[type]:
-    return [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
+    return [type(effect.event) if isinstance(effect, Append) else type(effect) for effect in effects]
 
 
 def test_only_the_query_that_is_changed_is_told_anything() -> None:
     harness = three()
     effects = ask(harness)
-    assert [(one.subtask, one.plan.settings) for one in only(PrepareReconfiguration, effects)] == [(B0, WEIGHT)]
+    assert [(prepare.subtask, prepare.plan.settings) for prepare in only(PrepareReconfiguration, effects)] == [
+        (B0, WEIGHT)
+    ]
     assert outcomes(effects) == ["accepted"]
-    assert [one.subtask for one in only(PauseSubtask, harness.prepared("b/0"))] == [B0]
-    effects = stands_still(harness, "b/0")
+    assert [pause.subtask for pause in only(PauseSubtask, harness.prepared("b/0"))] == [B0]
+    effects = report_paused(harness, "b/0")
     assert kinds(effects) == [Reconfigured, ResumeSubtask]
     (resume,) = only(ResumeSubtask, effects)
     assert (resume.subtask, resume.plan.settings, resume.plan.number) == (B0, WEIGHT, 1)
     effects = harness.running(B0)
     assert outcomes(effects) == ["completed: b was paused for 0.0 s"]
-    told = {one.subtask for one in harness.effects if isinstance(one, (PauseSubtask, ResumeSubtask, RestartSubtask))}
-    assert told == {B0}
+    commanded = {
+        effect.subtask
+        for effect in harness.effects
+        if isinstance(effect, (PauseSubtask, ResumeSubtask, RestartSubtask))
+    }
+    assert commanded == {B0}
 
 
 def test_r21_nobody_goes_on_before_all_stand_still_and_it_is_in_the_journal() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
-    assert only(PauseSubtask, harness.prepared("b/0")) == [], "c has not made its query"
-    assert [one.subtask for one in only(PauseSubtask, harness.prepared("c/0"))] == [B0, C0]
-    assert stands_still(harness, "c/0") == []
-    effects = stands_still(harness, "b/0")
+    assert only(PauseSubtask, harness.prepared("b/0")) == [], "c has not prepared its query"
+    assert [pause.subtask for pause in only(PauseSubtask, harness.prepared("c/0"))] == [B0, C0]
+    assert report_paused(harness, "c/0") == []
+    effects = report_paused(harness, "b/0")
     assert kinds(effects) == [Reconfigured, ResumeSubtask, ResumeSubtask]
     (change,) = events(Reconfigured, effects)
     assert (change.number, change.settings) == (1, {"b": WEIGHT, "c": WEIGHT})
@@ -104,7 +110,7 @@ def test_each_phase_is_timed() -> None:
     harness.at(2.0)
     harness.prepared("b/0")
     harness.at(5.0)
-    stands_still(harness, "b/0")
+    report_paused(harness, "b/0")
     harness.at(6.5)
     (done,) = events(ReconfigurationEnded, harness.running(B0))
     took = done.took["b"]
@@ -114,15 +120,15 @@ def test_each_phase_is_timed() -> None:
 def test_r20_a_pending_checkpoint_comes_first_and_none_is_taken_meanwhile() -> None:
     harness = three()
     harness.at(10.0)
-    (pending,) = {one.checkpoint for one in only(TriggerBarrier, harness.effects)}
+    (pending,) = {barrier.checkpoint for barrier in only(TriggerBarrier, harness.effects)}
     ask(harness)
     assert only(PauseSubtask, harness.prepared("b/0")) == []
     for subtask in THREE.subtasks:
         effects = harness.ack(subtask, pending)
-    assert [one.subtask for one in only(PauseSubtask, effects)] == [B0]
+    assert [pause.subtask for pause in only(PauseSubtask, effects)] == [B0]
     harness.released()
     assert only(TriggerBarrier, harness.at(25.0)) == []
-    stands_still(harness, "b/0")
+    report_paused(harness, "b/0")
     assert only(TriggerBarrier, harness.running(B0)) != []
 
 
@@ -130,7 +136,7 @@ def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
     harness = three()
     ask(harness, b=CUT)
     harness.prepared("b/0")
-    effects = stands_still(harness, "b/0")
+    effects = report_paused(harness, "b/0")
     assert kinds(effects) == [Reconfigured, RestartSubtask]
     (again,) = only(RestartSubtask, effects)
     assert (again.subtask, again.delay, again.plan.settings) == (B0, 0.0, CUT)
@@ -150,13 +156,13 @@ def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
         ReconfigurationUnfit(**harness.world("c/0"), trial=harness.trial(), cause="it has other columns")
     )
     assert outcomes(effects) == ["failed: c: it has other columns; the job continues unchanged"]
-    assert [one.number for one in events(ReconfigurationEnded, effects)] == [0]
+    assert [end.number for end in events(ReconfigurationEnded, effects)] == [0]
     assert only(PauseSubtask, harness.effects) == []
-    assert outcomes(ask(harness, "again")) == ["accepted"], "another one may come"
+    assert outcomes(ask(harness, "again")) == ["accepted"], "a new change is accepted"
 
 
 @pytest.mark.parametrize(
-    "moment", ["while it is prepared", "while it is told to stand still", "while the other stands"]
+    "moment", ["while it is prepared", "while it is commanded to pause", "while the other is paused"]
 )
 def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) -> None:
     harness = three(restart_attempts=3)
@@ -164,14 +170,14 @@ def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) 
     if moment != "while it is prepared":
         harness.prepared("b/0")
         harness.prepared("c/0")
-    if moment == "while the other stands":
-        stands_still(harness, "c/0")
+    if moment == "while the other is paused":
+        report_paused(harness, "c/0")
     effects = harness.fail(B0)
     assert outcomes(effects) == ["failed: b/0 failed meanwhile; the job continues unchanged"]
-    if moment == "while the other stands":
-        assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
-    if moment == "while it is told to stand still":  # it pauses and then resumes
-        (resume,) = only(ResumeSubtask, stands_still(harness, "c/0"))
+    if moment == "while the other is paused":
+        assert [(resume.subtask, resume.plan.settings) for resume in only(ResumeSubtask, effects)] == [(C0, None)]
+    if moment == "while it is commanded to pause":  # it pauses and then resumes
+        (resume,) = only(ResumeSubtask, report_paused(harness, "c/0"))
         assert (resume.subtask, resume.plan.settings) == (C0, None)
     (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
     assert deploy.plan.settings is None
@@ -182,7 +188,7 @@ def test_a_failure_behind_the_decision_changes_nothing_of_it() -> None:
     harness = three(restart_attempts=3)
     ask(harness, b=WEIGHT)
     harness.prepared("b/0")
-    stands_still(harness, "b/0")
+    report_paused(harness, "b/0")
     assert outcomes(harness.fail(B0)) == []
     (deploy,) = only(DeploySubtask, harness.next_attempt("b/0"))
     assert deploy.plan.settings == WEIGHT
@@ -201,9 +207,9 @@ def test_whoever_asked_is_told_that_later_runs_go_by_it() -> None:
     harness = three()
     ask(harness)
     harness.prepared("b/0")
-    stands_still(harness, "b/0")
+    report_paused(harness, "b/0")
     effects = harness.fail(B0, terminal=True)
-    assert [one.status for one in events(StatusChanged, effects)] == ["FAILED"]
+    assert [change.status for change in events(StatusChanged, effects)] == ["FAILED"]
     assert harness.answers("r") == ["accepted", "failed: the job became FAILED first; later runs apply it"]
 
 
@@ -238,18 +244,21 @@ def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it
     harness.prepared("h/0")
     harness.prepared("b/0")
     harness.prepared("c/0")
-    stands_still(harness, "b/0")
-    stands_still(harness, "c/0")
+    report_paused(harness, "b/0")
+    report_paused(harness, "c/0")
     effects = harness.end_of_data("h/0")
     assert outcomes(effects) == ["failed: h came to its end meanwhile; the job continues unchanged"]
     assert events(Reconfigured, effects) == []
-    assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None), (C0, None)]
+    assert [(resume.subtask, resume.plan.settings) for resume in only(ResumeSubtask, effects)] == [
+        (B0, None),
+        (C0, None),
+    ]
     assert only(RestartSubtask, effects) == []
     assert outcomes(harness.running(B0) + harness.running(C0)) == []
 
 
-@pytest.mark.parametrize("has_stood", [False, True], ids=["before it stood", "while it stood"])
-def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(has_stood: bool) -> None:
+@pytest.mark.parametrize("was_paused", [False, True], ids=["before its pause", "during its pause"])
+def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(was_paused: bool) -> None:
     """Its worker is gone without a report. The new attempt has read only the decisions from before it opened the
     log."""
     harness = Harness(THREE, timeout=60.0, has_workers=True, running=False)
@@ -259,13 +268,13 @@ def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(ha
     ask(harness, a=WEIGHT, b=WEIGHT)
     harness.prepared("a/0")
     harness.prepared("b/0")
-    stands_still(harness, "a/0" if has_stood else "b/0")
+    report_paused(harness, "a/0" if was_paused else "b/0")
     effects = harness.next_attempt("a/0")
-    if has_stood:
-        effects = effects + stands_still(harness, "b/0")
+    if was_paused:
+        effects = effects + report_paused(harness, "b/0")
     assert outcomes(effects) == ["failed: a/0 failed meanwhile; the job continues unchanged"]
     assert events(Reconfigured, effects) == []
-    assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(B0, None)]
+    assert [(resume.subtask, resume.plan.settings) for resume in only(ResumeSubtask, effects)] == [(B0, None)]
 
 
 # ---- one change at a time, and refusals
@@ -349,22 +358,22 @@ def mixed(**options: Any) -> Harness:
     return Harness(MIXED, **{"timeout": 60.0, **options})
 
 
-def drops(harness: Harness) -> list[Effect]:
+def report_paused_to_drop(harness: Harness) -> list[Effect]:
     return harness.paused("v/0", DropSource("h"))
 
 
-def ends(harness: Harness) -> list[Effect]:
+def report_source_end(harness: Harness) -> list[Effect]:
     return harness.source_at_end("h", "v/0")
 
 
 def test_a_change_that_comes_to_nothing_leaves_a_source_that_is_just_dropped_alone() -> None:
     harness = mixed()
     ask(harness, w=WEIGHT)
-    ends(harness)
+    report_source_end(harness)
     harness.ack("v/0")
-    assert [one.reason for one in only(PauseSubtask, harness.ack("w/0"))] == [DropSource("h")]
+    assert [pause.reason for pause in only(PauseSubtask, harness.ack("w/0"))] == [DropSource("h")]
     harness.handle(ReconfigurationUnfit(**harness.world("w/0"), trial=harness.trial(), cause="no"))
-    effects = drops(harness)
+    effects = report_paused_to_drop(harness)
     assert kinds(effects) == [SourceDropped, ResumeSubtask]
     (resume,) = only(ResumeSubtask, effects)
     assert resume.plan.dropped == ("h",)
@@ -376,8 +385,8 @@ def test_an_answer_that_comes_late_is_none_to_the_next_change() -> None:
     late = ReconfigurationPrepared(**harness.world("b/0"), trial=harness.trial())
     harness.handle(ReconfigurationUnfit(**harness.world("c/0"), trial=harness.trial(), cause="it has other columns"))
     (prepare,) = only(PrepareReconfiguration, ask(harness, "again", b=CUT))
-    assert only(PauseSubtask, harness.handle(late)) == [], "what is asked now is not tried yet"
-    assert [one.subtask for one in only(PauseSubtask, harness.prepared("b/0", 2))] == [B0]
+    assert only(PauseSubtask, harness.handle(late)) == [], "the new change was not tried yet"
+    assert [pause.subtask for pause in only(PauseSubtask, harness.prepared("b/0", 2))] == [B0]
     assert prepare.trial == harness.trial(2)
 
 
@@ -388,10 +397,14 @@ def test_w20_what_was_tried_for_a_jobmaster_that_died_is_no_answer_to_the_next_o
     (tried,) = only(PrepareReconfiguration, ask(before))
     (asked,) = only(PrepareReconfiguration, ask(now, "another", b=CUT))
     assert tried.attempt == asked.attempt
-    of_then = {**now.world("b/0"), "trial": tried.trial}
-    late = ReconfigurationPrepared(**of_then) if fits else ReconfigurationUnfit(**of_then, cause="it has other columns")
+    old_world = {**now.world("b/0"), "trial": tried.trial}
+    late = (
+        ReconfigurationPrepared(**old_world)
+        if fits
+        else ReconfigurationUnfit(**old_world, cause="it has other columns")
+    )
     assert now.handle(late) == []
-    assert [one.subtask for one in only(PauseSubtask, now.prepared("b/0"))] == [B0]
+    assert [pause.subtask for pause in only(PauseSubtask, now.prepared("b/0"))] == [B0]
 
 
 def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run() -> None:
@@ -399,14 +412,14 @@ def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run
     ask(harness, v=CUT, w=WEIGHT)
     harness.prepared("v/0")
     harness.prepared("w/0")
-    stands_still(harness, "v/0")
-    stands_still(harness, "w/0")
+    report_paused(harness, "v/0")
+    report_paused(harness, "w/0")
     harness.fail("w/0")
     harness.next_attempt("v/0")
     harness.running("v/0", plan=1)
     harness.next_attempt("w/0")
-    assert [one.reason for one in only(PauseSubtask, ends(harness))] == [DropSource("h")]
-    assert kinds(drops(harness)) == [SourceDropped, ResumeSubtask]
+    assert [pause.reason for pause in only(PauseSubtask, report_source_end(harness))] == [DropSource("h")]
+    assert kinds(report_paused_to_drop(harness)) == [SourceDropped, ResumeSubtask]
 
 
 # ---- digests of files
@@ -423,12 +436,12 @@ def read(harness: Harness, digest: str, number: int = 1) -> list[Effect]:
 
 
 def test_r21_what_was_tried_is_what_is_decided() -> None:
-    """The file may be another one when the change is made, and when the next attempt begins."""
+    """The file may have changed when the change is made, and when the next attempt begins."""
     harness = three(restart_attempts=3)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
     assert prepare.plan.settings == logic()
     read(harness, "d1")
-    effects = stands_still(harness, "b/0")
+    effects = report_paused(harness, "b/0")
     (change,) = events(Reconfigured, effects)
     (resume,) = only(ResumeSubtask, effects)
     assert (change.settings, resume.plan.settings) == ({"b": logic("d1")}, logic("d1"))
@@ -437,7 +450,7 @@ def test_r21_what_was_tried_is_what_is_decided() -> None:
     assert deploy.plan.settings == logic("d1")
 
 
-def of_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
+def assign_to_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
     """Assign functions of one file to b and c, and report the digest that each has read."""
     both = {uid: VertexSettings(logic={uid: "v2.py:job"}) for uid in ("b", "c")}
     effects = ask_for(harness, both)
@@ -450,7 +463,7 @@ def of_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
 def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither() -> None:
     """The file was edited between the two reads, so the change would mix two versions."""
     harness = three()
-    effects = of_both(harness, {"b": "d1", "c": "d2"})
+    effects = assign_to_both(harness, {"b": "d1", "c": "d2"})
     assert outcomes(effects)[1:] == [
         "failed: v2.py:job was not the same for all readers: it was edited meanwhile, or workers have other files; "
         "the job continues unchanged"
@@ -460,21 +473,21 @@ def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither()
 
 def test_r21_nobody_is_told_to_stand_still_before_all_have_read_it() -> None:
     harness = three()
-    assert only(PauseSubtask, of_both(harness, {"b": "d1"})) == []
+    assert only(PauseSubtask, assign_to_both(harness, {"b": "d1"})) == []
     same = three()
-    assert {one.subtask for one in only(PauseSubtask, of_both(same, {"b": "d1", "c": "d1"}))} == {B0, C0}
+    assert {pause.subtask for pause in only(PauseSubtask, assign_to_both(same, {"b": "d1", "c": "d1"}))} == {B0, C0}
 
 
 def test_a_file_that_is_assigned_again_is_read_again() -> None:
     harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
-    assert prepare.plan.settings == logic(), "nothing says what is in it"
+    assert prepare.plan.settings == logic(), "the request has no digest"
     assert outcomes(read(harness, "d1", 5)) == [
         "completed: nothing had to be changed: the code read for b already runs"
     ]
     ask(harness, "again", b=logic())
     read(harness, "d2", 6)
-    (change,) = events(Reconfigured, stands_still(harness, "b/0", 6))
+    (change,) = events(Reconfigured, report_paused(harness, "b/0", 6))
     assert change.settings == {"b": logic("d2")}
 
 
@@ -483,7 +496,7 @@ def test_a_function_is_that_of_the_job_again() -> None:
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic(reference="")))
     assert prepare.plan.settings is None
     harness.prepared("b/0", 5)
-    effects = stands_still(harness, "b/0", 5)
+    effects = report_paused(harness, "b/0", 5)
     (change,) = events(Reconfigured, effects)
     (resume,) = only(ResumeSubtask, effects)
     assert (change.settings, resume.plan.settings) == ({}, None)
@@ -503,14 +516,14 @@ def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_ti
     harness.prepared("b/0")
     harness.at(40.0)
     harness.prepared("c/0")
-    stands_still(harness, "c/0")
+    report_paused(harness, "c/0")
     assert harness.c.next_deadline(harness.now) == 100.0
     assert outcomes(harness.at(99.0)) == []
     effects = harness.at(100.0)
     assert outcomes(effects) == ["failed: b/0 did not pause within 60 s; the job continues unchanged"]
-    assert [(one.subtask, one.plan.settings) for one in only(ResumeSubtask, effects)] == [(C0, None)]
-    (resume,) = only(ResumeSubtask, stands_still(harness, "b/0"))
-    assert (resume.subtask, resume.plan.settings) == (B0, None), "it goes on when it comes to it"
+    assert [(resume.subtask, resume.plan.settings) for resume in only(ResumeSubtask, effects)] == [(C0, None)]
+    (resume,) = only(ResumeSubtask, report_paused(harness, "b/0"))
+    assert (resume.subtask, resume.plan.settings) == (B0, None), "it resumes when it pauses late"
     assert events(Reconfigured, harness.effects) == []
 
 
@@ -518,7 +531,7 @@ def test_what_is_decided_has_no_deadline() -> None:
     harness = three(interval=1000.0)
     ask(harness)
     harness.prepared("b/0")
-    stands_still(harness, "b/0")
+    report_paused(harness, "b/0")
     assert outcomes(harness.at(500.0)) == []
     assert outcomes(harness.running(B0)) == ["completed: b was paused for 500.0 s"]
 
@@ -527,8 +540,8 @@ def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() ->
     harness = Harness(graph(vertex("b", sources="live history", bounded="history", sinks="out")), timeout=60.0)
     v2 = VertexSettings(logic={"history": "v2.py:job"})
     harness.handle(SourceAtEnd(**harness.world("b/0"), uid="history", batch_id=3, droppable=True))
-    told = outcomes(ask(harness, "r1", history=v2))
-    assert told == ["refused: history has ended, and its function is no longer called"]
+    answers = outcomes(ask(harness, "r1", history=v2))
+    assert answers == ["refused: history has ended, and its function is no longer called"]
     assert outcomes(ask(harness, "r2", live=VertexSettings(logic={"live": "v2.py:job"})))[0] == "accepted"
 
 

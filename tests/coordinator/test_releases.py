@@ -62,11 +62,11 @@ def test_a_sink_that_fails_for_hours_stops_neither_the_checkpoints_nor_the_other
             assert not only(EndJob, h.release_failed("b"))
         h.released(sink="a")
     assert len(events(CheckpointCompleted, h.effects)) == 3 * MAX_UNRELEASED
-    assert [one.checkpoint for one in events(SinkReleased, h.effects)] == list(range(1, 3 * MAX_UNRELEASED + 1))
+    assert [release.checkpoint for release in events(SinkReleased, h.effects)] == list(range(1, 3 * MAX_UNRELEASED + 1))
     assert h.c.last_released == 0
-    told = [one.message for one in only(Notice, h.effects)]
-    assert len(told) < 8
-    assert all(one.startswith("sink b: has waited ") for one in told)
+    messages = [notice.message for notice in only(Notice, h.effects)]
+    assert len(messages) < 8
+    assert all(message.startswith("sink b: has waited ") for message in messages)
 
 
 def test_a_job_of_which_nothing_is_released_any_more_slows_down_and_is_given_up() -> None:
@@ -125,8 +125,8 @@ def test_an_answer_of_a_sink_that_the_job_does_not_have_is_dropped() -> None:
 def test_a_gate_holds_the_releases_and_checkpoints_go_on() -> None:
     h = Harness(ONE)
     complete(h)
-    (told,) = only(Notice, h.held())
-    assert "holds its releases, from checkpoint 1 on" in told.message
+    (notice,) = only(Notice, h.held())
+    assert "holds its releases, from checkpoint 1 on" in notice.message
     for _ in range(2 * MAX_UNRELEASED):
         complete(h)
         assert only(Notice, h.held()) == []
@@ -134,22 +134,22 @@ def test_a_gate_holds_the_releases_and_checkpoints_go_on() -> None:
     assert not events(CheckpointReleased, h.effects)
     newest = h.c.last_completed
     h.at(h.now + GATE_PAUSE)
-    assert [one.checkpoint for one in events(CheckpointReleased, h.released())] == [newest]
+    assert [release.checkpoint for release in events(CheckpointReleased, h.released())] == [newest]
 
 
 def test_the_notice_names_the_sink_whose_gate_it_is_also_if_another_one_was_asked_for() -> None:
     h = Harness(TWO)
     complete(h)
-    told = [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")]
-    assert [one.message.partition(", from")[0] for [one] in told] == [
+    notices = [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")]
+    assert [notice.message.partition(", from")[0] for [notice] in notices] == [
         "the gate of 'b' holds the releases of 'a', which shares its transaction",
         "the gate of 'b' holds its releases",
     ]
     h.at(h.now + GATE_PAUSE)
     assert [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")] == [[], []]
     h.at(h.now + GATE_PAUSE)
-    [told_of] = only(Notice, h.held("b", gate_of="a"))
-    assert "the gate of 'a' holds the releases of 'b'" in told_of.message, "it is another one now"
+    [other] = only(Notice, h.held("b", gate_of="a"))
+    assert "the gate of 'a' holds the releases of 'b'" in other.message, "the gate is a different one now"
 
 
 def test_a_gate_is_asked_again_after_a_while() -> None:
@@ -206,7 +206,7 @@ def test_a_release_that_takes_longer_than_a_hundred_checkpoints_is_told_of_the_s
     assert h.c.releasing == {"b": 1}
     assert names(h.released(1, "b")) == ["SinkReleased", "Release"]
     newest = h.c.last_completed
-    assert [one.checkpoint for one in events(CheckpointReleased, h.released(newest, "b"))] == [newest]
+    assert [release.checkpoint for release in events(CheckpointReleased, h.released(newest, "b"))] == [newest]
 
 
 def test_r7_what_a_slow_release_covers_is_not_forgotten_while_it_lasts() -> None:

@@ -47,7 +47,7 @@ def rescale(harness: Harness, parallelism: int, uid: str = "parts", request: str
     return harness.handle(rescale_requested(uid, parallelism, request))
 
 
-def stands_still(harness: Harness, subtask: str = "v/0") -> list[Effect]:
+def report_paused(harness: Harness, subtask: str = "v/0") -> list[Effect]:
     return harness.paused(subtask, Rescale("parts"))
 
 
@@ -57,10 +57,10 @@ def opened(harness: Harness, subtask: SubtaskId = NEW) -> list[Effect]:
     return harness.next_attempt(subtask)
 
 
-def up_to_three(harness: Harness) -> None:
+def rescale_to_three(harness: Harness) -> None:
     """Rescale to three subtasks, to completion."""
     rescale(harness, 3)
-    stands_still(harness)
+    report_paused(harness)
     harness.running(V)
     opened(harness)
     harness.running(NEW)
@@ -68,7 +68,7 @@ def up_to_three(harness: Harness) -> None:
 
 def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
     effects = rescale(parts_and_consumer(), 3)
-    kinds = [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
+    kinds = [type(effect.event) if isinstance(effect, Append) else type(effect) for effect in effects]
     assert kinds.index(Reconfigured) < kinds.index(PauseSubtask)
     (change,) = graph_changes(effects)
     assert (change.graph.vertex("parts").parallelism, change.rescaled) == (3, {"parts": 3})
@@ -79,7 +79,7 @@ def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
 def test_r21_those_that_read_it_go_on_with_the_new_subtasks_before_these_begin() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
-    effects = stands_still(harness)
+    effects = report_paused(harness)
     (resume,) = only(ResumeSubtask, effects)
     assert (resume.subtask, resume.plan.parallelism, resume.plan.number) == (V, {"parts": 3}, 1)
     assert only(RestartSubtask, effects) == []
@@ -91,12 +91,12 @@ def test_r21_those_that_read_it_go_on_with_the_new_subtasks_before_these_begin()
 def test_the_new_ones_are_deployed_and_read_and_whoever_asked_is_told() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
-    stands_still(harness)
+    report_paused(harness)
     harness.running(V)
     (deploy,) = only(DeploySubtask, opened(harness))
     assert deploy.subtask == NEW
     effects = harness.running(NEW)
-    assert [one.subtask for one in only(AssignSplits, effects)] == [NEW]
+    assert [assignment.subtask for assignment in only(AssignSplits, effects)] == [NEW]
     assert outcomes(effects) == ["completed: parts is read by 3"]
 
 
@@ -108,14 +108,14 @@ def test_a_next_attempt_of_the_consumer_has_heard_of_it() -> None:
     effects = harness.next_attempt(V)
     (deploy,) = only(DeploySubtask, effects)
     assert deploy.plan.parallelism == {"parts": 3}
-    assert [one.subtask for one in only(RestartSubtask, effects)] == [NEW]
+    assert [restart.subtask for restart in only(RestartSubtask, effects)] == [NEW]
     assert only(PauseSubtask, harness.running(V)) == []
 
 
 def test_r15_no_checkpoint_is_taken_while_the_new_ones_begin_and_the_next_has_them() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
-    stands_still(harness)
+    report_paused(harness)
     harness.running(V)
     harness.at(100.0)
     opened(harness)
@@ -123,7 +123,7 @@ def test_r15_no_checkpoint_is_taken_while_the_new_ones_begin_and_the_next_has_th
     assert events(CheckpointTriggered, harness.effects) == []
     effects = harness.running(NEW)
     assert len(events(CheckpointTriggered, effects)) == 1
-    assert {one.subtask for one in only(TriggerBarrier, effects)} == {"parts/0", "parts/1", "parts/2"}
+    assert {barrier.subtask for barrier in only(TriggerBarrier, effects)} == {"parts/0", "parts/1", "parts/2"}
     for name in ("parts/0", "parts/1", "parts/2"):
         harness.ack(name)
     harness.ack(V, inputs={"parts_v/2": 1}, position=9)
@@ -133,13 +133,13 @@ def test_r15_no_checkpoint_is_taken_while_the_new_ones_begin_and_the_next_has_th
 
 def test_r19_the_cut_is_checked_on_the_new_channels_too() -> None:
     harness = parts_and_consumer()
-    up_to_three(harness)
+    rescale_to_three(harness)
     harness.at(100.0)
     for name in ("parts/0", "parts/1"):
         harness.ack(name, position=4)
     harness.ack("parts/2", position=1)
     harness.ack(V, inputs={"parts_v/2": 2}, position=4)
-    (ended,) = [one for one in events(StatusChanged, harness.effects) if one.status == "FAILED"]
+    (ended,) = [change for change in events(StatusChanged, harness.effects) if change.status == "FAILED"]
     assert "parts/2" in str(ended.cause)
 
 
@@ -161,7 +161,7 @@ def test_new_ones_do_not_begin_in_the_middle_of_a_checkpoint() -> None:
     harness = parts_and_consumer(interval=5.0)
     rescale(harness, 3)
     harness.at(50.0)
-    stands_still(harness)
+    report_paused(harness)
     harness.end_of_data("parts/0")  # a subtask now waits for a checkpoint
     effects = harness.running(V)
     began, triggered = only(RestartSubtask, effects), events(CheckpointTriggered, effects)
@@ -176,7 +176,7 @@ def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come
     assert (change.graph.vertex("parts").parallelism, change.rescaled) == (2, {"parts": 1})
     for number, split in enumerate(["s4", "s5", "s6"]):
         harness.handle(SplitsCompleted(**harness.world("parts/1"), splits=(split,), position=number + 1))
-    last = [one for one in only(AssignSplits, harness.effects) if one.subtask == "parts/1"][-1]
+    last = [assignment for assignment in only(AssignSplits, harness.effects) if assignment.subtask == "parts/1"][-1]
     assert (last.splits, last.is_last) == ((), True)
     assert only(PauseSubtask, harness.effects) == []
 
@@ -186,7 +186,7 @@ def test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing
 
     The remaining splits were then reserved for it alone, the others left, and no subtask read them.
     """
-    harness, reads = one_has_ended(), SubtaskId("parts/1")
+    harness, reads = with_one_ended_subtask(), SubtaskId("parts/1")
     harness.handle(rescale_requested("parts", 1, "r"))
     effects = harness.running(reads)
     (assigned,) = only(AssignSplits, effects)
@@ -194,11 +194,11 @@ def test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing
 
 
 def test_one_whose_log_has_its_end_is_none_of_those_that_read() -> None:
-    effects = one_has_ended().handle(rescale_requested("parts", 2, "r"))
+    effects = with_one_ended_subtask().handle(rescale_requested("parts", 2, "r"))
     assert graph_changes(effects)[0].graph.vertex("parts").parallelism == 3
 
 
-def one_has_ended() -> Harness:
+def with_one_ended_subtask() -> Harness:
     """Return a source where parts/0 has ended, as its log records."""
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     splits = RestoredSplits(IDS, [SubtaskId("parts/1")], ended=[SubtaskId("parts/0")])
@@ -217,15 +217,15 @@ def test_numbers_go_up() -> None:
     harness = parts_and_consumer()
     rescale(harness, 1, request="a")
     rescale(harness, 2, request="b")
-    up_to_three(harness)
-    assert [one.number for one in events(Reconfigured, harness.effects)] == [1, 2, 3]
+    rescale_to_three(harness)
+    assert [change.number for change in events(Reconfigured, harness.effects)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
     ("uid", "parallelism", "why"),
     [
         ("v", 2, "v is no source with splits; only such a source can get another parallelism"),
-        ("nobody", 2, "nobody is no operator of the job; there are: parts, live, v"),
+        ("unknown", 2, "unknown is no operator of the job; there are: parts, live, v"),
         ("parts", 0, "parts: parallelism is a whole number above 0, not 0"),
     ],
 )
@@ -277,14 +277,14 @@ def test_a_job_that_is_being_ended_is_not_rescaled(mode: Any) -> None:
 def test_a_stop_comes_first_and_is_not_held_up_and_the_next_run_goes_by_the_change() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
-    stands_still(harness)
+    report_paused(harness)
     harness.request("stop", "s")
     harness.running(V)
     for name in ("parts/0", "parts/1", "v/0"):
         harness.ack(name)
     harness.released()
     assert only(RestartSubtask, harness.effects) == []
-    assert [str(one.status) for one in events(StatusChanged, harness.effects)][-1] == "STOPPED"
+    assert [str(change.status) for change in events(StatusChanged, harness.effects)][-1] == "STOPPED"
     assert harness.answers("s")[-1].startswith("completed")
     assert harness.answers("r")[-1] == "failed: the job became STOPPED first; later runs apply it"
 
@@ -293,7 +293,7 @@ def test_a_drain_meanwhile_does_not_keep_it_from_its_end() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
     harness.request("drain", "d")
-    stands_still(harness)
+    report_paused(harness)
     harness.running(V)
     opened(harness)
     assert outcomes(harness.running(NEW))[-1] == "completed: parts is read by 3"
@@ -302,11 +302,11 @@ def test_a_drain_meanwhile_does_not_keep_it_from_its_end() -> None:
 def test_a_new_one_that_cannot_begin_ends_the_run_as_any_that_fails() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
-    stands_still(harness)
+    report_paused(harness)
     harness.running(V)
     first = AttemptId.vacant(1).next("x")
     harness.handle(SubtaskFailed(1, NEW, first, cause="the storage does not answer"))
-    (ended,) = [one for one in events(StatusChanged, harness.effects) if one.status == "RESTARTING"]
+    (ended,) = [change for change in events(StatusChanged, harness.effects) if change.status == "RESTARTING"]
     assert "parts/2: the storage does not answer" in str(ended.cause)
     assert harness.answers("r")[-1].startswith("failed: the job became RESTARTING first")
 
@@ -314,10 +314,10 @@ def test_a_new_one_that_cannot_begin_ends_the_run_as_any_that_fails() -> None:
 def test_a_new_one_that_does_not_begin_in_time_ends_the_run() -> None:
     harness = parts_and_consumer(timeout=60.0)
     rescale(harness, 3)
-    stands_still(harness)
+    report_paused(harness)
     harness.running(V)
     harness.at(harness.now + 60.0)
-    (ended,) = [one for one in events(StatusChanged, harness.effects) if one.status == "RESTARTING"]
+    (ended,) = [change for change in events(StatusChanged, harness.effects) if change.status == "RESTARTING"]
     assert "parts/2: its next attempt has not begun within 60 s" in str(ended.cause)
 
 

@@ -33,26 +33,28 @@ def complete(harness: Harness, split: str, subtask: str) -> list[Effect]:
     return harness.handle(SplitsCompleted(**harness.world(subtask), splits=(split,), position=1))
 
 
-def last(effects: list[Effect]) -> list[str]:
+def last_assigned(effects: list[Effect]) -> list[str]:
     """Return the subtasks that are notified that their assignment is the last one."""
-    return [one.subtask for one in only(AssignSplits, effects) if one.is_last]
+    return [assignment.subtask for assignment in only(AssignSplits, effects) if assignment.is_last]
 
 
 def test_r14_with_fewer_subtasks_one_that_failed_reads_what_it_had_if_the_others_have_ended() -> None:
     """It is no longer a reader of the source, but was handed s1 before."""
     harness = parts(2, 3)
-    assert [one.splits for one in only(AssignSplits, harness.effects)] == [("s0",), ("s1",)]
+    assert [assignment.splits for assignment in only(AssignSplits, harness.effects)] == [("s0",), ("s1",)]
     harness.handle(rescale_requested("parts", 1, "r"))
     complete(harness, "s0", "parts/0")
     complete(harness, "s2", "parts/0")
-    assert last(harness.effects) == ["parts/1", "parts/0"]
+    assert last_assigned(harness.effects) == ["parts/1", "parts/0"]
     harness.end_of_data("parts/0")
     harness.done("parts/0")
     harness.fail("parts/1")
     harness.next_attempt("parts/1")
     effects = harness.running("parts/1")
-    assert [(one.subtask, one.splits) for one in only(AssignSplits, effects)] == [("parts/1", ("s1",))]
-    assert last(complete(harness, "s1", "parts/1")) == ["parts/1"]
+    assert [(assignment.subtask, assignment.splits) for assignment in only(AssignSplits, effects)] == [
+        ("parts/1", ("s1",))
+    ]
+    assert last_assigned(complete(harness, "s1", "parts/1")) == ["parts/1"]
 
 
 def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_have_begun() -> None:
@@ -62,15 +64,15 @@ def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_
     assert only(PauseSubtask, harness.effects)
     complete(harness, "s0", "parts/0")
     complete(harness, "s1", "parts/0")
-    assert last(harness.effects) == []
+    assert last_assigned(harness.effects) == []
     effects = harness.paused("v/0", Rescale("parts"))
     assert only(RestartSubtask, effects) == []
     effects = harness.running("v/0")
-    assert [one.subtask for one in only(RestartSubtask, effects)] == [SubtaskId("parts/1")]
-    assert last(harness.effects) == ["parts/0"]
+    assert [restart.subtask for restart in only(RestartSubtask, effects)] == [SubtaskId("parts/1")]
+    assert last_assigned(harness.effects) == ["parts/0"]
 
 
-def begin(harness: Harness) -> list[Effect]:
+def rescale_to_two(harness: Harness) -> list[Effect]:
     """Give parts a second subtask, which v then knows. Return the effects of the last message."""
     harness.handle(rescale_requested("parts", 2, "r"))
     harness.paused("v/0", Rescale("parts"))
@@ -94,9 +96,9 @@ def test_r21_the_new_subtasks_begin_when_a_consumer_runs_with_them_in_its_plan()
     assert only(RestartSubtask, harness.handle(rescale_requested("parts", 2, "r"))) == []
     effects = harness.paused("v/0", Rescale("parts"))
     assert only(RestartSubtask, effects) == []
-    assert [one.plan.parallelism for one in only(ResumeSubtask, effects)] == [{"parts": 2}]
+    assert [resume.plan.parallelism for resume in only(ResumeSubtask, effects)] == [{"parts": 2}]
     begun = only(RestartSubtask, harness.running("v/0"))
-    assert [(one.subtask, one.plan.parallelism) for one in begun] == [("parts/1", {"parts": 2})]
+    assert [(restart.subtask, restart.plan.parallelism) for restart in begun] == [("parts/1", {"parts": 2})]
 
 
 def test_r21_the_new_subtasks_do_not_begin_while_a_checkpoint_is_pending() -> None:
@@ -107,7 +109,7 @@ def test_r21_the_new_subtasks_do_not_begin_while_a_checkpoint_is_pending() -> No
     harness.at(10.0)
     assert harness.c.pending is not None
     assert only(RestartSubtask, harness.handle(rescale_requested("parts", 2, "r"))) == []
-    assert [one.subtask for one in only(RestartSubtask, harness.ack("parts/0"))] == ["parts/1"]
+    assert [restart.subtask for restart in only(RestartSubtask, harness.ack("parts/0"))] == ["parts/1"]
 
 
 def pending(harness: Harness) -> PendingCheckpoint | None:
@@ -117,7 +119,7 @@ def pending(harness: Harness) -> PendingCheckpoint | None:
 
 def test_r15_no_checkpoint_is_taken_before_the_new_subtasks_run_and_they_get_splits() -> None:
     harness = parts(1, 30)
-    begin(harness)
+    rescale_to_two(harness)
     harness.at(15.0)
     assert pending(harness) is None
     harness.attempts[SubtaskId("parts/1")] = AttemptId.vacant(1)
@@ -125,6 +127,6 @@ def test_r15_no_checkpoint_is_taken_before_the_new_subtasks_run_and_they_get_spl
     harness.at(18.0)
     assert pending(harness) is None
     effects = harness.running("parts/1")
-    assert [one.subtask for one in only(AssignSplits, effects) if one.splits] == ["parts/1"]
+    assert [assignment.subtask for assignment in only(AssignSplits, effects) if assignment.splits] == ["parts/1"]
     harness.at(40.0)
     assert "parts/1" in getattr(pending(harness), "remaining", ())

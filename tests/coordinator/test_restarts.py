@@ -54,15 +54,15 @@ def end(h: Harness) -> tuple[str, str]:
 
 def test_the_pause_grows_up_to_a_minute_and_the_last_failure_ends_it() -> None:
     strategy = RestartStrategy(20, 1.0)
-    found = [strategy.failed(V, 10.0 * number) for number in range(21)]
-    assert found[:4] == [Restart(1, 1.0), Restart(2, 1.5), Restart(3, 2.25), Restart(4, 3.375)]
-    assert [one.delay for one in found[11:20] if one is not None] == [MAX_DELAY] * 9
-    assert found[20] is None
+    restarts = [strategy.failed(V, 10.0 * number) for number in range(21)]
+    assert restarts[:4] == [Restart(1, 1.0), Restart(2, 1.5), Restart(3, 2.25), Restart(4, 3.375)]
+    assert [restart.delay for restart in restarts[11:20] if restart is not None] == [MAX_DELAY] * 9
+    assert restarts[20] is None
 
 
 def test_a_first_pause_beyond_a_minute_stays_what_it_is() -> None:
     strategy = RestartStrategy(3, 90.0)
-    assert [one.delay for one in (strategy.failed(V, 0.0), strategy.failed(V, 1.0)) if one] == [90.0, 90.0]
+    assert [restart.delay for restart in (strategy.failed(V, 0.0), strategy.failed(V, 1.0)) if restart] == [90.0, 90.0]
 
 
 def test_each_subtask_counts_by_itself_and_anew_after_an_hour_without_a_failure() -> None:
@@ -137,7 +137,7 @@ def test_a_failure_is_not_the_first_one_of_a_run_that_ends_already() -> None:
     h.ack(SRC)
     h.ack(MID)
     h.fail(MID)
-    assert only(EndJob, h.effects) == [], "what is completed is released yet"
+    assert only(EndJob, h.effects) == [], "the completed checkpoint is not released yet"
     assert not h.c.is_first(SubtaskFailed(1, SRC, A, "boom"))
     h.released()
     assert end(h)[0] == "RESTARTING"
@@ -221,7 +221,7 @@ def test_r16_one_at_its_end_of_data_is_finished_when_a_checkpoint_of_its_next_at
     h.ack(MID, finished=True)
     h.fail(MID)
     h.released()
-    assert not only(FinishSubtask, h.effects), "nobody is there to be told"
+    assert not only(FinishSubtask, h.effects), "no attempt is there to get the command"
     h.next_attempt(MID)
     h.now = 5.0
     h.end_of_data(MID)
@@ -251,7 +251,7 @@ def test_a_run_that_ends_restarts_nothing() -> None:
 # -- lost workers
 
 
-def lost(h: Harness, subtask: SubtaskId = MID) -> list[Effect]:
+def lose_worker(h: Harness, subtask: SubtaskId = MID) -> list[Effect]:
     return h.handle(SubtaskFailed(1, subtask, h.attempts[subtask], "its worker has left", worker_is_lost=True))
 
 
@@ -260,20 +260,20 @@ def test_w9_a_lost_worker_counts_as_no_failure_and_another_one_begins_the_next_a
     h = Harness(CHAIN, restart_attempts=attempts, restart_delay=1.0, tolerable_failed=0)
     for number in range(3):
         h.at(10.0 * (number + 1))
-        effects = lost(h)
+        effects = lose_worker(h)
         assert names(effects) == ["CheckpointAborted", "SubtaskRestarting", "RestartSubtask"]
-        (told,) = events(SubtaskRestarting, effects)
-        assert (told.number, told.delay) == (0, 0.0)
+        (restarting,) = events(SubtaskRestarting, effects)
+        assert (restarting.number, restarting.delay) == (0, 0.0)
         h.next_attempt(MID)
         h.running(MID)
     assert h.c.status == "RUNNING"
     h.fail(MID)
-    assert len(only(EndJob, h.effects)) == (0 if attempts else 1), "a failure of the subtask itself counts as ever"
+    assert len(only(EndJob, h.effects)) == (0 if attempts else 1), "a failure of the subtask itself counts as usual"
 
 
 def test_w9_the_run_ends_if_no_other_worker_comes_within_the_checkpoint_timeout() -> None:
     h = Harness(CHAIN, timeout=60.0)
-    lost(h)
+    lose_worker(h)
     h.at(59.0)
     assert not h.c.is_over
     h.at(60.0)
@@ -283,5 +283,5 @@ def test_w9_the_run_ends_if_no_other_worker_comes_within_the_checkpoint_timeout(
 def test_w9_a_stop_that_waits_for_its_savepoint_ends_with_a_lost_worker_too() -> None:
     h = Harness(CHAIN)
     h.handle(StopRequest())
-    lost(h)
+    lose_worker(h)
     assert end(h)[0] == "RESTARTING"

@@ -21,23 +21,23 @@ WITH_TWO_SINKS = graph(
 )
 
 
-def awaiting(of: JobGraph = STAGES, *, mode: str = "batch", attempts: int = 0) -> Harness:
+def with_workers(of: JobGraph = STAGES, *, mode: str = "batch", attempts: int = 0) -> Harness:
     return Harness(of, has_workers=True, running=False, slots=8, mode=mode, timeout=60.0, restart_attempts=attempts)
 
 
 def ended(h: Harness) -> str | None:
-    found = only(EndJob, h.effects)
-    return f"{found[0].status}: {found[0].cause}" if found else None
+    ends = only(EndJob, h.effects)
+    return f"{ends[0].status}: {ends[0].cause}" if ends else None
 
 
-def begins(h: Harness, subtask: SubtaskId, now: float) -> None:
+def start(h: Harness, subtask: SubtaskId, now: float) -> None:
     h.at(now)
     h.next_attempt(subtask)
-    if any(one.subtask == subtask for one in only(DeploySubtask, h.effects)):
+    if any(deploy.subtask == subtask for deploy in only(DeploySubtask, h.effects)):
         h.running(subtask)
 
 
-def finishes(h: Harness, subtask: SubtaskId, now: float) -> None:
+def finish(h: Harness, subtask: SubtaskId, now: float) -> None:
     h.now = now
     h.end_of_data(subtask)
     assert FinishSubtask(1, subtask, h.attempts[subtask]) in h.effects
@@ -45,33 +45,33 @@ def finishes(h: Harness, subtask: SubtaskId, now: float) -> None:
 
 
 def test_whoever_waits_for_a_worker_does_so_as_long_as_another_subtask_runs() -> None:
-    h = awaiting()
-    begins(h, FIRST, 5.0)
+    h = with_workers()
+    start(h, FIRST, 5.0)
     for now in (61.0, 600.0, 7200.0):
         h.at(now)
     assert ended(h) is None
-    finishes(h, FIRST, 9000.0)
-    begins(h, LAST, 9059.0)
+    finish(h, FIRST, 9000.0)
+    start(h, LAST, 9059.0)
     h.at(20_000.0)
     assert ended(h) is None
 
 
 def test_the_run_ends_when_nothing_has_run_for_the_checkpoint_timeout() -> None:
-    h = awaiting()
-    begins(h, FIRST, 5.0)
-    finishes(h, FIRST, 9000.0)
+    h = with_workers()
+    start(h, FIRST, 5.0)
+    finish(h, FIRST, 9000.0)
     h.at(9059.9)
     assert ended(h) is None
     assert h.c.next_deadline(9059.9) == 9060.0
     h.at(9060.0)
-    told = "mid/0: its next attempt has not begun within 60 s in which no other subtask ran (the checkpoint timeout)"
-    assert str(ended(h)).startswith(f"RESTARTING: {told}")
+    cause = "mid/0: its next attempt has not begun within 60 s in which no other subtask ran (the checkpoint timeout)"
+    assert str(ended(h)).startswith(f"RESTARTING: {cause}")
 
 
 def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room() -> None:
     """The consumer waits for the producer and does not count as running."""
-    h = awaiting()
-    begins(h, LAST, 5.0)
+    h = with_workers()
+    start(h, LAST, 5.0)
     h.at(59.9)
     assert ended(h) is None
     h.at(60.0)
@@ -80,8 +80,8 @@ def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room()
 
 def test_at_its_end_of_data_one_with_a_sink_makes_no_room() -> None:
     """The subtask waits for the final checkpoint, and the checkpoint waits for the other subtask."""
-    h = awaiting(WITH_TWO_SINKS)
-    begins(h, FIRST, 5.0)
+    h = with_workers(WITH_TWO_SINKS)
+    start(h, FIRST, 5.0)
     h.at(600.0)
     h.end_of_data(FIRST)
     h.at(659.9)
@@ -95,20 +95,20 @@ def test_gaps_between_what_runs_do_not_add_up() -> None:
     count = 20
     uids = [f"v{number}" for number in range(count)]
     line = graph(*(vertex(uid, sources=uid, bounded=uid) for uid in uids))
-    h = awaiting(line)
+    h = with_workers(line)
     for number, uid in enumerate(uids):
         subtask, now = SubtaskId(f"{uid}/0"), 100.0 * number + 50.0
-        begins(h, subtask, now)
-        finishes(h, subtask, now + 50.0)
+        start(h, subtask, now)
+        finish(h, subtask, now + 50.0)
     assert str(ended(h)).startswith("FINISHED"), "twenty gaps of 50 s"
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
 def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: bool) -> None:
     """The failed attempt hangs in a living worker, so no worker is missing."""
-    h = awaiting(WITH_TWO_SINKS, attempts=3)
+    h = with_workers(WITH_TWO_SINKS, attempts=3)
     for subtask in (FIRST, LAST):
-        begins(h, subtask, 5.0)
+        start(h, subtask, 5.0)
     h.at(10.0)
     h.handle(SubtaskFailed(1, LAST, h.attempts[LAST], "its worker has left", worker_is_lost=is_lost))
     h.at(3600.0)
@@ -116,11 +116,11 @@ def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: b
 
 
 def test_in_streaming_mode_all_have_to_run_whatever_runs() -> None:
-    h = awaiting(WITH_TWO_SINKS, mode="streaming")
-    begins(h, FIRST, 5.0)
+    h = with_workers(WITH_TWO_SINKS, mode="streaming")
+    start(h, FIRST, 5.0)
     h.at(60.0)
-    told = "mid/0: its next attempt has not begun within 60 s (the checkpoint timeout)"
-    assert str(ended(h)).startswith(f"RESTARTING: {told}")
+    cause = "mid/0: its next attempt has not begun within 60 s (the checkpoint timeout)"
+    assert str(ended(h)).startswith(f"RESTARTING: {cause}")
 
 
 def test_a_driver_has_room_for_all_that_it_runs() -> None:

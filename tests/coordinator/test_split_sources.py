@@ -21,7 +21,7 @@ def splits(published: Any = None, takers: tuple[str, ...] = ("parts/0", "parts/1
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     job = graph(parts, vertex("v", sources="live", sinks="sink"))
     restored = RestoredState(
-        splits={"parts": RestoredSplits(IDS, [SubtaskId(one) for one in takers], published=published or {})}
+        splits={"parts": RestoredSplits(IDS, [SubtaskId(taker) for taker in takers], published=published or {})}
     )
     return Harness(job, restored=restored, running=False)
 
@@ -31,12 +31,12 @@ def complete(harness: Harness, split: str, position: int, subtask: str = "parts/
 
 
 def appended(kind: type[Any], effects: list[Effect]) -> list[Any]:
-    return [one.event for one in only(Append, effects) if isinstance(one.event, kind)]
+    return [effect.event for effect in only(Append, effects) if isinstance(effect.event, kind)]
 
 
 def test_r14_an_assignment_is_journaled_before_the_subtask_is_told() -> None:
     effects = splits().running(SubtaskId("parts/0"))
-    kinds = [type(one.event) if isinstance(one, Append) else type(one) for one in effects]
+    kinds = [type(effect.event) if isinstance(effect, Append) else type(effect) for effect in effects]
     assert kinds.index(SplitsAssigned) < kinds.index(AssignSplits)
     assert appended(SplitsAssigned, effects)[0].splits == ((0, 4),)
     assert only(AssignSplits, effects)[0].splits == ("s0", "s1", "s2", "s3")
@@ -49,9 +49,9 @@ def test_nothing_is_handed_out_to_a_subtask_that_does_not_run() -> None:
 def test_a_completion_is_noted_once() -> None:
     harness = splits()
     harness.running("parts/0")
-    assert [one.splits for one in appended(SplitsDone, complete(harness, "s0", 3))] == [((0, 1),)]
+    assert [event.splits for event in appended(SplitsDone, complete(harness, "s0", 3))] == [((0, 1),)]
     assert appended(SplitsDone, complete(harness, "s0", 3)) == []
-    assert appended(SplitsDone, complete(harness, "nobody's", 4)) == []
+    assert appended(SplitsDone, complete(harness, "unknown", 4)) == []
 
 
 def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_told_what_is_in_the_log() -> None:
@@ -64,8 +64,13 @@ def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_
     assert only(AssignSplits, harness.next_attempt("parts/0")) == []
     for number in (4, 5, 6, 7):  # the other subtask runs out of work meanwhile, and gets none of them
         complete(harness, f"s{number}", number, "parts/1")
-    told = {s for one in only(AssignSplits, harness.effects) if one.subtask == "parts/1" for s in one.splits}
-    assert not told & {"s1", "s2", "s3"}
+    assigned = {
+        s
+        for assignment in only(AssignSplits, harness.effects)
+        if assignment.subtask == "parts/1"
+        for s in assignment.splits
+    }
+    assert not assigned & {"s1", "s2", "s3"}
     assert appended(SplitsDone, harness.handle(SplitsCompleted(**before, splits=("s1",), position=4))) == []
     complete(harness, "s1", 4)
     effects = harness.running("parts/0")
@@ -83,7 +88,7 @@ def test_r14_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with
     harness.ack("parts/0", position=5)
     harness.ack("parts/1", position=8)
     effects = harness.ack("v/0")
-    events = [one.event for one in only(Append, effects)]
+    events = [effect.event for effect in only(Append, effects)]
     at = next(n for n, event in enumerate(events) if isinstance(event, CheckpointCompleted))
     assert events[at - 1] == SplitsCovered("parts", 1, ((0, 1), (9, 10)))
     assert not events[at - 1].decides  # it waits for the completion, and shares its entry
@@ -113,8 +118,8 @@ def test_r14_several_of_one_entry_are_done_and_covered_together() -> None:
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
     world = harness.world("parts/0")
-    effects = harness.handle(SplitsCompleted(**world, splits=("s0", "nobody's", "s1", "s2"), position=4, together=4))
-    assert [one.splits for one in appended(SplitsDone, effects)] == [((0, 3),)]
+    effects = harness.handle(SplitsCompleted(**world, splits=("s0", "unknown", "s1", "s2"), position=4, together=4))
+    assert [event.splits for event in appended(SplitsDone, effects)] == [((0, 3),)]
     harness.at(10.0)
     for name in ("parts/0", "parts/1"):
         harness.ack(name, position=5)
@@ -139,7 +144,7 @@ def test_of_several_that_are_told_once_more_what_is_new_counts() -> None:
     harness.running("parts/0")
     complete(harness, "s1", 4)
     effects = harness.handle(SplitsCompleted(**harness.world("parts/0"), splits=("s0", "s1", "s2"), position=5))
-    assert [one.splits for one in appended(SplitsDone, effects)] == [((0, 1), (2, 3))]
+    assert [event.splits for event in appended(SplitsDone, effects)] == [((0, 1), (2, 3))]
     effects = harness.handle(SplitsCompleted(**harness.world("parts/0"), splits=("s0", "s1", "s2"), position=5))
     assert appended(SplitsDone, effects) == []
 
@@ -172,8 +177,8 @@ def test_r22_what_an_attempt_that_was_replaced_gives_back_is_not_heard() -> None
     harness.next_attempt("parts/0")
     harness.running("parts/0")
     harness.handle(SplitsReturned(**before, splits=("s1", "s2", "s3"), together=1))
-    told = {s for one in only(AssignSplits, harness.running("parts/1")) for s in one.splits}
-    assert told == {"s5", "s6", "s7", "s8"}
+    assigned = {s for assignment in only(AssignSplits, harness.running("parts/1")) for s in assignment.splits}
+    assert assigned == {"s5", "s6", "s7", "s8"}
 
 
 def test_one_that_says_that_it_reads_fewer_is_handed_out_no_more_ahead() -> None:

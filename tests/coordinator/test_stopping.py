@@ -233,7 +233,7 @@ def test_a_final_checkpoint_that_is_given_up_with_the_stop_does_not_count_agains
     h.request("stop", "r1")
     h.next_attempt()
     h.at(10.0)
-    assert [one.kind for one in events(CheckpointTriggered, h.end_of_data())] == ["final"]
+    assert [trigger.kind for trigger in events(CheckpointTriggered, h.end_of_data())] == ["final"]
     effects = h.at(65.0)
     assert names(effects)[:2] == ["CheckpointAborted", "RequestAnswered"]
     assert h.answers("r1")[1].endswith("; the job continues")

@@ -14,39 +14,39 @@ from tests.coordinator.harness import Harness, events, graph, only, vertex
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 
-def asked(**options: float) -> tuple[Harness, list[Effect]]:
+def request_upgrade(**options: float) -> tuple[Harness, list[Effect]]:
     h = Harness(MIXED, timeout=60.0, **options)  # type: ignore[arg-type]
     return h, h.handle(UpgradeRequest(name="u"))
 
 
-def tried(h: Harness, problem: str | None = None) -> list[Effect]:
+def report_trial(h: Harness, problem: str | None = None) -> list[Effect]:
     return h.handle(UpgradeTried("u", problem))
 
 
 def test_it_is_tried_while_the_job_runs_and_checkpoints_go_on() -> None:
-    h, effects = asked()
+    h, effects = request_upgrade()
     assert only(TryUpgrade, effects) == [TryUpgrade(UpgradeRequest(name="u"))]
     assert h.answers("u") == ["accepted"]
     assert (h.c.upgrading, h.c.is_changing, h.c.stopping) == ("u", True, False)
-    assert [one.kind for one in events(CheckpointTriggered, h.at(10.0))] == ["checkpoint"]
+    assert [trigger.kind for trigger in events(CheckpointTriggered, h.at(10.0))] == ["checkpoint"]
 
 
 def test_r21_it_leaves_behind_a_savepoint_that_is_released_and_tells_no_end() -> None:
-    h, _ = asked()
-    assert [one.kind for one in events(CheckpointTriggered, tried(h))] == ["savepoint"]
+    h, _ = request_upgrade()
+    assert [trigger.kind for trigger in events(CheckpointTriggered, report_trial(h))] == ["savepoint"]
     assert h.c.stopping
     effects = h.ack()
     assert only(Release, effects)
     assert not only(EndJob, effects), "its output is not released yet"
     effects = h.released()
     assert only(EndJob, effects) == [EndJob("RESTARTING", None, "u")]  # type: ignore[arg-type]
-    assert not events(StatusChanged, effects), "who watches would take the job for one that is over"
-    assert h.answers("u") == ["accepted"], "the version that goes on has the last word"
+    assert not events(StatusChanged, effects), "a client would take the job for an ended one"
+    assert h.answers("u") == ["accepted"], "the new version sends the last answer"
 
 
 def test_what_speaks_against_it_is_the_answer_and_the_job_goes_on() -> None:
-    h, _ = asked()
-    effects = tried(h, "no such column")
+    h, _ = request_upgrade()
+    effects = report_trial(h, "no such column")
     assert h.answers("u") == ["accepted", "failed: no such column; the job continues unchanged"]
     assert (h.c.upgrading, h.c.stopping, h.c.status) == (None, False, "RUNNING")
     assert not events(CheckpointTriggered, effects)
@@ -56,19 +56,19 @@ def test_what_speaks_against_it_is_the_answer_and_the_job_goes_on() -> None:
 
 
 def test_one_that_is_not_tried_in_time_is_given_up_and_what_comes_then_is_not_heard() -> None:
-    h, _ = asked()
+    h, _ = request_upgrade()
     assert h.c.next_deadline(h.now) is not None
     h.at(59.9)
     assert h.c.upgrading == "u"
     h.at(60.0)
     assert h.answers("u")[1] == "failed: it was not loaded and tried within 60 s; the job continues unchanged"
-    tried(h)
+    report_trial(h)
     assert not h.c.stopping
 
 
 def test_without_a_savepoint_in_time_the_job_goes_on() -> None:
-    h, _ = asked(interval=1e6)
-    tried(h)
+    h, _ = request_upgrade(interval=1e6)
+    report_trial(h)
     h.at(60.0)
     answer = "failed: the upgrade did not take place: no savepoint within 60 s; last completed checkpoint: none"
     assert h.answers("u")[1] == f"{answer}; the job continues"
@@ -77,19 +77,19 @@ def test_without_a_savepoint_in_time_the_job_goes_on() -> None:
 
 
 def test_a_savepoint_that_is_not_released_in_time_is_not_waited_for_without_checkpoints() -> None:
-    h, _ = asked(interval=10.0)
-    tried(h)
+    h, _ = request_upgrade(interval=10.0)
+    report_trial(h)
     h.ack()
     effects = h.at(60.0)
     assert "savepoint 1 is not released within 60 s" in h.answers("u")[1]
     assert (h.c.stopping, h.c.status) == (False, "RUNNING")
-    assert [one.kind for one in events(CheckpointTriggered, effects)] == ["checkpoint"]
+    assert [trigger.kind for trigger in events(CheckpointTriggered, effects)] == ["checkpoint"]
 
 
 def test_a_query_that_fails_meanwhile_begins_again_and_the_upgrade_is_given_up() -> None:
     """After a stop, no query restarts. This job must continue, so its query restarts."""
-    h, _ = asked(restart_attempts=3, restart_delay=1.0)
-    tried(h)
+    h, _ = request_upgrade(restart_attempts=3, restart_delay=1.0)
+    report_trial(h)
     h.fail("v/0", "boom")
     assert h.answers("u")[1].startswith("failed: the upgrade did not take place: v/0 failed meanwhile: boom")
     assert not only(EndJob, h.effects)
@@ -99,34 +99,34 @@ def test_a_query_that_fails_meanwhile_begins_again_and_the_upgrade_is_given_up()
 
 
 def test_who_stops_the_job_meanwhile_has_it_stopped() -> None:
-    h, _ = asked()
-    tried(h)
+    h, _ = request_upgrade()
+    report_trial(h)
     h.request("stop", "s")
     h.ack()
     h.released()
     assert h.answers("u") == ["accepted", "failed: the job became STOPPED first"]
     assert h.answers("s") == ["already stopping", "completed: savepoint 1 is released"]
-    assert [one.status for one in only(EndJob, h.effects)] == ["STOPPED"]
-    assert [one.upgrade for one in only(EndJob, h.effects)] == [None]
+    assert [end.status for end in only(EndJob, h.effects)] == ["STOPPED"]
+    assert [end.upgrade for end in only(EndJob, h.effects)] == [None]
 
 
 def test_who_stops_the_job_while_it_is_tried_goes_first() -> None:
-    h, _ = asked()
+    h, _ = request_upgrade()
     h.request("stop", "s")
     assert h.answers("u")[1] == "failed: the job is being ended"
-    tried(h)
+    report_trial(h)
     h.ack()
     h.released()
     assert h.answers("s")[1] == "completed: savepoint 1 is released"
-    assert [one.upgrade for one in only(EndJob, h.effects)] == [None]
+    assert [end.upgrade for end in only(EndJob, h.effects)] == [None]
 
 
 def test_one_change_at_a_time_by_the_name_of_the_first() -> None:
-    h, _ = asked()
+    h, _ = request_upgrade()
     h.handle(UpgradeRequest(name="u2"))
     h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r"))
     assert h.answers("u2") == h.answers("r") == ["refused: upgrade u is in progress"]
-    tried(h)
+    report_trial(h)
     h.handle(UpgradeRequest(name="u3"))
     h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r2"))
     h.request("drain", "d")
@@ -157,7 +157,7 @@ def test_a_job_that_finishes_first_says_so() -> None:
     h = Harness(graph(vertex("v", sources="h", bounded="h", sinks="sink")), timeout=60.0)
     h.handle(UpgradeRequest(name="u"))
     h.end_of_data()
-    tried(h)
+    report_trial(h)
     h.at(h.now + 1.0)
     while not h.c.is_over:
         if h.c.pending is not None:
@@ -166,5 +166,5 @@ def test_a_job_that_finishes_first_says_so() -> None:
             h.released()
         else:
             h.done()
-    assert [one.status for one in only(EndJob, h.effects)] == ["FINISHED"]
+    assert [end.status for end in only(EndJob, h.effects)] == ["FINISHED"]
     assert h.answers("u")[1] == "failed: the job became FINISHED first"

@@ -25,8 +25,8 @@ from tests.coordinator.sample_messages import MESSAGES, WORLD
 
 
 def test_every_report_and_command_is_tried() -> None:
-    known = {*typing.get_args(TaskReport), *typing.get_args(Command)}
-    assert {type(message) for message in MESSAGES} == known
+    declared = {*typing.get_args(TaskReport), *typing.get_args(Command)}
+    assert {type(message) for message in MESSAGES} == declared
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=[type(message).__name__ for message in MESSAGES])

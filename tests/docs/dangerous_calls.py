@@ -45,10 +45,10 @@ class Place:
 
 def places() -> set[Place]:
     """Return each function of the package that makes such a call."""
-    found = set[Place]()
+    dangerous = set[Place]()
     for path in PACKAGE.rglob("*.py"):
-        found |= set(places_in(ast.parse(path.read_text()), path.relative_to(PACKAGE).as_posix()))
-    return found
+        dangerous |= set(places_in(ast.parse(path.read_text()), path.relative_to(PACKAGE).as_posix()))
+    return dangerous
 
 
 def places_in(tree: ast.AST, file: str, function: str = "") -> Iterator[Place]:

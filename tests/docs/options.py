@@ -14,7 +14,7 @@ from tests.docs.generated_tables import GeneratedTables, table
 
 def flags() -> str:
     """Return the table of the flags of ``ckpt run``."""
-    rows = [(_flag(one), *_values(one), one.help) for one in OPTIONS if one.flag]
+    rows = [(_flag(option), *_values(option), option.help) for option in OPTIONS if option.flag]
     return table(("option", "values", "default", "meaning"), rows)
 
 
@@ -22,54 +22,58 @@ def arguments() -> str:
     """Return the table of the arguments of the Airflow operator."""
     rows = [
         (
-            f"`{one.argument}`",
-            one.kind.allowed,
-            one.unset_argument or _default(one),
-            "yes" if one.templated else "no",
-            one.help,
+            f"`{option.argument}`",
+            option.kind.allowed,
+            option.unset_argument or _default(option),
+            "yes" if option.templated else "no",
+            option.help,
         )
-        for one in OPTIONS
-        if one.argument
+        for option in OPTIONS
+        if option.argument
     ]
     return table(("argument", "values", "default", "templated", "meaning"), rows)
 
 
 def of_a_run() -> str:
     """Return the table of options that may change between two runs, a single row for all with the same effect."""
-    free = [one for one in OPTIONS if not (one.fixed or one.is_identity or one.kind in (kinds.CONF, kinds.PARAMS))]
-    names = ", ".join(f"`{one.name}`" for one in free)
-    fixed = ", ".join(f"`{one.name}`" for one in OPTIONS if one.fixed)
-    identity = ", ".join(f"`{one.name}`" for one in OPTIONS if one.is_identity)
+    free = [
+        option
+        for option in OPTIONS
+        if not (option.fixed or option.is_identity or option.kind in (kinds.CONF, kinds.PARAMS))
+    ]
+    names = ", ".join(f"`{option.name}`" for option in free)
+    fixed = ", ".join(f"`{option.name}`" for option in OPTIONS if option.fixed)
+    identity = ", ".join(f"`{option.name}`" for option in OPTIONS if option.is_identity)
     rows = [
         (names, "allowed", "From the next run on"),
-        (fixed, "refused", "; ".join(str(one.fixed) for one in OPTIONS if one.fixed)),
+        (fixed, "refused", "; ".join(str(option.fixed) for option in OPTIONS if option.fixed)),
         (identity, "another job", "It has nothing of the first job, and leaves that as it is"),
     ]
     return table(("option", "what happens", "why, or how"), rows)
 
 
-def _flag(one: Option) -> str:
+def _flag(option: Option) -> str:
     """Return the flag with its placeholder, if its value is a pair, or with its negation."""
-    pairs = one.kind in (kinds.CONF, kinds.PARAMS)
-    if one.kind is kinds.FLAG and one.default:
-        return f"`{one.flag}`, `--no-{str(one.flag)[2:]}`"
-    return f"`{one.flag} {one.kind.placeholder}`" if pairs else f"`{one.flag}`"
+    pairs = option.kind in (kinds.CONF, kinds.PARAMS)
+    if option.kind is kinds.FLAG and option.default:
+        return f"`{option.flag}`, `--no-{str(option.flag)[2:]}`"
+    return f"`{option.flag} {option.kind.placeholder}`" if pairs else f"`{option.flag}`"
 
 
-def _values(one: Option) -> tuple[str, str]:
+def _values(option: Option) -> tuple[str, str]:
     """Return the values of a flag and its default. Both are empty for a flag without a value."""
-    if one.kind is kinds.FLAG:
-        return "", _default(one) if one.default else ""
-    return one.kind.allowed, one.unset or _default(one)
+    if option.kind is kinds.FLAG:
+        return "", _default(option) if option.default else ""
+    return option.kind.allowed, option.unset or _default(option)
 
 
-def _default(one: Option) -> str:
-    return f"`{one.shown_default}`" if one.shown_default else ""
+def _default(option: Option) -> str:
+    return f"`{option.shown_default}`" if option.shown_default else ""
 
 
 def flink_keys() -> str:
     """Return the table of the options that have a Flink key."""
-    rows = [(f"`{key}`", f"`{one.name}`", _default(one), one.help) for key, one in KEYS.items()]
+    rows = [(f"`{key}`", f"`{option.name}`", _default(option), option.help) for key, option in KEYS.items()]
     return table(("key", "field of RunOptions", "default", "meaning"), rows)
 
 

@@ -155,8 +155,8 @@ def main(names: list[str]) -> None:
             for passage in passages:
                 if passage.stilted or passage.begins_without_subject:
                     print(f"{path}:{passage.line}: {passage.stilted or 'no subject'}: {passage.text}")
-        found = count(every)
-        print(f"{name}: {found.per_thousand:.1f} in 1,000 of {found.words} words, {found.without_subject} no subject")
+        total = count(every)
+        print(f"{name}: {total.per_thousand:.1f} in 1,000 of {total.words} words, {total.without_subject} no subject")
 
 
 if __name__ == "__main__":

@@ -65,10 +65,10 @@ def _rule(heading: re.Match[str], text: str) -> Rule:
 
 def _named(paragraphs: list[str], label: str) -> tuple[str, ...]:
     """Return the names in the only paragraph with this label, which must be a plain list of names."""
-    found = [paragraph.removeprefix(label) for paragraph in paragraphs if paragraph.startswith(label)]
-    if not found:
+    matching = [paragraph.removeprefix(label) for paragraph in paragraphs if paragraph.startswith(label)]
+    if not matching:
         return ()
-    (listed,) = found
+    (listed,) = matching
     names = listed.split(", ")
     wrong = [name for name in names if not re.fullmatch(r"`[^`]+`", name)]
     assert not wrong, f"{label}: a comma, a space and names in backquotes, not {wrong}"
@@ -95,10 +95,10 @@ def cited_by(text: str) -> frozenset[int]:
 @cache
 def named_tests(path: Path) -> tuple[str, ...]:
     """Return the test functions of a file, with those in classes, without running it."""
-    found = ast.walk(ast.parse(path.read_text("utf-8")))
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
     return tuple(
         node.name
-        for node in found
+        for node in nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     )
 
@@ -112,9 +112,9 @@ def numbers_of(test: str) -> frozenset[int]:
 def shown_texts(source: str) -> Iterator[tuple[int, str]]:
     """Yield (line, text) of every string that is no docstring. All texts shown to users are among them."""
     tree = ast.parse(source)
-    said_of_code = {
+    docstrings = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said_of_code:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.lineno, node.value

@@ -70,7 +70,7 @@ def unknown(page: str) -> list[str]:
     return [f"{file}::{name}" for file, name in _OURS.findall(page) if name not in files[file]]
 
 
-def unsaid(page: str) -> list[str]:
+def without_reason(page: str) -> list[str]:
     """Return the rows that have neither a test of ours nor a reason."""
     return [
         " ".join(flink) for flink, here in rows(page) if not _OURS.search(here) and not here.strip().startswith("none")
@@ -80,8 +80,8 @@ def unsaid(page: str) -> list[str]:
 @pytest.mark.parametrize(("name", "tests"), [("partitions.md", TRACKERS), ("recovery.md", RECOVERY)])
 def test_each_test_of_flink_has_one_of_ours_or_a_reason(name: str, tests: str) -> None:
     page = (ROOT / "docs" / name).read_text("utf-8")
-    assert {one for flink, _ in rows(page) for one in flink} == expected(tests)
-    assert unsaid(page) == []
+    assert {name for flink, _ in rows(page) for name in flink} == expected(tests)
+    assert without_reason(page) == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -101,5 +101,5 @@ def test_a_test_that_is_not_there_and_a_row_that_says_nothing_are_noticed() -> N
 <!-- end of flink tests -->
 """
     assert [flink for flink, _ in rows(page)] == [["testOne", "testTwo"], ["testThree"], ["testFour"], ["testFive"]]
-    assert unsaid(page) == ["testThree"]
+    assert without_reason(page) == ["testThree"]
     assert unknown(page) == [f"{here}::test_nothing", "tests/docs/nowhere.py::test_it"]

@@ -1,4 +1,4 @@
-"""docs/concepts.md has the glossary: each word of the house once, with a meaning of one line."""
+"""The glossary in docs/concepts.md has each word of the project once, with a short meaning."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ WORDS = LISTED.split(", ")
 
 
 def meanings(page: str) -> dict[str, str]:
-    """Return word -> meaning. A word that the glossary has twice is an assertion error."""
+    """Return word -> meaning. Fail if the glossary has a word twice."""
     (section,) = GLOSSARY.findall(page)
-    found: dict[str, str] = {}
+    glossary: dict[str, str] = {}
     for words, meaning in re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE):
         for word in words.split(", "):
-            assert word == "word" or word not in found, f"{word} is there twice"
-            found[word] = meaning
-    return found
+            assert word == "word" or word not in glossary, f"{word} is listed twice"
+            glossary[word] = meaning
+    return glossary
 
 
 def _page() -> str:
@@ -44,5 +44,5 @@ def test_the_glossary_has_barriers_by_their_number() -> None:
 
 def test_a_word_that_is_there_twice_is_noticed() -> None:
     page = "## Glossary\n\n| word | meaning |\n|---|---|\n| poll | check |\n| poll | ask |\n\n## Next\n"
-    with pytest.raises(AssertionError, match="poll is there twice"):
+    with pytest.raises(AssertionError, match="poll is listed twice"):
         meanings(page)

@@ -31,9 +31,9 @@ def shown(page: str) -> dict[tuple[str, str], list[str]]:
 
 def test_each_line_has_a_test_for_each_task() -> None:
     page = (ROOT / "docs" / "airflow.md").read_text("utf-8")
-    told = shown(page)
-    assert list(told) == [(line, task) for line in lines(page) for task in TASKS]
-    assert [place for place, tests in told.items() if not tests] == []
+    tests_of = shown(page)
+    assert list(tests_of) == [(line, task) for line in lines(page) for task in TASKS]
+    assert [place for place, tests in tests_of.items() if not tests] == []
 
 
 def test_a_line_without_a_test_is_noticed() -> None:
@@ -54,6 +54,6 @@ text
 <!-- end of group tests -->
 """
     assert lines(page) == ["retry, at night", "clear"]
-    found = shown(page)
-    assert [len(tests) for tests in found.values()] == [1, 0]
-    assert ("clear", "`plan`") not in found
+    tests_of = shown(page)
+    assert [len(tests) for tests in tests_of.values()] == [1, 0]
+    assert ("clear", "`plan`") not in tests_of

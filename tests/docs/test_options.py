@@ -39,8 +39,8 @@ def test_a_table_that_says_something_else_is_noticed() -> None:
 
 def test_every_option_has_its_line_about_what_a_change_of_it_does() -> None:
     page = (ROOT / "docs" / "changes.md").read_text("utf-8")
-    said = {"conf": "`--conf`", "params": "`--param`"}
-    assert not [option.name for option in OPTIONS if said.get(option.name, f"`{option.name}`") not in page]
+    flags = {"conf": "`--conf`", "params": "`--param`"}
+    assert not [option.name for option in OPTIONS if flags.get(option.name, f"`{option.name}`") not in page]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,18 @@ def test_the_table_of_a_decorator_has_each_of_its_options_with_its_default(headi
     section = (ROOT / "docs" / "job.md").read_text("utf-8").partition(f"\n{heading}\n")[2]
     table = section.partition("\n| option |")[2].partition("\n\n")[0]
     shown = {match[1]: match[2] for match in _ROW.finditer(table)}
-    options = [one for one in inspect.signature(decorator).parameters.values() if one.kind is not one.VAR_KEYWORD]
-    wanted = {one.name: one.default for one in options if one.name not in ("self", "function")}
+    parameters = [
+        parameter
+        for parameter in inspect.signature(decorator).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    wanted = {
+        parameter.name: parameter.default for parameter in parameters if parameter.name not in ("self", "function")
+    }
     assert sorted(shown) == sorted(wanted)
-    literal = {name: json.dumps(one) if isinstance(one, str) else str(one) for name, one in wanted.items()}
+    literal = {
+        name: json.dumps(default) if isinstance(default, str) else str(default) for name, default in wanted.items()
+    }
     literal["max_ahead"] = '"1 day"'
-    for name, one in wanted.items():
-        assert one is None or shown[name] == f"`{literal[name]}`", name
+    for name, default in wanted.items():
+        assert default is None or shown[name] == f"`{literal[name]}`", name

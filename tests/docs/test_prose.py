@@ -29,7 +29,7 @@ WITHOUT_SUBJECT = 0
 
 def _folders(top: Path) -> list[Path]:
     """Return a folder and the folders in it that hold Python files."""
-    return [top, *sorted(one for one in top.iterdir() if one.is_dir() and any(one.rglob("*.py")))]
+    return [top, *sorted(path for path in top.iterdir() if path.is_dir() and any(path.rglob("*.py")))]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -56,10 +56,10 @@ def _places(passages: dict[str, list[Passage]]) -> str:
 
 def _check(files: list[Path], limit: float, *, messages: bool = False) -> Count:
     passages = {_id(path): of_file(path, messages=messages) for path in files}
-    found = count(passage for every in passages.values() for passage in every)
-    assert found.per_thousand <= limit, f"{found.per_thousand:.1f} in 1,000 words\n{_places(passages)}"
-    assert found.without_subject <= WITHOUT_SUBJECT, _places(passages)
-    return found
+    counted = count(passage for every in passages.values() for passage in every)
+    assert counted.per_thousand <= limit, f"{counted.per_thousand:.1f} in 1,000 words\n{_places(passages)}"
+    assert counted.without_subject <= WITHOUT_SUBJECT, _places(passages)
+    return counted
 
 
 @pytest.mark.parametrize("folder", [*_folders(PACKAGE), *_folders(TESTS)], ids=_id)

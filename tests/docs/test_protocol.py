@@ -53,42 +53,42 @@ def problems(rule: Rule) -> list[str]:
 
 
 def _form(rule: Rule) -> list[str]:
-    found = []
+    faults = []
     if not rule.statement.endswith("."):
-        found.append("the heading is one sentence")
+        faults.append("the heading is one sentence")
     if "\n**Without it.** " not in rule.text:
-        found.append("it does not say what goes wrong without it")
+        faults.append("it does not say what goes wrong without it")
     if not rule.is_open and not (rule.kept and rule.proved):
-        found.append("nobody keeps or proves it, and it is not said to be not built")
+        faults.append("no file keeps it or no test proves it, and it is not marked as not built")
     if bool(rule.kept) != bool(rule.proved):
-        found.append("it is kept and not proved, or proved and not kept")
+        faults.append("it is kept and not proved, or proved and not kept")
     if rule.kept and rule.number not in carried():
-        found.append("no test carries its number")
-    return found
+        faults.append("no test carries its number")
+    return faults
 
 
 def _keepers(rule: Rule) -> list[str]:
-    found = []
+    faults = []
     for name in rule.kept:
         path = PACKAGE / name
         if not path.is_file():
-            found.append(f"there is no file {name}")
+            faults.append(f"there is no file {name}")
         elif rule.number not in cited_by(path.read_text("utf-8")):
-            found.append(f"{name} does not cite it")
-    return found
+            faults.append(f"{name} does not cite it")
+    return faults
 
 
 def _proofs(rule: Rule) -> list[str]:
-    found = []
+    faults = []
     for name in rule.proved:
         path, _, function = name.partition("::")
         if (ROOT / path, function) not in all_tests():
-            found.append(f"there is no test {name}")
+            faults.append(f"there is no test {name}")
         elif numbers_of(function) - {rule.number} and rule.number not in numbers_of(function):
-            found.append(f"{name} carries the number of another rule")
+            faults.append(f"{name} carries the number of another rule")
     if rule.proved and not any(rule.number in numbers_of(name.rpartition("::")[2]) for name in rule.proved):
-        found.append("no test that is named for it carries its number")
-    return found
+        faults.append("no test that is named for it carries its number")
+    return faults
 
 
 def _mutants(rule: Rule) -> list[str]:
@@ -96,8 +96,8 @@ def _mutants(rule: Rule) -> list[str]:
     return [f"mutant {name}: {cited}" for name, cited in wrong.items() if cited != f"R{rule.number}"]
 
 
-def unknown(found: list[Citation], known: frozenset[int] = KNOWN) -> list[str]:
-    return [f"{citation.where} cites R{citation.number}" for citation in found if citation.number not in known]
+def unknown(cited: list[Citation], known: frozenset[int] = KNOWN) -> list[str]:
+    return [f"{citation.where} cites R{citation.number}" for citation in cited if citation.number not in known]
 
 
 def _citations(path: Path) -> list[Citation]:
@@ -115,11 +115,11 @@ def test_the_rules_are_numbered_without_gaps() -> None:
 
 def test_every_rule_that_is_cited_is_on_the_page() -> None:
     pages = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
-    here = Path(__file__)  # cites rules that there are not
+    here = Path(__file__)  # cites rules that do not exist
     files = [path for path in (*sources(PACKAGE), *sources(TESTS), *pages) if path != here]
-    found = [citation for path in files for citation in _citations(path)]
-    assert len(found) > 100
-    assert unknown(found) == []
+    cited = [citation for path in files for citation in _citations(path)]
+    assert len(cited) > 100
+    assert unknown(cited) == []
 
 
 def test_every_test_with_a_number_belongs_to_a_rule() -> None:
@@ -188,18 +188,18 @@ def test_a_sound_rule_has_no_problems() -> None:
         ("journal/journal.py", "journal/journals.py", "no file"),
         ("journal/journal.py", "journal/buffer.py", "no file"),
         ("journal/journal.py", "journal/codec.py", "does not cite"),
-        ("test_r3_what_took", "test_r3_who_took", "no test tests"),
+        ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r3_with_no_such_name", "no test tests"),
         ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r17_a_lost_reply_is_no_defeat", "another"),
         ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r17_a_lost_reply_is_no_defeat", "is named"),
         ("mutant:claims-truncated", "mutant:claims-cut", "no mutant"),
         ("mutant:claims-truncated", "mutant:creation-overwrites", "R17"),
-        ("Proved by: ", "Shown by: ", "nobody keeps or proves"),
+        ("Proved by: ", "Shown by: ", "no test proves"),
         ("Kept by: ", "Not built yet: ", "proved and not kept"),
         ("## R3.", "## R99.", "no test carries"),
     ],
 )
 def test_a_page_that_is_wrong_is_noticed(old: str, new: str, problem: str) -> None:
-    assert any(problem in found for found in _problems_with(old, new))
+    assert any(problem in fault for fault in _problems_with(old, new))
 
 
 def test_a_list_with_words_in_it_is_noticed() -> None:

@@ -34,10 +34,10 @@ def listed() -> list[Place]:
 
 
 def test_the_page_lists_every_place_and_nothing_else() -> None:
-    known = listed()
-    assert not [one for one, times in Counter(known).items() if times > 1]
-    assert sorted(places() - set(known)) == [], "say on the page what bounds these"
-    assert sorted(set(known) - places()) == [], "the page lists what is gone"
+    on_page = listed()
+    assert not [place for place, times in Counter(on_page).items() if times > 1]
+    assert sorted(places() - set(on_page)) == [], "add these to the page, with their limits"
+    assert sorted(set(on_page) - places()) == [], "remove these from the page"
 
 
 def test_what_a_sink_deletes_lies_outside_the_root() -> None:
@@ -52,20 +52,20 @@ Written = list[str]
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Written:
     """Record the URIs that storages write to, or delete, from then on."""
-    found: Written = []
+    uris: Written = []
 
     def recorded(verb: str) -> None:
         real = getattr(LocalStorage, verb)
 
         def call(storage: LocalStorage, path: str, *given: bytes) -> object:
-            found.append(storage.full_uri(path))
+            uris.append(storage.full_uri(path))
             return real(storage, path, *given)
 
         monkeypatch.setattr(LocalStorage, verb, call)
 
     for verb in ("create", "replace", "delete", "delete_tree"):
         recorded(verb)
-    return found
+    return uris
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_who_asks_a_driver_for_something_writes_to_requests_only(root: Path, wri
     client.reconfigure(Reconfiguration().assign_workload("daily", trigger_interval="1s"))
     client.upgrade("/opt/pipelines/orders_v2.py:job")
     assert len(written) == 4
-    assert all(one.startswith(f"file://{root}/orders/requests/") for one in written), written
+    assert all(uri.startswith(f"file://{root}/orders/requests/") for uri in written), written
 
 
 def test_who_looks_writes_nothing(root: Path, written: Written) -> None:
@@ -101,8 +101,8 @@ def test_the_button_of_a_connection_writes_its_probe_and_takes_it_back(root: Pat
     check_root_of_run(storage)
     storage.try_out()
     assert written
-    assert all(one.startswith(f"file://{root}/.probe-") for one in written), written
-    assert sorted(one.name for one in root.iterdir()) == ["ckpt-root.json", "orders"]
+    assert all(uri.startswith(f"file://{root}/.probe-") for uri in written), written
+    assert sorted(path.name for path in root.iterdir()) == ["ckpt-root.json", "orders"]
 
 
 @pytest.mark.parametrize(("umask", "file", "folder"), [(0o077, 0o600, 0o700), (0o027, 0o640, 0o750)])
@@ -114,7 +114,7 @@ def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path, umask: int, f
         storage.replace("orders/replaced", b"x")
     finally:
         os.umask(before)
-    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in (tmp_path / "root").rglob("*")}
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "root").rglob("*")}
     assert modes == {"ckpt-root.json": file, "orders": folder, "new": file, "replaced": file}
     assert stat.S_IMODE((tmp_path / "root").stat().st_mode) == folder
 
@@ -142,5 +142,5 @@ def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path, umask: int, f
 )
 def test_such_calls_are_found(code: str, kind: str | None) -> None:
     tree = ast.parse(f"class A:\n    def b(self):\n        return [{code} for _ in ()]")
-    assert [one.kind for one in places_in(tree, "a.py")] == ([] if kind is None else [kind])
-    assert {one.function for one in places_in(tree, "a.py")} <= {"A.b"}
+    assert [place.kind for place in places_in(tree, "a.py")] == ([] if kind is None else [kind])
+    assert {place.function for place in places_in(tree, "a.py")} <= {"A.b"}

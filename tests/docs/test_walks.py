@@ -17,16 +17,16 @@ STEPS = re.findall(r"`([a-z_/]+\.py)`:\s+`([A-Za-z_.]+)`", PAGE)
 
 def names(path: str) -> set[str]:
     """Return the functions, the classes, and the methods as ``Class.method`` under their defining class."""
-    found: set[str] = set()
+    defined: set[str] = set()
     for node in ast.parse((PACKAGE / path).read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            defined.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{one.name}" for one in node.body if isinstance(one, FUNCTIONS)}
-    return found
+            defined |= {f"{node.name}.{member.name}" for member in node.body if isinstance(member, FUNCTIONS)}
+    return defined
 
 
-@pytest.mark.parametrize(("path", "name"), STEPS, ids=lambda one: one)
+@pytest.mark.parametrize(("path", "name"), STEPS, ids=lambda text: text)
 def test_a_step_names_what_is_there(path: str, name: str) -> None:
     assert name in names(path), sorted(names(path))
 

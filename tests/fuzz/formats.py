@@ -1,4 +1,4 @@
-"""The kinds of files that a job leaves or is given, each with one whole file and the code that reads it."""
+"""Kinds of files that a job writes or gets. Each has an undamaged sample and the code that reads it."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ Read = Callable[[Storage, bytes], None]
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file.
+    """Kind of file.
 
-    ``named``: texts of which each error must hold one. ``others``: files that must be there besides. ``golden``: the
-    golden file that ``data`` comes from, if it is one.
+    ``named``: texts, any of which each error must contain. ``others``: other files that must exist. ``golden``: the
+    golden file with ``data``, if there is one.
     """
 
     name: str
@@ -84,21 +84,21 @@ def _file(golden: str, path: str, read: Callable[[Storage], object], named: str 
     """Return the format of a file of its own. The golden files of the same folder are next to it."""
     folder, _, _ = golden.rpartition("/")
     place = path.rpartition("/")[0]
-    beside = [one for one in (GOLDEN / folder).iterdir() if one.is_file()] if folder and _is_log(path) else []
-    others = {f"{place}/{one.name}".lstrip("/"): one.read_bytes() for one in beside}
+    siblings = [file for file in (GOLDEN / folder).iterdir() if file.is_file()] if folder and _is_log(path) else []
+    others = {f"{place}/{file.name}".lstrip("/"): file.read_bytes() for file in siblings}
 
     def put(storage: Storage, data: bytes) -> None:
         storage.replace(path, data)
         read(storage)
 
-    is_head = "/head-" in path  # the entries that it names may be the ones that are missed
+    is_head = "/head-" in path  # it may name the missing entries
     shown = ((f"{place}/" if is_head else path) if named is None else named,)
     return Format(golden, (GOLDEN / golden).read_bytes(), put, shown, others, golden)
 
 
-def _numbered(one: Format, number: int, others: Mapping[str, bytes] | None = None) -> Format:
+def _numbered(base: Format, number: int, others: Mapping[str, bytes] | None = None) -> Format:
     """Return the format of an entry that errors name by its number, or by its file if a later release wrote it."""
-    return replace(one, named=(f"entry {number} ", *one.named), others=others or {})
+    return replace(base, named=(f"entry {number} ", *base.named), others=others or {})
 
 
 def _is_log(path: str) -> bool:
@@ -135,13 +135,13 @@ def _journal(storage: Storage) -> None:
     for name, value in summary(state):
         f"{name} {value}".encode(errors="backslashreplace")
     [state.checkpoint_views(), state.split_progress(), state.released_by_sink(), state.covering(), state.watermarks()]
-    assert [one.job_id for one in list_jobs(storage)] == ["orders"]
-    for told in state.damage:
-        raise DamagedError(told)
+    assert [job.job_id for job in list_jobs(storage)] == ["orders"]
+    for damage in state.damage:
+        raise DamagedError(damage)
 
 
 def _entries(storage: Storage) -> None:
-    """Read all entries, the claims below the head too."""
+    """Read all entries, including the claims below the head."""
     log = Journal(storage, "orders")._log
     AppendLog(storage, "orders/journal", format="journal", parse=log._files._parse).load()
     _journal(storage)
@@ -177,7 +177,7 @@ def _graph(golden: str) -> Format:
 
 
 def _run_options(storage: Storage, data: bytes) -> None:
-    """Read options as the driver does that is handed them, and as its journal keeps them."""
+    """Read options as a driver reads its own, and as its journal keeps them."""
     RunOptions.from_json(_object(data))
 
 
@@ -251,7 +251,7 @@ def _intents(storage: Storage) -> None:
         log.entry(number)
 
 
-# ---- files of Spark's
+# ---- files of Spark
 
 
 def _spark_files() -> Iterator[Format]:
@@ -267,7 +267,7 @@ def _of_spark(path: str) -> Read:
 
     def read(storage: Storage, data: bytes) -> None:
         storage.replace(path, data)
-        _tried(lambda: check_spark_folder(storage, 45, restores=False))
+        _try(lambda: check_spark_folder(storage, 45, restores=False))
         folder = SparkFolder(storage, "v")
         acts: tuple[Callable[[], object], ...] = (
             lambda: [folder.offsets(number) for number in (44, 45)],
@@ -283,7 +283,7 @@ def _of_spark(path: str) -> Read:
             lambda: folder.rewind(44, ["live"]),
         )
         for act in acts:
-            _tried(act)
+            _try(act)
         _raise_first()
 
     return read
@@ -292,7 +292,7 @@ def _of_spark(path: str) -> Read:
 _refused: list[Exception] = []
 
 
-def _tried(act: Callable[[], object]) -> None:
+def _try(act: Callable[[], object]) -> None:
     """Continue after an error of the package. :func:`_raise_first` raises the first one."""
     from airflow_provider_ckpt.errors import CkptError
 
@@ -341,9 +341,9 @@ _EXTRA = {"sslmode": "require", "n": 3}
 
 
 def _connection(storage: Storage, data: bytes) -> None:
-    found = parse_connection("shop", data.decode(errors="surrogateescape"))
-    found.secrets()
-    [repr(found), found.redact("x"), str(found.port)]
+    connection = parse_connection("shop", data.decode(errors="surrogateescape"))
+    connection.secrets()
+    [repr(connection), connection.redact("x"), str(connection.port)]
 
 
 def _storage_options(storage: Storage, data: bytes) -> None:
@@ -362,7 +362,7 @@ def _extra(storage: Storage, data: bytes) -> None:
 
 
 def _task_state(storage: Storage, data: bytes) -> None:
-    """Read what is in Airflow's task state store, where anybody can edit it."""
+    """Read an entry of Airflow's task state store, which users can edit."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -374,10 +374,10 @@ def _task_state(storage: Storage, data: bytes) -> None:
 
 
 def _object(data: bytes) -> Any:
-    found = parse_json(data, uri="options.json", what="options")
-    if not isinstance(found, dict):
+    options = parse_json(data, uri="options.json", what="options")
+    if not isinstance(options, dict):
         raise MalformedDocumentError(uri="options.json", what="options", reason="it is no JSON object")
-    return found
+    return options
 
 
 def _text(name: str, value: Any, read: Read, *named: str) -> Format:
@@ -431,9 +431,11 @@ def _formats() -> Iterator[Format]:
     yield _handle("sinks-v1/file-handle.json", _staged_files)
     yield _handle(
         "kafka-sink-v1/handle.json",
-        lambda one: KafkaStaging(open_storage("memory://staging"), _CONTEXT, "results").checked(dict(one)),
+        lambda handle: KafkaStaging(open_storage("memory://staging"), _CONTEXT, "results").checked(dict(handle)),
     )
-    yield _handle("lakes-v1/lake-handle.json", lambda one: LakeHandle.read(dict(one), _CONTEXT, "file:///lake/orders"))
+    yield _handle(
+        "lakes-v1/lake-handle.json", lambda handle: LakeHandle.read(dict(handle), _CONTEXT, "file:///lake/orders")
+    )
     yield _handle("postgres-handle-v1.json", _checked_by_database("postgres-handle"))
     yield _handle("sql-handle-v1.json", _checked_by_database("sql-handle"))
     yield Format(
@@ -446,8 +448,8 @@ def _formats() -> Iterator[Format]:
         yield _numbered(_file(f"sinks-v1/{name}.json", MANIFEST, _manifests), 0)
     turns = {f"~turns/{n:08d}.json": (GOLDEN / f"sinks-v1/turn-{n:08d}.json").read_bytes() for n in range(3)}
     for number in range(3):
-        one = _file(f"sinks-v1/turn-{number:08d}.json", f"~turns/{number:08d}.json", lambda s: TurnLog(s).catch_up())
-        yield _numbered(one, number, turns)
+        turn = _file(f"sinks-v1/turn-{number:08d}.json", f"~turns/{number:08d}.json", lambda s: TurnLog(s).catch_up())
+        yield _numbered(turn, number, turns)
     for name in ("intent-00000000", "intent-upsert"):
         yield _numbered(_file(f"lakes-v1/{name}.json", INTENT, _intents), 0)
     mark = "_ckpt/orders/lake/start.json"
@@ -455,8 +457,8 @@ def _formats() -> Iterator[Format]:
     columns = lambda storage: ColumnRecord(storage).read(SinkName("orders", "lake"))  # noqa: E731
     yield _file("sink-columns-v1/columns.json", "orders/lake/columns.json", columns)
     for name in ("request", "leaving", "reconfigure", "upgrade"):
-        asked = lambda storage: pending_requests(storage, "orders", 7, ())  # noqa: E731
-        yield _file(f"request-v1/{name}.json", REQUEST, asked, "")
+        read_requests = lambda storage: pending_requests(storage, "orders", 7, ())  # noqa: E731
+        yield _file(f"request-v1/{name}.json", REQUEST, read_requests, "")
     yield _file("outbox-v1.json", "orders/outbox.json", lambda storage: read_outbox(storage, "orders/outbox.json"))
     yield _file("frozen-offsets-v1.json", "frozen.json", lambda storage: read_end(storage, "frozen.json"))
     yield _file("splits-v1/frozen.json", "frozen.json", lambda storage: read_frozen_splits(storage, "frozen.json"))

@@ -43,9 +43,9 @@ _KEYS = ('"x"', '""', '"type"', '"\\ud800"', '"__class__"', '"format"', f'"{"k" 
 
 @dataclass(frozen=True)
 class Mutation:
-    """One damaged file. ``what``: where it was damaged, and how, for a message."""
+    """Damaged file. ``description``: where it was damaged, and how, for a message."""
 
-    what: str
+    description: str
     data: bytes
 
 
@@ -65,11 +65,11 @@ def mutations(data: bytes, seed: str, count: int) -> Iterator[Mutation]:
 
 @dataclass(frozen=True)
 class JsonText:
-    """A part of a file that is JSON. ``before``, ``behind``: the rest of the file."""
+    """Part of a file that is JSON. ``before``, ``after``: the rest of the file."""
 
     before: bytes
     value: Any
-    behind: bytes
+    after: bytes
 
 
 def json_texts(data: bytes) -> list[JsonText]:
@@ -78,30 +78,30 @@ def json_texts(data: bytes) -> list[JsonText]:
         return [JsonText(b"", json.loads(data), b"")]
     except ValueError:
         pass
-    found, at = [], 0
+    texts, at = [], 0
     for line in data.splitlines(keepends=True):
         start = line.find(b"{")
         if start >= 0:
             text = line[start:].rstrip(b"\n")
-            found.append(JsonText(data[: at + start], json.loads(text), data[at + start + len(text) :]))
+            texts.append(JsonText(data[: at + start], json.loads(text), data[at + start + len(text) :]))
         at += len(line)
-    return found
+    return texts
 
 
 def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where each value is, the whole one first."""
+    """Yield the path of each value. The first path is empty and stands for the whole document."""
     yield above
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in items:
-        yield from paths(one, (*above, key))
+    for key, item in items:
+        yield from paths(item, (*above, key))
 
 
 def _other_value(texts: list[JsonText], rng: random.Random) -> Mutation:
     text = rng.choice(texts)
     path = rng.choice(list(paths(text.value)))
-    act = rng.choice((_set, _set, _set, _set, _drop, _add, _twice, _move, _set_seal))
+    act = rng.choice((_set, _set, _set, _set, _drop, _add, _repeat_key, _move, _set_seal))
     how, made = act(text.value, path, rng)
-    return Mutation(f"{'.'.join(map(str, path)) or 'the whole'}: {how}", text.before + made + text.behind)
+    return Mutation(f"{'.'.join(map(str, path)) or 'the whole'}: {how}", text.before + made + text.after)
 
 
 _Made = tuple[str, bytes]
@@ -142,8 +142,8 @@ def _add(value: Any, path: tuple[Any, ...], rng: random.Random) -> _Made:
     return f"and {key[:20]}: {text[:40]}", made.encode()
 
 
-def _twice(value: Any, path: tuple[Any, ...], rng: random.Random) -> _Made:
-    """Have a key twice in its object, with another value the second time."""
+def _repeat_key(value: Any, path: tuple[Any, ...], rng: random.Random) -> _Made:
+    """Repeat a key in its object, with another value the second time."""
     if not path or isinstance(path[-1], int):
         return _set(value, path, rng)
     text = rng.choice(VALUES)
@@ -169,7 +169,7 @@ def _move(value: Any, path: tuple[Any, ...], rng: random.Random) -> _Made:
 
 
 def _with(value: Any, path: tuple[Any, ...], act: Callable[[Any, Any], None]) -> Any:
-    """Return a copy that ``act`` has changed: it is given the object or list, and the key."""
+    """Return a copy that ``act`` has changed. ``act`` gets the object or list, and the key."""
     whole = [json.loads(json.dumps(value))]
     holder: Any = whole
     key: Any = 0
@@ -198,9 +198,9 @@ def _other_bytes(data: bytes, rng: random.Random) -> Mutation:
         "begins late": lambda: data[at:],
         "gone": lambda: data[:at] + data[at + len(span) :],
         "twice": lambda: data[:at] + span + data[at:],
-        "one other": lambda: data[:at] + bytes([rng.choice(_BYTES)]) + data[at + 1 :],
-        "one more": lambda: data[:at] + bytes([rng.choice(_BYTES)]) + data[at:],
-        "a bit": lambda: data[:at] + bytes(one ^ 1 << rng.randrange(8) for one in data[at : at + 1]) + data[at + 1 :],
+        "a byte changed": lambda: data[:at] + bytes([rng.choice(_BYTES)]) + data[at + 1 :],
+        "a byte added": lambda: data[:at] + bytes([rng.choice(_BYTES)]) + data[at:],
+        "a bit": lambda: data[:at] + bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1]) + data[at + 1 :],
         "random": lambda: data[:at] + rng.randbytes(len(span)) + data[at + len(span) :],
         "zeros": lambda: data[:at] + bytes(len(span)) + data[at + len(span) :],
         "twice as a whole": lambda: data + data,

@@ -29,24 +29,30 @@ LONGEST = 2_000
 @pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
 def test_a_damaged_file_is_read_or_refused_by_name(tmp_path: Path, kind: Format, seed: int) -> None:
     wrong = []
-    for number, one in enumerate(mutations(kind.data, f"{kind.name} {seed}", FAST if seed == FIRST else 20 * FAST)):
+    for number, mutation in enumerate(
+        mutations(kind.data, f"{kind.name} {seed}", FAST if seed == FIRST else 20 * FAST)
+    ):
         storage = open_storage(f"memory://{tmp_path}/{number}")
         for path, data in kind.others.items():
             storage.replace(path, data)
         try:
-            kind.read(storage, one.data)
+            kind.read(storage, mutation.data)
         except CkptError as error:
-            told = str(error)
-            if (kind.named and not any(name in told for name in kind.named)) or _is_long(kind, told) or SECRET in told:
-                wrong.append(f"{one.what}: {told[:300]}")
-        except Exception as error:  # the fault that this suite searches
-            wrong.append(f"{one.what}: {type(error).__name__}: {str(error)[:200]}")
+            message = str(error)
+            if (
+                (kind.named and not any(name in message for name in kind.named))
+                or _is_long(kind, message)
+                or SECRET in message
+            ):
+                wrong.append(f"{mutation.description}: {message[:300]}")
+        except Exception as error:  # the fault that this suite looks for
+            wrong.append(f"{mutation.description}: {type(error).__name__}: {str(error)[:200]}")
     assert wrong == []
 
 
-def _is_long(kind: Format, told: str) -> bool:
-    """A person who gave an option by hand may be shown it whole. A file that others wrote must not fill the log."""
-    return kind.golden is not None and len(told) > LONGEST
+def _is_long(kind: Format, message: str) -> bool:
+    """Return whether the error is too long. It may show a user's own option completely, but not a file of others."""
+    return kind.golden is not None and len(message) > LONGEST
 
 
 @pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
@@ -58,6 +64,6 @@ def test_the_file_itself_is_accepted(tmp_path: Path, kind: Format) -> None:
 
 
 def test_every_golden_file_has_a_reader() -> None:
-    read = {one.golden for one in FORMATS}
+    read = {kind.golden for kind in FORMATS}
     files = {str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("*") if path.is_file()}
     assert files - read == set()

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def import_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Undo what the test imports, and its changes of ``sys.path`` and ``sys.meta_path``."""
+    """Undo imports of the test, and its changes of ``sys.path`` and ``sys.meta_path``."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     before = dict(sys.modules)

@@ -44,7 +44,7 @@ class Query:
     def width(self) -> int:
         return self.settings.state_partitions or self.parts
 
-    def look(self) -> QueryMetrics:
+    def poll(self) -> QueryMetrics:
         """Simulate the query until the next poll."""
         until, batches = self.now + EVERY, []
         while self.now < until:
@@ -62,23 +62,23 @@ class Query:
         return QueryMetrics(tuple(batches), not batches, self.settings)
 
 
-def watched(query: Query, policy: Autoscaler, looks: int) -> list[tuple[str, int]]:
+def run_policy(query: Query, policy: Autoscaler, polls: int) -> list[tuple[str, int]]:
     """Return the policy's changes, in order."""
     changes: list[tuple[str, int]] = []
-    for _ in range(looks):
+    for _ in range(polls):
         began = query.now
-        metrics = JobMetrics(0.0, {"q": query.look()}, {})
+        metrics = JobMetrics(0.0, {"q": query.poll()}, {})
         asked = policy.on_metrics(query.now, JobMetrics(query.now - began, metrics.queries, {}))
         if asked is not None:
-            (one,) = asked.changes.values()
+            (settings,) = asked.changes.values()
             assert list(asked.changes) == ["q"]
             assert asked.why
-            query.settings = query.settings.changed(one)
-            changes += [(name, value) for name, value in one.changed_values().items() if isinstance(value, int)]
+            query.settings = query.settings.changed(settings)
+            changes += [(name, value) for name, value in settings.changed_values().items() if isinstance(value, int)]
     return changes
 
 
-def turns(changes: list[int]) -> int:
+def direction_changes(changes: list[int]) -> int:
     """Return how often the direction changed between growing and shrinking."""
     return sum((b > a) is not (c > b) for a, b, c in zip(changes, changes[1:], changes[2:], strict=False))
 
@@ -89,7 +89,7 @@ def keep_up(**given: Any) -> Autoscaler:
 
 def test_a_rate_that_rises_is_followed_and_the_backlog_goes() -> None:
     query = Query(lambda at: 0.5 if at < 200 else 6.0)
-    changes = watched(query, keep_up(), 100)
+    changes = run_policy(query, keep_up(), 100)
     assert [value for _, value in changes] == [2, 4, 8, 16]
     assert query.backlog < 8
 
@@ -97,9 +97,9 @@ def test_a_rate_that_rises_is_followed_and_the_backlog_goes() -> None:
 def test_nothing_is_changed_before_so_many_looks_said_so() -> None:
     query = Query(lambda at: 20.0)
     policy = keep_up(looks=5)
-    assert watched(query, policy, 4) == []
-    assert watched(query, policy, 1) == [("max_files_per_batch", 2)]
-    assert watched(query, policy, 4) == [], "it counts anew behind a change"
+    assert run_policy(query, policy, 4) == []
+    assert run_policy(query, policy, 1) == [("max_files_per_batch", 2)]
+    assert run_policy(query, policy, 4) == [], "the count starts again after a change"
 
 
 def test_one_look_that_says_otherwise_begins_to_count_anew() -> None:
@@ -118,19 +118,19 @@ def test_a_rate_that_falls_is_followed_down_to_the_lower_bound_and_no_further() 
     query = Query(lambda at: 30.0 if at < 300 else 0.2)
     policy = keep_up(idle_looks=6, max_files_per_batch=(2, 64))
     query.files = 2
-    watched(query, policy, 30)
+    run_policy(query, policy, 30)
     top = query.limit()
     assert top >= 16
-    changes = watched(query, policy, 300)
+    changes = run_policy(query, policy, 300)
     assert [value for _, value in changes][-1] == 2
     assert query.limit() == 2
-    assert watched(query, policy, 100) == []
+    assert run_policy(query, policy, 100) == []
 
 
 def test_an_idle_query_gives_back_what_it_had_and_never_less_than_the_job_declares() -> None:
     query = Query(lambda at: 0.0, settings=VertexSettings(max_files_per_batch=8, state_partitions=16))
     policy = keep_up(idle_looks=4, state_partitions=(4, 32))
-    changes = watched(query, policy, 40)
+    changes = run_policy(query, policy, 40)
     assert changes == [
         ("state_partitions", 8),
         ("state_partitions", 4),
@@ -141,7 +141,7 @@ def test_an_idle_query_gives_back_what_it_had_and_never_less_than_the_job_declar
 
 
 def test_what_nobody_has_changed_is_not_given_back() -> None:
-    assert watched(Query(lambda at: 0.0, parts=200), keep_up(idle_looks=2, state_partitions=(4, 32)), 20) == []
+    assert run_policy(Query(lambda at: 0.0, parts=200), keep_up(idle_looks=2, state_partitions=(4, 32)), 20) == []
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -150,21 +150,21 @@ def test_a_noisy_rate_does_not_make_it_flap(seed: int, mean: float) -> None:
     """The rate swings about one mean, so the policy takes some steps up and does not repeat steps that it took back."""
     draw = random.Random(seed)
     query = Query(lambda at: draw.uniform(0.2, 1.8) * mean)
-    changes = [value for _, value in watched(query, keep_up(idle_looks=12), 400)]
-    assert turns(changes) <= 1, changes
+    changes = [value for _, value in run_policy(query, keep_up(idle_looks=12), 400)]
+    assert direction_changes(changes) <= 1, changes
     assert query.backlog < 200
 
 
 def test_a_rate_that_swings_between_day_and_night_is_followed_once_each() -> None:
     query = Query(lambda at: 10.0 if int(at // 3600) % 2 == 0 else 0.3)
-    changes = [value for _, value in watched(query, keep_up(), 6 * 360)]
+    changes = [value for _, value in run_policy(query, keep_up(), 6 * 360)]
     assert max(changes) > 4
-    assert turns(changes) == 5, changes
+    assert direction_changes(changes) == 5, changes
 
 
 def test_no_more_than_the_upper_bound() -> None:
     query = Query(lambda at: 1000.0)
-    changes = watched(query, keep_up(max_files_per_batch=(1, 6)), 100)
+    changes = run_policy(query, keep_up(max_files_per_batch=(1, 6)), 100)
     assert [value for _, value in changes] == [2, 4, 6]
 
 
@@ -202,7 +202,7 @@ def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
 def test_batches_that_take_longer_than_their_interval_get_more_parts_of_the_state() -> None:
     query = Query(lambda at: 6.0, fixed=0.2, each=0.4, files=100)
     policy = Autoscaler("q", state_partitions=(4, 32))
-    assert [value for _, value in watched(query, policy, 100)][:2] == [8, 16]
+    assert [value for _, value in run_policy(query, policy, 100)][:2] == [8, 16]
     assert query.backlog < 30
 
 
@@ -265,32 +265,32 @@ def test_an_operator_in_the_middle_of_a_query_stands_for_the_query() -> None:
 # ---- sources with splits
 
 
-def reading(policy: Autoscaler, pace: float, looks: int, *, readers: int = 1, total: int = 1000) -> list[int]:
+def read_splits_with(policy: Autoscaler, pace: float, polls: int, *, readers: int = 1, total: int = 1000) -> list[int]:
     """Return the numbers of subtasks that the policy asked for; ``pace`` is the splits per second of one subtask."""
-    found, done, now = [], 0.0, 0.0
-    for _ in range(looks):
+    numbers, done, now = [], 0.0, 0.0
+    for _ in range(polls):
         now, done = now + EVERY, min(total, done + EVERY * pace * readers)
         source = SplitMetrics(total, int(done), max(0, total - int(done) - readers), readers)
         asked = policy.on_metrics(now, JobMetrics(EVERY, {}, {"q": source}))
         if asked is not None:
             readers = asked.changes["q"].parallelism or 0
-            found.append(readers)
-    return found
+            numbers.append(readers)
+    return numbers
 
 
 def test_a_source_with_splits_gets_as_many_subtasks_as_it_takes_to_be_read_in_time() -> None:
-    assert reading(Autoscaler("q", parallelism=(1, 8), within="5m"), 1.0, 30) == [2, 4]
-    assert reading(Autoscaler("q", parallelism=(1, 8), within="1h"), 1.0, 30) == []
-    assert reading(Autoscaler("q", parallelism=(1, 3), within="5s"), 1.0, 60) == [2, 3]
+    assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="5m"), 1.0, 30) == [2, 4]
+    assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="1h"), 1.0, 30) == []
+    assert read_splits_with(Autoscaler("q", parallelism=(1, 3), within="5s"), 1.0, 60) == [2, 3]
 
 
 def test_it_gives_subtasks_back_when_it_will_be_read_long_before() -> None:
     policy = Autoscaler("q", parallelism=(1, 8), within="3h", idle_looks=5)
-    assert reading(policy, 0.2, 60, readers=4) == [2, 1]
+    assert read_splits_with(policy, 0.2, 60, readers=4) == [2, 1]
 
 
 def test_a_pace_is_not_told_by_one_split() -> None:
-    assert reading(Autoscaler("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
+    assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
 
 
 @pytest.mark.parametrize("hours", [1, 6])
@@ -361,4 +361,4 @@ def test_a_limit_of_the_other_kind_that_somebody_sets_is_theirs(
     """The policy neither replaces that limit nor complains that the job declares a wrong one."""
     query = Query(lambda now: rate, files=20, settings=VertexSettings(**theirs))
     policy = keep_up(**given, looks=1, idle_looks=2)
-    assert watched(query, policy, 12) == []
+    assert run_policy(query, policy, 12) == []

@@ -287,11 +287,11 @@ def test_an_operator_that_is_to_be_kept_is_the_last_of_its_vertex_whoever_reads_
 
     job.sink("out", report, Nowhere())
     graph = build_graph(job)
-    assert [(one.uid, one.operators, one.persist) for one in graph.vertices] == [
+    assert [(vertex.uid, vertex.operators, vertex.persist) for vertex in graph.vertices] == [
         ("clean", ("history", "clean"), True),
         ("report", ("report",), False),
     ]
-    assert [graph.publishes(one.uid) for one in graph.vertices] == [True, False]
+    assert [graph.publishes(vertex.uid) for vertex in graph.vertices] == [True, False]
 
 
 def test_an_operator_that_is_to_be_kept_needs_no_reader() -> None:
@@ -301,4 +301,4 @@ def test_an_operator_that_is_to_be_kept_needs_no_reader() -> None:
     def history(read: Any) -> Any: ...
 
     graph = build_graph(job)
-    assert ([one.persist for one in graph.vertices], graph.publishes("history")) == ([True], True)
+    assert ([vertex.persist for vertex in graph.vertices], graph.publishes("history")) == ([True], True)

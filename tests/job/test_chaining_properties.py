@@ -36,22 +36,22 @@ class Plan:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> list[Plan]:
+def operator_plans(draw: st.DrawFn) -> list[Plan]:
     size = draw(st.integers(1, 9))
-    found: list[Plan] = []
+    plans: list[Plan] = []
     for number in range(size):
         earlier = st.lists(st.integers(0, number - 1), max_size=3, unique=True) if number else st.just([])
         flags = [draw(st.booleans()) for _ in range(4)]
         inputs = tuple(draw(earlier))
-        found.append(Plan(inputs, flags[0], flags[1] or flags[2], flags[2], flags[3], draw(modes)))
-    return found
+        plans.append(Plan(inputs, flags[0], flags[1] or flags[2], flags[2], flags[3], draw(modes)))
+    return plans
 
 
-def job_of(found: Sequence[Plan]) -> Job:
+def job_of(plans: Sequence[Plan]) -> Job:
     """Return a job. Operators without a consumer get a sink, so that every job is valid."""
     sketch = Sketch()
-    read = {i for plan in found for i in plan.inputs}
-    for number, plan in enumerate(found):
+    read = {i for plan in plans for i in plan.inputs}
+    for number, plan in enumerate(plans):
         uid = f"n{number}"
         if plan.inputs:
             inputs = [f"n{i}" for i in plan.inputs]
@@ -63,15 +63,15 @@ def job_of(found: Sequence[Plan]) -> Job:
     return sketch.job
 
 
-def graph_of(found: Sequence[Plan]) -> tuple[Job, JobGraph]:
-    job = job_of(found)
-    return job, build_graph(job, inline=lambda uid: found[int(uid[1:])].inline)
+def graph_of(plans: Sequence[Plan]) -> tuple[Job, JobGraph]:
+    job = job_of(plans)
+    return job, build_graph(job, inline=lambda uid: plans[int(uid[1:])].inline)
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_every_operator_and_sink_is_in_exactly_one_vertex(found: list[Plan]) -> None:
-    job, graph = graph_of(found)
+@given(operator_plans())
+def test_every_operator_and_sink_is_in_exactly_one_vertex(plans: list[Plan]) -> None:
+    job, graph = graph_of(plans)
     operators = [uid for vertex in graph.vertices for uid in vertex.operators]
     sinks = [uid for vertex in graph.vertices for uid in vertex.sinks]
     assert sorted(operators) == sorted(o.uid for o in (*job.sources, *job.transforms))
@@ -82,9 +82,9 @@ def test_every_operator_and_sink_is_in_exactly_one_vertex(found: list[Plan]) -> 
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_every_input_is_either_inside_a_vertex_or_one_edge(found: list[Plan]) -> None:
-    job, graph = graph_of(found)
+@given(operator_plans())
+def test_every_input_is_either_inside_a_vertex_or_one_edge(plans: list[Plan]) -> None:
+    job, graph = graph_of(plans)
     vertex_of = {uid: v.uid for v in graph.vertices for uid in v.operators}
     given_inputs = {(uid, o.uid) for o in job.operators.values() if o.kind != "sink" for uid in o.input_uids}
     crossing = {pair for pair in given_inputs if vertex_of[pair[0]] != vertex_of[pair[1]]}
@@ -97,17 +97,17 @@ def test_every_input_is_either_inside_a_vertex_or_one_edge(found: list[Plan]) ->
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_vertices_are_in_topological_order_and_so_acyclic(found: list[Plan]) -> None:
-    _, graph = graph_of(found)
+@given(operator_plans())
+def test_vertices_are_in_topological_order_and_so_acyclic(plans: list[Plan]) -> None:
+    _, graph = graph_of(plans)
     place = {vertex.uid: number for number, vertex in enumerate(graph.vertices)}
     assert all(place[edge.producer] < place[edge.consumer] for edge in graph.edges)
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_a_vertex_is_a_tree_whose_only_output_is_its_last_operator(found: list[Plan]) -> None:
-    job, graph = graph_of(found)
+@given(operator_plans())
+def test_a_vertex_is_a_tree_whose_only_output_is_its_last_operator(plans: list[Plan]) -> None:
+    job, graph = graph_of(plans)
     readers = consumers(job.operators)
     for vertex in graph.vertices:
         *inner, output = vertex.operators
@@ -119,9 +119,9 @@ def test_a_vertex_is_a_tree_whose_only_output_is_its_last_operator(found: list[P
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_boundedness_is_that_of_the_output_and_mixes_only_inline(found: list[Plan]) -> None:
-    job, graph = graph_of(found)
+@given(operator_plans())
+def test_boundedness_is_that_of_the_output_and_mixes_only_inline(plans: list[Plan]) -> None:
+    job, graph = graph_of(plans)
     bounded = boundedness(job.operators)
     by_uid = {vertex.uid: vertex for vertex in graph.vertices}
     for vertex in graph.vertices:
@@ -130,23 +130,23 @@ def test_boundedness_is_that_of_the_output_and_mixes_only_inline(found: list[Pla
         assert vertex.bounded == bounded[vertex.uid] == all(ends)
         assert vertex.bounded_sources == tuple(uid for uid in vertex.sources if bounded[uid])
         if not vertex.bounded:
-            assert all(found[int(uid[1:])].inline for uid in vertex.bounded_sources)
+            assert all(plans[int(uid[1:])].inline for uid in vertex.bounded_sources)
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_an_operator_that_may_not_be_chained_is_alone(found: list[Plan]) -> None:
-    job, graph = graph_of(found)
+@given(operator_plans())
+def test_an_operator_that_may_not_be_chained_is_alone(plans: list[Plan]) -> None:
+    job, graph = graph_of(plans)
     for vertex in graph.vertices:
         if any(not job.operators[uid].chain for uid in vertex.operators):
             assert len(vertex.operators) == 1
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_a_cut_has_a_reason(found: list[Plan]) -> None:
+@given(operator_plans())
+def test_a_cut_has_a_reason(plans: list[Plan]) -> None:
     """No edge could have been chained: because of chaining, a plain job costs nothing extra."""
-    job, graph = graph_of(found)
+    job, graph = graph_of(plans)
     readers, bounded = consumers(job.operators), boundedness(job.operators)
     for edge in graph.edges:
         upstream, consumer = job.operators[edge.producer], job.operators[edge.operator]
@@ -163,16 +163,16 @@ def modes_of(job: Job, graph: JobGraph, vertex: str) -> set[OutputMode]:
 
 
 @settings(max_examples=3 * EXAMPLES)
-@given(plans())
-def test_a_vertex_has_one_output_mode(found: list[Plan]) -> None:
-    job, graph = graph_of(found)
+@given(operator_plans())
+def test_a_vertex_has_one_output_mode(plans: list[Plan]) -> None:
+    job, graph = graph_of(plans)
     assert all(len(modes_of(job, graph, vertex.uid)) <= 1 for vertex in graph.vertices)
 
 
 @settings(max_examples=2 * EXAMPLES)
-@given(plans())
-def test_the_same_definition_gives_the_same_graph_and_json_reads_back(found: list[Plan]) -> None:
-    first, second = graph_of(found)[1], graph_of(found)[1]
+@given(operator_plans())
+def test_the_same_definition_gives_the_same_graph_and_json_reads_back(plans: list[Plan]) -> None:
+    first, second = graph_of(plans)[1], graph_of(plans)[1]
     assert first == second
     assert from_json(JobGraph, to_json(first)) == first
 

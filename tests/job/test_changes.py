@@ -72,7 +72,7 @@ FULL = replace(
     sources={**JOB.sources, "orders": KAFKA},
     sinks={"lake": replace(JOB.sinks["lake"], gated=True)},
 )
-"""A definition with every field that a definition may have, except parameters and session settings."""
+"""Definition with every possible field, except parameters and session settings."""
 
 CHANGES: dict[tuple[str, str], JobDefinition] = {
     ("job", "mode"): replace(JOB, mode="batch"),
@@ -94,7 +94,7 @@ CHANGES: dict[tuple[str, str], JobDefinition] = {
 OF_FILES = [
     rule for rule in RULES if not rule.field.startswith("topics") and rule.field not in ("kept state", "in order")
 ]
-"""Rules other than Kafka's and those of kept state and order, which have tests of their own below."""
+"""All rules except those for Kafka, kept state and order, which have their own tests below."""
 
 
 def test_every_rule_has_a_change_here() -> None:
@@ -129,8 +129,8 @@ def test_the_error_names_the_field_both_values_and_how_many_more() -> None:
 @pytest.mark.slow
 @given(st.sets(st.sampled_from([*CHANGES]), max_size=4), st.booleans())
 def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[tuple[str, str]], more: bool) -> None:
-    """Added or removed operators make no difference to that."""
-    parts: dict[str, Any] = {PLURAL[what]: merged(what, chosen) for what, _ in chosen if what != "job"}
+    """Added operators make no difference."""
+    parts: dict[str, Any] = {PLURAL[kind]: merged(kind, chosen) for kind, _ in chosen if kind != "job"}
     if ("job", "mode") in chosen:
         parts["mode"] = "batch"
     after = replace(JOB, **parts)
@@ -140,21 +140,21 @@ def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[
     assert {change.why for change in refused_changes(JOB, after, CHANGEABLE)} == wanted
 
 
-def merged(what: str, chosen: set[tuple[str, str]]) -> dict[str, Any]:
+def merged(kind: str, chosen: set[tuple[str, str]]) -> dict[str, Any]:
     """Return the parts of that kind with all chosen changes in them."""
-    kind = PLURAL[what]
-    [(uid, base)] = [(u, v) for u, v in getattr(JOB, kind).items() if u != "live"]
+    plural = PLURAL[kind]
+    [(uid, base)] = [(u, v) for u, v in getattr(JOB, plural).items() if u != "live"]
     result = base
     for key in chosen:
-        if key[0] == what:
-            changed = getattr(CHANGES[key], kind)[uid]
+        if key[0] == kind:
+            changed = getattr(CHANGES[key], plural)[uid]
             fields = {n: v for n, v in vars(changed).items() if v != getattr(base, n) and n != "watermark"}
             result = replace(result, **fields)
-    marks = {field for one, field in chosen if one == "source" and field.startswith("watermark")}
-    if what == "source" and marks:
+    marks = {field for owner, field in chosen if owner == "source" and field.startswith("watermark")}
+    if kind == "source" and marks:
         column = "other" if "watermark column" in marks else "ts"
         result = replace(result, watermark=(column, "2 hours" if "watermark delay" in marks else "1 hour"))
-    return {**getattr(JOB, kind), uid: result}
+    return {**getattr(JOB, plural), uid: result}
 
 
 def test_what_a_sink_says_may_change_may_change() -> None:
@@ -186,7 +186,12 @@ def test_the_golden_definition_is_read_and_written_again() -> None:
     read = from_json(JobDefinition, golden)
     assert read == FULL
     (vertex,), (sink,) = read.vertices.values(), read.sinks.values()
-    assert (vertex.event_time, vertex.lags, vertex.kept, sink.gated) == (True, True, KEPT, True)  # they do not compare
+    assert (vertex.event_time, vertex.lags, vertex.kept, sink.gated) == (
+        True,
+        True,
+        KEPT,
+        True,
+    )  # these fields are not compared
     assert to_json(FULL) == golden
 
 
@@ -244,7 +249,7 @@ def test_event_time_is_not_compared() -> None:
 
 
 def test_a_gate_may_come_and_go() -> None:
-    job = replace(JOB, sinks={uid: replace(one, gated=True) for uid, one in JOB.sinks.items()})
+    job = replace(JOB, sinks={uid: replace(sink, gated=True) for uid, sink in JOB.sinks.items()})
     assert refused_changes(JOB, job, {}) == refused_changes(job, JOB, {}) == []
 
 

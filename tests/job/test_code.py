@@ -49,7 +49,7 @@ HELPERS = {
 
 
 @pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
+def clean_modules() -> Iterator[None]:
     """Remove the modules of the job's own folder from Python afterwards."""
     path, modules = list(sys.path), set(sys.modules)
     yield
@@ -62,7 +62,7 @@ def alone() -> Iterator[None]:
 def write(folder: Path, text: str = FILE, **changed: str) -> Path:
     for name, source in {
         **HELPERS,
-        **{f"{one.replace('__', '/')}.py": given for one, given in changed.items()},
+        **{f"{name.replace('__', '/')}.py": source for name, source in changed.items()},
     }.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,22 +72,22 @@ def write(folder: Path, text: str = FILE, **changed: str) -> Path:
 
 
 def code(path: Path) -> JobCode:
-    for name in [one for one in sys.modules if "of_this_test" in one]:
+    for name in [module for module in sys.modules if "of_this_test" in module]:
         del sys.modules[name]
-    sys.path[:] = [one for one in sys.path if not one.startswith(str(path.parent.parent))]
-    found = code_of(load(f"{path}:job"), f"{path}:job")
-    assert found is not None
-    return found
+    sys.path[:] = [entry for entry in sys.path if not entry.startswith(str(path.parent.parent))]
+    compared = code_of(load(f"{path}:job"), f"{path}:job")
+    assert compared is not None
+    return compared
 
 
-def differences(one: JobCode, other: JobCode) -> list[str]:
-    return one.differences(other, ["live", "large"])
+def differences(first: JobCode, second: JobCode) -> list[str]:
+    return first.differences(second, ["live", "large"])
 
 
 def test_what_it_is_made_of(tmp_path: Path) -> None:
-    found = code(write(tmp_path / "a"))
-    assert found.functions.keys() == {"live", "large"}
-    assert found.modules.keys() == {
+    compared = code(write(tmp_path / "a"))
+    assert compared.functions.keys() == {"live", "large"}
+    assert compared.modules.keys() == {
         "shapes_of_this_test",
         "shapes_of_this_test.tools",
         "shapes_of_this_test.deep",
@@ -100,12 +100,12 @@ def test_comments_docstrings_layout_and_the_place_make_no_difference(tmp_path: P
     text = FILE.replace('"""Orders."""', "# v2").replace("Large ones.", "Others.").replace("  # all of them", "")
     text = text.replace('read.json("in")', "read.json(\n        'in',\n    )")
     helper = {"plain_of_this_test": '"""Plain."""\n\n# json\nimport json\n', "unused_of_this_test": "NAME = 2\n"}
-    other = write(tmp_path / "b", text, **helper).rename(tmp_path / "b" / "orders_of_then.py")
-    assert code(write(tmp_path / "a")) == code(other)
+    second = write(tmp_path / "b", text, **helper).rename(tmp_path / "b" / "previous_orders.py")
+    assert code(write(tmp_path / "a")) == code(second)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "differing"),
     [
         ('json("in")', 'json("other")', ["the function of 'live'"]),
         ("@job.source\n", "@job.source(max_files_per_trigger=3)\n", ["the function of 'live'"]),
@@ -114,24 +114,24 @@ def test_comments_docstrings_layout_and_the_place_make_no_difference(tmp_path: P
         ("import plain_of_this_test\n", "", ["the code outside the functions of its operators"]),
     ],
 )
-def test_what_is_edited_is_named(tmp_path: Path, before: str, after: str, told: list[str]) -> None:
+def test_what_is_edited_is_named(tmp_path: Path, before: str, after: str, differing: list[str]) -> None:
     assert before in FILE
-    one, other = code(write(tmp_path / "a")), code(write(tmp_path / "b", FILE.replace(before, after)))
-    assert differences(one, other) == differences(other, one) == told
-    assert one.differences(other, ["large"]) == [each for each in told if "live" not in each]
+    first, second = code(write(tmp_path / "a")), code(write(tmp_path / "b", FILE.replace(before, after)))
+    assert differences(first, second) == differences(second, first) == differing
+    assert first.differences(second, ["large"]) == [part for part in differing if "live" not in part]
 
 
 @pytest.mark.parametrize("name", ["shapes_of_this_test.deep", "plain_of_this_test", "late_of_this_test"])
 def test_so_is_a_module_that_it_imports(tmp_path: Path, name: str) -> None:
     given = {name.replace(".", "__"): "NAME = 'two'\ndef late(): ...\n"}
-    one, other = code(write(tmp_path / "a")), code(write(tmp_path / "b", **given))
-    assert differences(one, other) == [f"module {name!r}"]
+    first, second = code(write(tmp_path / "a")), code(write(tmp_path / "b", **given))
+    assert differences(first, second) == [f"module {name!r}"]
 
 
 def test_digests_stay_what_they_are(tmp_path: Path) -> None:
     """Digests are in journals, where workers of the next version are compared with digests of this version."""
-    found = code(write(tmp_path / "a"))
-    assert (found.rest, dict(found.functions)) == (
+    compared = code(write(tmp_path / "a"))
+    assert (compared.rest, dict(compared.functions)) == (
         "28144fb4bc95b95d",
         {"live": "eba15d3a0307fac5", "large": "ff55d586c448ebbc"},
     )
@@ -142,19 +142,19 @@ def test_so_is_one_that_comes_from_elsewhere(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """An old archive on the path may contain such a module."""
-    one, path, old = code(write(tmp_path / "a")), write(tmp_path / "b"), tmp_path_factory.mktemp("old")
+    first, path, old = code(write(tmp_path / "a")), write(tmp_path / "b"), tmp_path_factory.mktemp("old")
     (path.parent / f"{name}.py").rename(old / f"{name}.py")
     monkeypatch.syspath_prepend(str(old))
-    assert differences(one, code(path)) == [f"module {name!r}, which is not in the file's folder there"]
+    assert differences(first, code(path)) == [f"module {name!r}, which is not in the file's folder there"]
 
 
 def test_a_module_without_source_is_not_compared(tmp_path: Path) -> None:
     path = write(tmp_path / "b")
     py_compile.compile(str(path.parent / "plain_of_this_test.py"), str(path.parent / "plain_of_this_test.pyc"))
     (path.parent / "plain_of_this_test.py").unlink()
-    one, other = code(write(tmp_path / "a")), code(path)
-    assert other.modules["plain_of_this_test"] == WITHOUT_SOURCE
-    assert differences(one, other) == differences(other, one) == []
+    first, second = code(write(tmp_path / "a")), code(path)
+    assert second.modules["plain_of_this_test"] == WITHOUT_SOURCE
+    assert differences(first, second) == differences(second, first) == []
 
 
 def test_one_whose_source_is_not_there_is_not_compared(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_a_module_of_a_package_has_what_its_package_has(tmp_path: Path, monkeypa
     (path.parent / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     reference = "pipelines_of_this_test.orders:job"
-    found = code_of(load(reference), reference)
-    assert found is not None
-    assert {name.removeprefix("pipelines_of_this_test").removeprefix(".") for name in found.modules} == {
+    compared = code_of(load(reference), reference)
+    assert compared is not None
+    assert {name.removeprefix("pipelines_of_this_test").removeprefix(".") for name in compared.modules} == {
         "",
         "shapes_of_this_test",
         "shapes_of_this_test.tools",
@@ -182,7 +182,7 @@ def test_a_module_of_a_package_has_what_its_package_has(tmp_path: Path, monkeypa
         "plain_of_this_test",
         "late_of_this_test",
     }
-    assert found.functions.keys() == {"live", "large"}
+    assert compared.functions.keys() == {"live", "large"}
 
 
 def test_so_has_a_file_that_lies_in_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,11 +191,11 @@ def test_so_has_a_file_that_lies_in_a_package(tmp_path: Path, monkeypatch: pytes
     for folder in (path.parent, path.parent.parent):
         (folder / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = code_of(load(f"{path}:job"), f"{path}:job")
-    assert found is not None
+    compared = code_of(load(f"{path}:job"), f"{path}:job")
+    assert compared is not None
     assert {
         "pipelines_of_this_test",
         "pipelines_of_this_test.daily",
         "pipelines_of_this_test.daily.plain_of_this_test",
         "shapes_of_this_test.tools",
-    } <= found.modules.keys()
+    } <= compared.modules.keys()

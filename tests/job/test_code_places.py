@@ -1,4 +1,4 @@
-"""Where the code may lie that a request names: not wherever somebody can write."""
+"""Folders from which code that a request names may be loaded: only the job's and added ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write(path: Path, text: str = RAISES) -> str:
 
 
 def places(folder: Path, *added: str) -> CodePlaces:
-    """Return the places of a job in ``folder/jobs/orders.py``, with its root and its output beside that folder."""
+    """Return the places of a job in ``folder/jobs/orders.py``, with its root and its output in that folder."""
     job = Job("orders")
 
     @job.source
@@ -46,42 +46,42 @@ def places(folder: Path, *added: str) -> CodePlaces:
 
 @pytest.mark.parametrize("name", ["jobs/orders.py", "jobs/orders_v2.py", "jobs/versions/orders.py", "added/v2.py"])
 def test_code_beside_the_jobs_file_and_in_an_added_folder_is_accepted(tmp_path: Path, name: str) -> None:
-    known = places(tmp_path, f"{tmp_path}/added")
-    known.check(write(tmp_path / name))
+    code_places = places(tmp_path, f"{tmp_path}/added")
+    code_places.check(write(tmp_path / name))
 
 
 def test_code_of_the_package_that_the_jobs_file_is_in_is_accepted(tmp_path: Path) -> None:
     for folder in ("pipelines", "pipelines/orders"):
         write(tmp_path / folder / "__init__.py", "")
-    known = CodePlaces(write(tmp_path / "pipelines/orders/job.py"))
-    known.check(write(tmp_path / "pipelines/other/job.py"))
+    code_places = CodePlaces(write(tmp_path / "pipelines/orders/job.py"))
+    code_places.check(write(tmp_path / "pipelines/other/job.py"))
     with pytest.raises(ForeignCodeError):
-        known.check(write(tmp_path / "other/job.py"))
+        code_places.check(write(tmp_path / "other/job.py"))
 
 
 @pytest.mark.parametrize("name", ["evil.py", "jobs-of-others/evil.py", "added.py"])
 def test_code_elsewhere_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
-    known = places(tmp_path, f"{tmp_path}/added")
+    code_places = places(tmp_path, f"{tmp_path}/added")
     reference = write(tmp_path / name)
     with pytest.raises(ForeignCodeError) as refused:
-        LogicLoader({}, Location(f"{tmp_path}/root"), known).read(reference)
+        LogicLoader({}, Location(f"{tmp_path}/root"), code_places).read(reference)
     message = str(refused.value)
     assert f"({tmp_path}/jobs, {tmp_path}/added)" in message
     assert message.endswith(f"--allow-code-from {(tmp_path / name).parent}")
 
 
 def test_a_link_among_the_jobs_files_leads_to_no_other_code(tmp_path: Path) -> None:
-    known = places(tmp_path)
+    code_places = places(tmp_path)
     write(tmp_path / "evil.py")
     (tmp_path / "jobs" / "v2.py").symlink_to(tmp_path / "evil.py")
     with pytest.raises(ForeignCodeError):
-        known.check(f"{tmp_path}/jobs/v2.py:job")
+        code_places.check(f"{tmp_path}/jobs/v2.py:job")
     with pytest.raises(ForeignCodeError):
-        known.check(write(tmp_path / "jobs" / ".." / "evil.py"))
+        code_places.check(write(tmp_path / "jobs" / ".." / "evil.py"))
 
 
 def test_the_folder_of_the_job_may_be_a_link(tmp_path: Path) -> None:
-    """Schedulers publish their files so: a link to the folder of the newest version."""
+    """Schedulers publish files this way, with a link to the folder of the newest version."""
     write(tmp_path / "version-7" / "orders.py")
     write(tmp_path / "version-7" / "v2.py")
     (tmp_path / "current").symlink_to(tmp_path / "version-7")
@@ -100,12 +100,12 @@ def test_the_folder_of_the_job_may_be_a_link(tmp_path: Path) -> None:
     ],
 )
 def test_code_where_jobs_write_is_never_run(tmp_path: Path, name: str) -> None:
-    """Neither the folder of the job's file nor an added one makes it code. It includes roots and outputs of others."""
-    known = places(tmp_path, "/", str(tmp_path))
+    """A folder that a job writes to is data, even below the job's or an added folder, whichever job writes to it."""
+    code_places = places(tmp_path, "/", str(tmp_path))
     open_root(open_storage(tmp_path / "jobs" / "another-root"))
     (tmp_path / "jobs" / "_ckpt-another-out").mkdir(parents=True)
     with pytest.raises(ForeignCodeError, match="Data must not run as code"):
-        LogicLoader({}, Location(f"{tmp_path}/jobs/root"), known).read(write(tmp_path / name))
+        LogicLoader({}, Location(f"{tmp_path}/jobs/root"), code_places).read(write(tmp_path / name))
 
 
 def test_modules_are_compared_by_their_package_and_none_is_imported(
@@ -115,23 +115,25 @@ def test_modules_are_compared_by_their_package_and_none_is_imported(
         write(tmp_path / package / "__init__.py")
         write(tmp_path / package / "jobs.py")
     monkeypatch.syspath_prepend(str(tmp_path))
-    known = CodePlaces("own_package_of_this_test.jobs:job")
-    known.check("own_package_of_this_test.jobs_v2:job")
-    assert known.is_own("own_package_of_this_test.jobs:other")
-    assert not known.is_own("own_package_of_this_test:job")
+    code_places = CodePlaces("own_package_of_this_test.jobs:job")
+    code_places.check("own_package_of_this_test.jobs_v2:job")
+    assert code_places.is_own("own_package_of_this_test.jobs:other")
+    assert not code_places.is_own("own_package_of_this_test:job")
     with pytest.raises(ForeignCodeError, match=f"--allow-code-from {tmp_path}/foreign_package_of_this_test$"):
-        known.check("foreign_package_of_this_test.jobs:job")
+        code_places.check("foreign_package_of_this_test.jobs:job")
     with pytest.raises(ForeignCodeError):
-        known.check("antigravity:job")
-    CodePlaces(known.job, (f"{tmp_path}/foreign_package_of_this_test",)).check("foreign_package_of_this_test.jobs:job")
+        code_places.check("antigravity:job")
+    CodePlaces(code_places.job, (f"{tmp_path}/foreign_package_of_this_test",)).check(
+        "foreign_package_of_this_test.jobs:job"
+    )
     assert not {"own_package_of_this_test", "foreign_package_of_this_test"} & sys.modules.keys()
 
 
 def test_a_job_whose_file_is_gone_allows_what_was_added(tmp_path: Path) -> None:
-    known = CodePlaces(f"{tmp_path}/gone.py:job", (f"{tmp_path}/added",))
-    known.check(write(tmp_path / "added" / "v2.py"))
+    code_places = CodePlaces(f"{tmp_path}/gone.py:job", (f"{tmp_path}/added",))
+    code_places.check(write(tmp_path / "added" / "v2.py"))
     with pytest.raises(JobNotFoundError):
-        known.check(f"{tmp_path}/gone.py:job")
+        code_places.check(f"{tmp_path}/gone.py:job")
 
 
 @pytest.mark.parametrize("module", ["root.evil", "out.evil", "root.orders.requests.evil"])
@@ -139,23 +141,23 @@ def test_a_module_below_a_root_or_an_output_is_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     """A folder without ``__init__.py`` is a package, too, and the folder of the job's file is on ``sys.path``."""
-    known = places(tmp_path)
+    code_places = places(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path / "jobs"))
     write(tmp_path / "jobs" / f"{module.replace('.', '/')}.py")
     with pytest.raises(ForeignCodeError, match="Data must not run as code"):
-        LogicLoader({}, Location(f"{tmp_path}/jobs/root"), known).read(f"{module}:job")
+        LogicLoader({}, Location(f"{tmp_path}/jobs/root"), code_places).read(f"{module}:job")
 
 
 @pytest.mark.parametrize("imported", ["helper", "helpers.parse"])
 def test_a_helper_that_leads_elsewhere_is_not_run(tmp_path: Path, imported: str) -> None:
-    known = places(tmp_path)
+    code_places = places(tmp_path)
     write(tmp_path / "evil.py")
     helper = tmp_path / "jobs" / f"{imported.replace('.', '/')}.py"
     helper.parent.mkdir(exist_ok=True)
     helper.symlink_to(tmp_path / "evil.py")
     reference = write(tmp_path / "jobs" / "v2.py", f"import {imported}\n")
     with pytest.raises(ForeignCodeError, match=r"evil\.py"):
-        LogicLoader({}, Location(f"{tmp_path}/root"), known).read(reference)
+        LogicLoader({}, Location(f"{tmp_path}/root"), code_places).read(reference)
 
 
 @pytest.mark.parametrize("checked", ["orders.py", "orders_v2.py"])
@@ -163,7 +165,7 @@ def test_a_link_that_changes_after_the_check_leads_to_no_other_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checked: str
 ) -> None:
     """The job's own file needs no check, so a link to it is the harder case."""
-    known = places(tmp_path)
+    code_places = places(tmp_path)
     write(tmp_path / "evil.py")
     write(tmp_path / "jobs" / "orders_v2.py")
     link = tmp_path / "v2.py"
@@ -178,13 +180,13 @@ def test_a_link_that_changes_after_the_check_leads_to_no_other_code(
 
     monkeypatch.setattr(CodePlaces, "check_of", checked_and_changed)
     with pytest.raises(ForeignCodeError, match=r"evil\.py"):
-        LogicLoader({}, Location(f"{tmp_path}/root"), known).read(f"{link}:job")
+        LogicLoader({}, Location(f"{tmp_path}/root"), code_places).read(f"{link}:job")
 
 
 def test_the_folder_of_a_source_is_data_unless_the_jobs_own_code_lies_in_it(tmp_path: Path) -> None:
-    known = places(tmp_path)
+    code_places = places(tmp_path)
     reads = [SourceReads(paths=[f"file:{tmp_path}/jobs/live"]), SourceReads("csv", paths=[f"file:{tmp_path}/jobs"])]
-    known = known.without_input(reads)
+    code_places = code_places.without_input(reads)
     with pytest.raises(ForeignCodeError, match="jobs/live, where data is written"):
-        known.check(write(tmp_path / "jobs" / "live" / "evil.py"))
-    known.check(write(tmp_path / "jobs" / "orders_v2.py"))
+        code_places.check(write(tmp_path / "jobs" / "live" / "evil.py"))
+    code_places.check(write(tmp_path / "jobs" / "orders_v2.py"))

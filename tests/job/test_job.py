@@ -371,13 +371,13 @@ def test_a_handle_equals_only_itself() -> None:
     assert len({first, second}) == 2
 
 
-@pytest.mark.parametrize("told", [None, "/lake", ["/lake"], [("/lake", {})], [Location("/lake"), None]])
-def test_a_sink_that_tells_its_folders_in_another_form_does_not_pass_validate(told: Any) -> None:
+@pytest.mark.parametrize("folders", [None, "/lake", ["/lake"], [("/lake", {})], [Location("/lake"), None]])
+def test_a_sink_that_tells_its_folders_in_another_form_does_not_pass_validate(folders: Any) -> None:
     """The driver would otherwise fail on it when the task runs."""
 
     class Odd(Nowhere):
         def spark_folders(self, storage_options: Any) -> Any:
-            return told
+            return folders
 
     job = Job("j")
     job.source(uid="a")(read)
@@ -399,11 +399,11 @@ def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None
     policy = _Policy()
     job = Job("watched", controllers=[policy])
     assert job.with_operators(job.operators).controllers == (policy,)
-    assert job.__getstate__()["controllers"] == (), "they are the driver's"
+    assert job.__getstate__()["controllers"] == (), "controllers stay in the driver"
 
 
 def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
-    """The policy would never see metrics, and would stay silent."""
+    """The policy would never get metrics, and would never change anything."""
     for uid, hint in (("cleen", "Did you mean 'clean'"), ("out", "It has: live, clean")):
         job = Job("watched", controllers=[Autoscaler(uid, max_files_per_batch=(1, 4))])
         live = job.source(uid="live")(lambda read: read.parquet("/in"))
@@ -437,7 +437,7 @@ def test_how_far_ahead_and_how_long_idle_a_source_may_be() -> None:
     plain = job.source(uid="plain")(read)
     live = job.source(uid="live", max_ahead="2h", idle_timeout=timedelta(minutes=5))(read)
     free = job.source(uid="free", max_ahead=None)(read)
-    assert [(one.max_ahead, one.idle_timeout) for one in (plain, live, free)] == [
+    assert [(source.max_ahead, source.idle_timeout) for source in (plain, live, free)] == [
         (86_400.0, None),
         (7_200.0, 300.0),
         (None, None),

@@ -104,7 +104,7 @@ def test_a_name_that_is_no_job_is_refused_with_the_jobs_that_are_there(folder: P
 
 
 BROKEN = {
-    "raises in a module beside": (
+    "raises in a module of its folder": (
         "import columns_of_this_test\nfrom broken_of_this_test import x\n",
         "broken_of_this_test.py:2: ZeroDivisionError: division by zero",
     ),
@@ -112,7 +112,7 @@ BROKEN = {
     "imports what is not there": ("\nimport nowhere_at_all\n", "orders.py:2: ModuleNotFoundError"),
     "is no Python": ("job = (\n", "orders.py:1: SyntaxError"),
     "exits": ("import sys\n\nsys.exit('no config')\n", "orders.py:3: SystemExit: no config"),
-    "asserts without a word": ("assert False\n", "orders.py:1: AssertionError"),
+    "asserts without a message": ("assert False\n", "orders.py:1: AssertionError"),
 }
 
 
@@ -150,13 +150,13 @@ def _dags_modules(folder: Path) -> dict[str, ModuleType]:
         (dags / "package_of_this_test" / f"{name}.py").write_text('NAME = "of_the_dag"\n')
     sys.path.insert(0, str(dags))
     names = ["columns_of_this_test", "package_of_this_test.one", "package_of_this_test.two", "package_of_this_test"]
-    found = {name: importlib.import_module(name) for name in names}
+    modules = {name: importlib.import_module(name) for name in names}
     sys.path.remove(str(dags))
-    return found
+    return modules
 
 
 def test_a_module_beside_the_file_goes_before_one_of_its_name_that_a_dag_has_imported(folder: Path) -> None:
-    """Before, the job had the Dag's settings, and its sinks wrote elsewhere."""
+    """Otherwise the job would get the Dag's settings, and its sinks would write elsewhere."""
     theirs = _dags_modules(folder)
     (folder / "package_of_this_test").mkdir()
     (folder / "package_of_this_test" / "__init__.py").write_text("")

@@ -21,7 +21,7 @@ ids = lambda option: option.name  # noqa: E731
 
 
 def test_every_field_of_the_options_is_declared() -> None:
-    assert [option.name for option in OPTIONS] == [one.name for one in fields(RunOptions)]
+    assert [option.name for option in OPTIONS] == [field.name for field in fields(RunOptions)]
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=ids)
@@ -62,7 +62,7 @@ def test_what_is_fixed_is_compared_and_the_definition_of_a_job_has_it() -> None:
     fixed = [option.name for option in OPTIONS if option.fixed]
     assert fixed == ["mode"]
     assert fixed == [rule.field for rule in RULES if rule.kind == "job"]
-    assert set(fixed) <= {one.name for one in fields(JobDefinition)}
+    assert set(fixed) <= {field.name for field in fields(JobDefinition)}
 
 
 def test_the_journal_has_the_declared_defaults() -> None:

@@ -1,4 +1,4 @@
-"""The modules of a job that Python workers need: what its file imports from its folder or package."""
+"""Modules of a job that Python workers need, because its file imports them from its folder or package."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SHIPPED = {
 
 
 @pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
+def clean_modules() -> Iterator[None]:
     """Remove the modules of the job's own folder from Python afterwards."""
     path, modules = list(sys.path), set(sys.modules)
     yield
@@ -73,12 +73,12 @@ def own(reference: str) -> OwnModules:
 
 
 def test_a_file_takes_along_what_it_imports_from_its_folder_and_nothing_else(tmp_path: Path) -> None:
-    found = own(f"{write(tmp_path)}:job")
-    assert found.sources.keys() == SHIPPED
-    assert found.sources["late_of_this_test.py"] == b"def late(row): ...\n"
-    assert found.roots == (str(tmp_path),)
-    assert not found.uses_library
-    assert found.names == {name.partition("/")[0].removesuffix(".py") for name in SHIPPED}
+    own_code = own(f"{write(tmp_path)}:job")
+    assert own_code.sources.keys() == SHIPPED
+    assert own_code.sources["late_of_this_test.py"] == b"def late(row): ...\n"
+    assert own_code.roots == (str(tmp_path),)
+    assert not own_code.uses_library
+    assert own_code.names == {name.partition("/")[0].removesuffix(".py") for name in SHIPPED}
 
 
 def test_a_module_takes_along_what_it_imports_from_its_package_and_itself(
@@ -91,11 +91,11 @@ def test_a_module_takes_along_what_it_imports_from_its_package_and_itself(
     for folder in ("", "daily/"):
         (tmp_path / f"jobs_of_this_test/{folder}__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = own("jobs_of_this_test.daily.orders:job")
+    own_code = own("jobs_of_this_test.daily.orders:job")
     expected = {f"daily/{name}" for name in SHIPPED - {"named_of_this_test.py"}}
     expected |= {"__init__.py", "daily/__init__.py", "daily/orders.py"}
-    assert found.sources.keys() == {f"jobs_of_this_test/{name}" for name in expected}
-    assert (found.roots, found.uses_library) == ((str(tmp_path),), True)
+    assert own_code.sources.keys() == {f"jobs_of_this_test/{name}" for name in expected}
+    assert (own_code.roots, own_code.uses_library) == ((str(tmp_path),), True)
 
 
 def test_modules_in_a_zip_file_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,9 +105,9 @@ def test_modules_in_a_zip_file_count(tmp_path: Path, monkeypatch: pytest.MonkeyP
             "zipped_of_this_test/orders.py", "from airflow_provider_ckpt import Job\njob = Job('orders')\n"
         )
     monkeypatch.syspath_prepend(str(tmp_path / "jobs.zip"))
-    found = own("zipped_of_this_test.orders:job")
-    assert found.sources.keys() == {"zipped_of_this_test/__init__.py", "zipped_of_this_test/orders.py"}
-    assert found.roots == (str(tmp_path / "jobs.zip"),)
+    own_code = own("zipped_of_this_test.orders:job")
+    assert own_code.sources.keys() == {"zipped_of_this_test/__init__.py", "zipped_of_this_test/orders.py"}
+    assert own_code.roots == (str(tmp_path / "jobs.zip"),)
 
 
 def test_an_installed_package_and_a_compiled_module_do_not_count(
@@ -128,5 +128,5 @@ def test_an_installed_package_and_a_compiled_module_do_not_count(
 
 
 def test_a_name_can_be_left_out() -> None:
-    found = OwnModules(("/a",), {"one.py": b"", "two/__init__.py": b"", "two/three.py": b""}, True)
-    assert found.without(frozenset({"two"})) == OwnModules(("/a",), {"one.py": b""}, True)
+    own_code = OwnModules(("/a",), {"one.py": b"", "two/__init__.py": b"", "two/three.py": b""}, True)
+    assert own_code.without(frozenset({"two"})) == OwnModules(("/a",), {"one.py": b""}, True)

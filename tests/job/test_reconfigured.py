@@ -30,31 +30,31 @@ def job(first: str = "clean", **options: Any) -> Job:
     return made
 
 
-def given(mine: Job, theirs: Job) -> Any:
+def replaced(mine: Job, theirs: Job) -> Any:
     logic: Any = lambda reference, digest: theirs.operators  # noqa: E731
     return reconfigured(mine.operators, VERTICES, GIVEN, logic)
 
 
 def test_the_function_is_theirs_and_all_else_is_as_it_was() -> None:
     mine, theirs = job(), job()
-    found = given(mine, theirs)
-    assert found["marked"].function is theirs.operators["marked"].function
-    assert found["clean"].function is mine.operators["clean"].function
+    operators = replaced(mine, theirs)
+    assert operators["marked"].function is theirs.operators["marked"].function
+    assert operators["clean"].function is mine.operators["clean"].function
 
 
 def test_one_whose_neighbour_was_renamed_in_the_file_of_the_job_is_told_of_that() -> None:
     """The assigned function is right, so the user need not restore anything in its file."""
     with pytest.raises(
         UnfitLogicError, match=r"declares another inputs.*renamed keeps its name in both by uid="
-    ) as told:
-        given(job("clean2"), job("clean"))
-    assert told.value.data["uid"] == "marked"
+    ) as refusal:
+        replaced(job("clean2"), job("clean"))
+    assert refusal.value.data["uid"] == "marked"
 
 
 def test_another_output_mode_is_no_renaming() -> None:
-    with pytest.raises(UnfitLogicError, match="declares another output mode") as told:
-        given(job(), job(output_mode="update"))
-    assert "renamed" not in str(told.value)
+    with pytest.raises(UnfitLogicError, match="declares another output mode") as refusal:
+        replaced(job(), job(output_mode="update"))
+    assert "renamed" not in str(refusal.value)
 
 
 def test_what_was_given_in_another_query_does_not_come_back_with_the_operator() -> None:
@@ -63,5 +63,5 @@ def test_what_was_given_in_another_query_does_not_come_back_with_the_operator() 
     logic: Any = lambda reference, digest: theirs.operators  # noqa: E731
     before = {"elsewhere": VertexSettings(logic={"marked": "two.py:job"})}
     elsewhere = JobVertex("elsewhere", ("elsewhere",), (), (), (), bounded=False)
-    found = reconfigured(mine.operators, (*VERTICES, elsewhere), before, logic)
-    assert found["marked"].function is mine.operators["marked"].function
+    operators = reconfigured(mine.operators, (*VERTICES, elsewhere), before, logic)
+    assert operators["marked"].function is mine.operators["marked"].function

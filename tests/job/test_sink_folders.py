@@ -71,7 +71,7 @@ def test_a_link_hides_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("/out/a", "/out/b"),
         ("/out", "/output"),
@@ -86,8 +86,8 @@ def test_a_link_hides_nothing(tmp_path: Path) -> None:
         ("/out", "/out/.rejected/b"),
     ],
 )
-def test_folders_apart_and_what_no_reader_lists_are_allowed(one: str, other: str) -> None:
-    job(FileSink(one), FileSink(other)).validate()
+def test_folders_apart_and_what_no_reader_lists_are_allowed(first: str, second: str) -> None:
+    job(FileSink(first), FileSink(second)).validate()
 
 
 def test_a_secret_of_a_folder_is_not_told() -> None:

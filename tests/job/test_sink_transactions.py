@@ -48,7 +48,7 @@ def test_they_are_released_in_the_order_of_their_definition_and_others_by_themse
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "problem"),
     [
         (("lines", table("lines", "other_db"), SHOP), "different connections"),
         (("lines", SqlSink("lines", conn_id="shop_db"), SHOP), "not in one database"),
@@ -58,9 +58,9 @@ def test_they_are_released_in_the_order_of_their_definition_and_others_by_themse
         (("lines", table("lines"), {}), "no other sink"),
     ],
 )
-def test_what_cannot_be_released_together_is_refused(other: Any, told: str, turned: bool) -> None:
+def test_what_cannot_be_released_together_is_refused(other: Any, problem: str, turned: bool) -> None:
     sinks = [("orders", table("orders"), SHOP), other]
-    with pytest.raises(InvalidJobError, match=told):
+    with pytest.raises(InvalidJobError, match=problem):
         job(*(reversed(sinks) if turned else sinks)).validate()
 
 

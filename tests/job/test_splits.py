@@ -18,10 +18,10 @@ def named(*given: Any) -> list[str]:
 
 
 def nested(depth: int) -> list[Any]:
-    found: list[Any] = []
+    value: list[Any] = []
     for _ in range(depth):
-        found = [found]
-    return found
+        value = [value]
+    return value
 
 
 def declared(**given: Any) -> Job:
@@ -43,9 +43,9 @@ def test_or_by_the_user() -> None:
 
 
 def test_a_long_one_has_a_short_name_of_its_own() -> None:
-    one, other = named("x" * 500, "x" * 501)
-    assert len(one) == len(other) < 100
-    assert one != other
+    first, second = named("x" * 500, "x" * 501)
+    assert len(first) == len(second) < 100
+    assert first != second
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_it_is_a_vertex_of_its_own_with_so_many_subtasks() -> None:
 
     job.sink("out", doubled, FileSink("/out"))
     graph = build_graph(job, inline=lambda uid: True)
-    assert [(one.uid, one.parallelism, one.splits) for one in graph.vertices] == [
+    assert [(vertex.uid, vertex.parallelism, vertex.splits) for vertex in graph.vertices] == [
         ("parts", 3, True),
         ("doubled", 1, False),
     ]

@@ -40,7 +40,7 @@ class BothError(OSError, ValueError):
         py4j.protocol.Py4JError("no"),
         SparkRuntimeException("no"),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda error: type(error).__name__,
 )
 def test_what_may_pass_is_tried_again(error: Exception) -> None:
     assert may_pass(error)
@@ -67,7 +67,7 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
         NumberFormatException("no"),
         DateTimeException("no"),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda error: type(error).__name__,
 )
 def test_what_the_code_has_to_be_mended_for_is_not(error: BaseException) -> None:
     assert not may_pass(error)

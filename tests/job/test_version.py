@@ -99,10 +99,12 @@ def test_a_file_that_is_mended_is_read_as_it_is_now(tmp_path: Path) -> None:
     assert (function(first)(None), function(second)(None)) == ("bad", "two")
     assert first.digest != second.digest
     assert load_version(reference).digest == second.digest
-    assert load_version(write(tmp_path / "three", 'NAME = "two"')).digest == second.digest, "of what is in it"
+    assert load_version(write(tmp_path / "three", 'NAME = "two"')).digest == second.digest, (
+        "the digest is of the content"
+    )
     same = load_version(write(tmp_path / "four", 'NAME = "two"  # the second one'))
     assert same.digest == second.digest, "a comment makes no difference"
-    assert [one.matches(second.digest) for one in (first, second)] == [False, True]
+    assert [version.matches(second.digest) for version in (first, second)] == [False, True]
     assert first.matches(None)
 
 
@@ -141,23 +143,23 @@ def test_a_module_is_loaded_anew_with_its_package(tmp_path: Path, monkeypatch: p
 
 def test_a_version_reads_the_parameters_of_the_run(tmp_path: Path) -> None:
     reference = write(tmp_path / "two", "", "", "return day")
-    one, two = (load_version(reference, {"day": day}) for day in ("1", "2"))
-    assert (function(one)(None), function(two)(None)) == ("1", "2")
+    first, second = (load_version(reference, {"day": day}) for day in ("1", "2"))
+    assert (function(first)(None), function(second)(None)) == ("1", "2")
     with pytest.raises(errors.BadOptionError, match="no parameter 'other'"):
         load_version(reference, {"other": "1"})
 
 
 @pytest.mark.parametrize(
-    ("helper", "error", "told"),
+    ("helper", "error", "problem"),
     [
         ("raise ValueError('no')", errors.JobImportError, r"shapes.py:1: ValueError: no"),
         ("def (", errors.JobImportError, r"shapes.py:1: SyntaxError"),
         ("import nothing_of_this_test", errors.JobImportError, "No module named 'nothing_of_this_test'"),
     ],
 )
-def test_what_fails_leaves_nothing_behind(tmp_path: Path, helper: str, error: type, told: str) -> None:
+def test_what_fails_leaves_nothing_behind(tmp_path: Path, helper: str, error: type, problem: str) -> None:
     modules, finders = dict(sys.modules), list(sys.meta_path)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=problem):
         load_version(write(tmp_path / "two", helper))
     assert sys.modules == modules
     assert sys.meta_path == finders
@@ -173,11 +175,11 @@ def test_what_was_read_once_and_is_the_same_is_not_kept_twice(tmp_path: Path) ->
     for _ in range(5):
         assert loader.read(reference) == digest
     assert (set(sys.modules), sys.meta_path) == (modules, finders)
-    known: Any = loader(reference, digest)["live"].function
-    assert known(None) == "two"
+    live: Any = loader(reference, digest)["live"].function
+    assert live(None) == "two"
     write(tmp_path / "two", 'NAME = "three"')
     assert loader.read(reference) != digest
-    assert set(sys.modules) - modules, "another version"
+    assert set(sys.modules) - modules, "the edited file is another version"
 
 
 def test_what_was_assigned_for_the_next_run_has_the_digest_of_what_that_run_has_read(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_what_was_assigned_for_the_next_run_has_the_digest_of_what_that_run_has_
     write(tmp_path / "two", 'NAME = "three"')
     later = loader_of(tmp_path)
     later(reference, digest)
-    assert [one.given for one in later.changed] == [digest]
+    assert [change.given for change in later.changed] == [digest]
     assert later.with_missing_digests(assigned) == assigned
     assert later.with_read_digests(assigned)["v"].digests["live"] != digest
 

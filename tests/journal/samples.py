@@ -214,7 +214,7 @@ def of_recovery() -> list[ev.Event]:
     return [
         ev.SplitsDone("history", a, ((0, 5),), 101.0),
         ev.SplitsDone("history", b, ((5, 9),), 102.0),
-        *(ev.SubtaskEndOfData(one, "0001-ab", 103.0) for one in (a, b, clean)),
+        *(ev.SubtaskEndOfData(subtask, "0001-ab", 103.0) for subtask in (a, b, clean)),
         ev.SubtaskFinished(clean, "0001-ab", 103.5),
         ev.SourceEnded("clean", "history__clean", 0, 104.0),
         ev.JobReconciled(
@@ -244,7 +244,7 @@ def of_deployment() -> list[ev.Event]:
 def of_upgrades() -> list[ev.Event]:
     """Return the events of a driver that continues as another version of the job.
 
-    It is asked for a third version, and then runs the other version again.
+    It claims once more, and then gets a request for another version.
     """
     completed = RequestOutcome.completed("the job runs as v2.py:job")
     return [
@@ -271,7 +271,7 @@ def of_restarts() -> list[ev.Event]:
 
 
 def of_sinks() -> list[ev.Event]:
-    """Return the events of two sinks, one of which is ahead. The other follows and skips a checkpoint."""
+    """Return the events of two sinks. The first is ahead, and the second follows and skips a checkpoint."""
     done = [ev.CheckpointCompleted(n, n * 1.0, n + 0.5, "checkpoint", {}, {}) for n in (1, 2, 3)]
     return [
         done[0],
@@ -297,23 +297,23 @@ def of_a_deletion() -> list[ev.Event]:
 def random_events(seed: int, count: int) -> list[ev.Event]:
     """Return events that a coordinator might write, with checkpoints in the order in which it writes them."""
     rng = random.Random(seed)
-    found: list[ev.Event] = []
+    events: list[ev.Event] = []
     checkpoint = 0
     for number in range(count):
         at = float(number)
         kind = rng.randrange(6)
         if kind == 0:
             checkpoint += 1
-            found.append(ev.CheckpointTriggered(checkpoint, at))
+            events.append(ev.CheckpointTriggered(checkpoint, at))
         elif kind == 1 and checkpoint:
             snapshots = {SubtaskId.of("v", n): Snapshot(n, n) for n in range(rng.randrange(4))}
-            found.append(ev.CheckpointCompleted(checkpoint, at - 1, at, "checkpoint", snapshots, {"v": "running"}))
+            events.append(ev.CheckpointCompleted(checkpoint, at - 1, at, "checkpoint", snapshots, {"v": "running"}))
         elif kind == 2 and checkpoint:
-            found.append(ev.CheckpointReleased(checkpoint, at))
+            events.append(ev.CheckpointReleased(checkpoint, at))
         elif kind == 3 and checkpoint:
-            found.append(ev.CheckpointAborted(checkpoint, rng.choice(["expired", "declined"]), at))
+            events.append(ev.CheckpointAborted(checkpoint, rng.choice(["expired", "declined"]), at))
         elif kind == 4:
-            found.append(ev.SubtaskFinished(SubtaskId.of("v", rng.randrange(50)), "t1", at))
+            events.append(ev.SubtaskFinished(SubtaskId.of("v", rng.randrange(50)), "t1", at))
         else:
-            found.append(ev.SourceEnded(f"v{rng.randrange(3)}", f"s{rng.randrange(5)}", rng.randrange(9), at))
-    return found
+            events.append(ev.SourceEnded(f"v{rng.randrange(3)}", f"s{rng.randrange(5)}", rng.randrange(9), at))
+    return events

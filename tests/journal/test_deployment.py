@@ -80,7 +80,7 @@ def test_w20_any_other_claim_ends_the_deployment(releases_only: bool) -> None:
     assert (state.deployment, state.splits_assigned, state.taken) == (0, {}, set())
 
 
-@pytest.mark.parametrize("status", [one for one in JobStatus if not one.is_alive])
+@pytest.mark.parametrize("status", [status for status in JobStatus if not status.is_alive])
 def test_w20_the_end_of_the_run_ends_the_deployment(status: JobStatus) -> None:
     assert deployed(ev.StatusChanged(status, 140.0)).deployment == 0
 

@@ -95,15 +95,15 @@ def test_r3_a_zombie_sleeps_anywhere_in_its_compaction(seed: int) -> None:
         rng = random.Random(seed)
         storage = open_storage(f"memory:///followers-sleep-{seed}-{at}")
         hit = []
-        found = []
+        successors: list[Owner] = []
 
         def other() -> None:
             hit.append(1)
-            one = Owner(storage, "b", rng)
-            one.live(rng.randrange(1, 12))
+            owner = Owner(storage, "b", rng)
+            owner.live(rng.randrange(1, 12))
             if rng.random() < 0.7:
-                one.journal.compact(0.0)
-            found.append(one)
+                owner.journal.compact(0.0)
+            successors.append(owner)
 
         paused = PausedStorage(storage, 10**9, other)
         zombie = Owner(paused, "a", rng)
@@ -115,12 +115,12 @@ def test_r3_a_zombie_sleeps_anywhere_in_its_compaction(seed: int) -> None:
             pass
         if not hit:
             return
-        one = found[0]
-        one.journal.check_fenced()
-        one.live(3)
+        successor = successors[0]
+        successor.journal.check_fenced()
+        successor.live(3)
         with pytest.raises((FencedError, JournalUnwritableError)):
             zombie.journal.write(CheckpointTriggered(999, 0.0))
-        assert Journal(storage, "job").replay() == one.journal.state
+        assert Journal(storage, "job").replay() == successor.journal.state
 
 
 @pytest.mark.parametrize("seed", range(6))

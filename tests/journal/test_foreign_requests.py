@@ -61,7 +61,7 @@ def refused(storage: Storage) -> InvalidRequest:
     return request
 
 
-def asked(**fields: Any) -> bytes:
+def request_with(**fields: Any) -> bytes:
     stop = {"kind": "stop", "epoch": 7, "at": 1.0}
     return f"{HEAD}, {json.dumps({**stop, **fields})[1:]}".encode()
 
@@ -69,17 +69,20 @@ def asked(**fields: Any) -> bytes:
 NO_REQUEST = {
     "nothing": (b"", "no JSON"),
     "text": (b"stop!", "no JSON"),
-    "cut off": (asked()[:-9], "no JSON"),
+    "cut off": (request_with()[:-9], "no JSON"),
     "a list": (b"[]", "it is no JSON object"),
     "another format": (b'{"format": "another/request", "version": 1}', "its format is 'another/request'"),
-    "changed afterwards": (asked()[:-1] + b', "crc32": "00000000"}', "it was changed after it was written"),
+    "changed afterwards": (request_with()[:-1] + b', "crc32": "00000000"}', "it was changed after it was written"),
     "nested lists": (b"[" * 30_000 + b"]" * 30_000, "nested deeper than 100 levels"),
-    "nested objects": (asked()[:-1] + b', "x":' + b'{"a":' * 9_000 + b"1" + b"}" * 9_001, "nested deeper than 100"),
-    "a long number": (asked().replace(b'"epoch": 7', b'"epoch": ' + b"7" * 400), "more than 100 digits"),
-    "a time beyond floats": (asked().replace(b'"at": 1.0', b'"at": 1e999'), "a number in it is too large"),
-    "NaN": (asked().replace(b'"at": 1.0', b'"at": NaN'), "NaN in it is no number"),
-    "half a surrogate pair": (asked(kind="upgrade", job="\ud800"), "it is no text in UTF-8"),
-    "a key twice": (asked()[:-1] + b', "kind": "drain"}', "a key is twice in one object"),
+    "nested objects": (
+        request_with()[:-1] + b', "x":' + b'{"a":' * 9_000 + b"1" + b"}" * 9_001,
+        "nested deeper than 100",
+    ),
+    "a long number": (request_with().replace(b'"epoch": 7', b'"epoch": ' + b"7" * 400), "more than 100 digits"),
+    "a time beyond floats": (request_with().replace(b'"at": 1.0', b'"at": 1e999'), "a number in it is too large"),
+    "NaN": (request_with().replace(b'"at": 1.0', b'"at": NaN'), "NaN in it is no number"),
+    "half a surrogate pair": (request_with(kind="upgrade", job="\ud800"), "it is no text in UTF-8"),
+    "a key twice": (request_with()[:-1] + b', "kind": "drain"}', "a key is twice in one object"),
     "too large": (b'{"a": "' + b"x" * MOST_BYTES + b'"}', f"it has more than {MOST_BYTES} bytes"),
 }
 
@@ -134,7 +137,7 @@ def test_what_is_no_regular_file_is_neither_waited_for_nor_an_error(
     good = write_request(storage, "orders", StopRequest(epoch=7)).name
     make(tmp_path / PATH)
     assert refused(storage).is_unreadable
-    assert [one.name for one in pending_requests(storage, "orders", 7, ())] == [good, NAME]
+    assert [request.name for request in pending_requests(storage, "orders", 7, ())] == [good, NAME]
     assert requests_before(storage, "orders", 7) == []
     assert withdraw_leaves(storage, "orders", 7) == 0
     forget_requests(storage, "orders", 8)
@@ -149,14 +152,14 @@ def test_a_folder_is_no_request(storage: Storage, tmp_path: Path) -> None:
 def test_a_link_is_invalid_wherever_it_leads(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / PATH).parent.mkdir(parents=True)
     (tmp_path / PATH).symlink_to("nowhere")
-    [found] = pending_requests(storage, "orders", 7, ())
-    assert isinstance(found, InvalidRequest)
-    assert found.is_unreadable
+    [request] = pending_requests(storage, "orders", 7, ())
+    assert isinstance(request, InvalidRequest)
+    assert request.is_unreadable
 
 
 def test_the_file_of_another_user_is_no_storage_failure(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``sudo ckpt stop`` with umask 077 writes one that the driver may not read."""
-    storage.create(PATH, asked())
+    """``sudo ckpt stop`` with umask 077 writes a file that the driver may not read."""
+    storage.create(PATH, request_with())
     opened = os.open
 
     def refuse(path: Any, *args: Any, **given: Any) -> int:
@@ -174,7 +177,7 @@ def test_a_storage_that_is_out_of_reach_is_one(storage: Storage, monkeypatch: py
     def fail(*args: Any) -> bytes:
         raise StorageTransientError(verb="read", uri=PATH, reason="503")
 
-    storage.create(PATH, asked())
+    storage.create(PATH, request_with())
     monkeypatch.setattr(type(storage), "read_range", fail)
     with pytest.raises(StorageTransientError):
         read(storage)
@@ -240,7 +243,7 @@ SETTINGS: list[tuple[str, Any]] = [
 def test_what_cannot_be_asked_for_is_refused_with_its_value(
     storage: Storage, fields: dict[str, Any], problem: str
 ) -> None:
-    storage.create(PATH, asked(**fields))
+    storage.create(PATH, request_with(**fields))
     request = refused(storage)
     assert (request.is_unreadable, request.is_change) == (False, False)
     assert problem in request.problem
@@ -250,14 +253,14 @@ def test_what_cannot_be_asked_for_is_refused_with_its_value(
 def test_a_setting_out_of_its_range_is_refused_where_the_request_is_read(
     storage: Storage, setting: str, value: Any
 ) -> None:
-    storage.create(PATH, asked(kind="reconfigure", changes={"daily": {"pool_weight": 2, setting: value}}))
+    storage.create(PATH, request_with(kind="reconfigure", changes={"daily": {"pool_weight": 2, setting: value}}))
     request = refused(storage)
     assert request.epoch == 7
     assert setting in request.problem
 
 
 def test_a_problem_is_short_whatever_the_file_says(storage: Storage) -> None:
-    storage.create(PATH, asked(kind="x" * 50_000))
+    storage.create(PATH, request_with(kind="x" * 50_000))
     assert len(refused(storage).problem) <= 300
 
 

@@ -37,7 +37,7 @@ from airflow_provider_ckpt.testing.crash import (
 from tests.journal.samples import WORKER, one_event_of_each, random_events
 from tests.support.checksum import without_checksum
 
-told = RequestOutcome.parse
+outcome_of = RequestOutcome.parse
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "journal-v1"
 
@@ -125,13 +125,13 @@ def test_a_full_buffer_is_flushed(storage: Storage) -> None:
 def test_only_what_decides_nothing_may_wait() -> None:
     """The next driver resumes a drain that was accepted. The other answers matter only to the sender."""
     answers = [
-        ev.RequestAnswered("r", "stop", told("accepted"), 1.0),
-        ev.RequestAnswered("r", "drain", told("refused: …"), 1.0),
+        ev.RequestAnswered("r", "stop", outcome_of("accepted"), 1.0),
+        ev.RequestAnswered("r", "drain", outcome_of("refused: …"), 1.0),
     ]
     waiting = [late(1), ev.CheckpointAborted(1, "CHECKPOINT_EXPIRED", 1.0), *answers]
     assert not any(event.decides for event in waiting)
-    deciding = [event for event in one_event_of_each() if type(event) not in {type(one) for one in waiting}]
-    assert all(event.decides for event in [*deciding, ev.RequestAnswered("r", "drain", told("accepted"), 1.0)])
+    deciding = [event for event in one_event_of_each() if type(event) not in {type(buffered) for buffered in waiting}]
+    assert all(event.decides for event in [*deciding, ev.RequestAnswered("r", "drain", outcome_of("accepted"), 1.0)])
 
 
 def test_r10_a_crash_loses_what_waits_and_nothing_that_the_next_driver_needs(storage: Storage) -> None:
@@ -141,7 +141,7 @@ def test_r10_a_crash_loses_what_waits_and_nothing_that_the_next_driver_needs(sto
     for event in (
         ev.CheckpointAborted(1, "IO_EXCEPTION", 2.0),
         late(1),
-        ev.RequestAnswered("r", "stop", told("accepted"), 2.0),
+        ev.RequestAnswered("r", "stop", outcome_of("accepted"), 2.0),
     ):
         journal.write(event)
     successor = claimed(storage, "t2")
@@ -257,18 +257,18 @@ def test_r3_of_racing_claimers_exactly_one_wins_each_epoch(storage: Storage) -> 
     epochs: list[int] = []
     alive: list[Journal] = []
 
-    def race(who: int) -> None:
+    def race(number: int) -> None:
         start.wait()
         for _ in range(5):
             journal = Journal(storage, "orders")
             try:
-                epochs.append(journal.claim(f"t{who}", Worker(), 1.0))
-                journal.write(finished(who))
+                epochs.append(journal.claim(f"t{number}", Worker(), 1.0))
+                journal.write(finished(number))
                 alive.append(journal)
             except FencedError:
                 continue
 
-    threads = [threading.Thread(target=race, args=(who,)) for who in range(4)]
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -384,7 +384,7 @@ def test_a_compacted_journal_is_small_and_says_the_same(storage: Storage) -> Non
 
 
 def test_a_journal_is_read_as_fast_however_often_the_job_was_taken_over(storage: Storage) -> None:
-    """Claims stay for ever (R3), and the snapshot after them includes them."""
+    """Claims are kept forever (R3), and the snapshot after them includes them."""
 
     class Reads(WrappedStorage):
         count = 0

@@ -1,4 +1,4 @@
-"""Journal whose head record is there and whose entry at the head is gone. It is damaged, not empty."""
+"""Journal with a head record whose entry at the head is gone. It counts as damaged, not as empty."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_job_is_shown_as_damaged_and_not_as_absent(root: Storage, capsys: py
     root.delete(entry(2))
     state = JobClient(root, "orders").state()
     assert state.epoch == 0
-    assert [one.job_id for one in list_jobs(root)] == ["orders"]
+    assert [state.job_id for state in list_jobs(root)] == ["orders"]
     main(["show", "orders", "--root", root.uri])
     shown = capsys.readouterr()
     assert "00000002.json is damaged: it is missing, though a head record says" in shown.out
@@ -78,8 +78,10 @@ def test_a_journal_is_whole_after_each_compaction(root: Storage) -> None:
 
 
 class LateList(WrappedStorage):
-    """Storage whose first list of a folder is as old as the storage was made, as of an object store that lists page by
-    page while a driver truncates the log."""
+    """Storage whose first listing of a folder is from its creation.
+
+    An object store may list this way, page by page, while a driver truncates the log.
+    """
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)

@@ -12,21 +12,21 @@ from airflow_provider_ckpt.model.split import difference, numbers, ranges, union
 @pytest.mark.parametrize("seed", range(50))
 def test_a_difference_is_that_of_the_numbers(seed: int) -> None:
     random = Random(seed)
-    one, other = ({n for n in range(20) if random.random() < 0.5} for _ in range(2))
-    found = difference(ranges(one), ranges(other))
-    assert numbers(found) == one - other, f"seed {seed}"
-    assert found == ranges(one - other), f"seed {seed}"
+    first, second = ({n for n in range(20) if random.random() < 0.5} for _ in range(2))
+    result = difference(ranges(first), ranges(second))
+    assert numbers(result) == first - second, f"seed {seed}"
+    assert result == ranges(first - second), f"seed {seed}"
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_a_union_is_that_of_the_numbers(seed: int) -> None:
     """The test also adds a single range, which must be inserted in its place."""
     random = Random(seed)
-    one = {n for n in range(20) if random.random() < 0.5}
+    first = {n for n in range(20) if random.random() < 0.5}
     start = random.randint(0, 20)
-    other = (
+    second = (
         set(range(start, random.randint(start, 20))) if seed % 2 else {n for n in range(20) if random.random() < 0.3}
     )
-    found = union(ranges(one), ranges(other))
-    assert found == ranges(one | other), f"seed {seed}"
-    assert found == union(list(ranges(one)), list(ranges(other)))
+    result = union(ranges(first), ranges(second))
+    assert result == ranges(first | second), f"seed {seed}"
+    assert result == union(list(ranges(first)), list(ranges(second)))

@@ -62,7 +62,7 @@ def test_r21_what_is_changed_holds_from_its_entry_on_and_says_how_the_state_is_c
         cuts.append((state.definition.vertices["daily"].shuffle_partitions, sorted(state.settings)))
     assert cuts == [(200, []), (8, ["daily"]), (8, ["daily"]), (8, ["daily"]), (8, ["daily"]), (8, ["daily"])]
     assert state.reconfigured == 1
-    assert [one.request for one in state.reconfigurations] == ["r-3"], "what came to nothing is not remembered"
+    assert [change.request for change in state.reconfigurations] == ["r-3"], "a failed change is not remembered"
     assert state_from_json(state_to_json(state)) == state
 
 
@@ -70,20 +70,23 @@ def test_the_last_ones_are_remembered() -> None:
     state = JobState("job")
     for number in range(1, REMEMBERED + 6):
         ev.ReconfigurationEnded(number, None, RequestOutcome.completed(""), {}, 1.0).apply(state)
-    assert [one.number for one in state.reconfigurations] == list(range(6, REMEMBERED + 6))
+    assert [change.number for change in state.reconfigurations] == list(range(6, REMEMBERED + 6))
 
 
 def test_a_change_is_remembered_from_its_entry_on_whether_its_driver_tells_how_it_went_or_not() -> None:
-    """The change is in force. A reader of the last changes would otherwise see only the previous one."""
+    """The change applies. A reader of the last changes would otherwise see only the previous one."""
     state = JobState("job")
     ev.Reconfigured(1, {}, 1.0, request="first").apply(state)
-    assert [str(one.outcome) for one in state.reconfigurations] == [
+    assert [str(change.outcome) for change in state.reconfigurations] == [
         "accepted: decided; every attempt from then on goes by it"
     ]
     ev.Reconfigured(2, {}, 2.0, by="Weighs").apply(state)
     ev.ReconfigurationEnded(2, None, RequestOutcome.completed("it stood still"), {}, 3.0, by="Weighs").apply(state)
-    told = [(one.number, one.request, one.by, one.at, one.outcome.is_last) for one in state.reconfigurations]
-    assert told == [(1, "first", None, 1.0, False), (2, None, "Weighs", 3.0, True)]
+    remembered = [
+        (change.number, change.request, change.by, change.at, change.outcome.is_last)
+        for change in state.reconfigurations
+    ]
+    assert remembered == [(1, "first", None, 1.0, False), (2, None, "Weighs", 3.0, True)]
 
 
 def test_a_change_leaves_what_it_does_not_speak_of() -> None:
@@ -91,5 +94,5 @@ def test_a_change_leaves_what_it_does_not_speak_of() -> None:
     change = VertexSettings(max_files_per_batch=3, trigger_interval=0.0, logic={"b": "two.py:job"})
     assert before.changed(change) == VertexSettings(
         max_files_per_batch=3, trigger_interval=0.0, logic={"a": "one.py:job", "b": "two.py:job"}
-    ), "one limit takes the place of the other"
+    ), "a new limit replaces the other kind of limit"
     assert merged({"v": before}, {"w": change}) == {"v": before, "w": change}

@@ -16,9 +16,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "recovery-v1.json"
 
 
 def last() -> ev.JobReconciled:
-    found = of_recovery()[-1]
-    assert isinstance(found, ev.JobReconciled)
-    return found
+    event = of_recovery()[-1]
+    assert isinstance(event, ev.JobReconciled)
+    return event
 
 
 def test_golden_events_of_a_recovery_still_read_and_write_the_same() -> None:
@@ -53,5 +53,5 @@ def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
 
 
 def test_a_run_that_finds_nothing_finished_says_that_it_runs() -> None:
-    told = recovery_summary(ev.JobReconciled(2, (), {}, (), 1.0))
-    assert told == "the runs before finished no part of the job; it runs from the start"
+    summary = recovery_summary(ev.JobReconciled(2, (), {}, (), 1.0))
+    assert summary == "the runs before finished no part of the job; it runs from the start"

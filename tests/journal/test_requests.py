@@ -61,8 +61,8 @@ def test_w20_what_was_asked_of_an_earlier_jobmaster_is_older_whatever_the_clocks
 def test_a_drain_may_be_asked_for_at_once(storage: Storage) -> None:
     write_request(storage, "orders", DrainRequest(epoch=3, at=1.0))
     write_request(storage, "orders", DrainRequest(at_once=True, epoch=3, at=2.0))
-    found = pending_requests(storage, "orders", 3, set())
-    assert [request.at_once for request in found if isinstance(request, DrainRequest)] == [False, True]
+    requests = pending_requests(storage, "orders", 3, set())
+    assert [request.at_once for request in requests if isinstance(request, DrainRequest)] == [False, True]
 
 
 def test_a_job_without_requests_has_none_pending(storage: Storage) -> None:
@@ -119,9 +119,9 @@ def test_the_golden_request_of_a_reconfiguration(storage: Storage) -> None:
     settings = VertexSettings(
         max_files_per_batch=4, trigger_interval=0.5, state_partitions=8, logic={"daily": "v2.py:job"}
     )
-    asked = ReconfigureRequest({"daily": settings}, name="8f3e", epoch=7, at=1767225600.25)
-    assert pending_requests(storage, "orders", 7, set()) == [asked]
-    name = write_request(storage, "orders", asked).name
+    request = ReconfigureRequest({"daily": settings}, name="8f3e", epoch=7, at=1767225600.25)
+    assert pending_requests(storage, "orders", 7, set()) == [request]
+    name = write_request(storage, "orders", request).name
     assert json_without_checksum(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
 
 
@@ -129,9 +129,9 @@ def test_the_golden_request_of_a_reconfiguration(storage: Storage) -> None:
 def test_a_reconfiguration_that_cannot_be_understood_is_answered_as_that(storage: Storage, more: str) -> None:
     head = '{"format": "airflow-provider-ckpt/request", "version": 1, "kind": "reconfigure", "epoch": 1, "at": 1'
     storage.create("orders/requests/r.json", f"{head}, {more}}}".encode())
-    (found,) = pending_requests(storage, "orders", 1, set())
-    assert isinstance(found, InvalidRequest)
-    assert found.problem.startswith("changes")
+    (request,) = pending_requests(storage, "orders", 1, set())
+    assert isinstance(request, InvalidRequest)
+    assert request.problem.startswith("changes")
 
 
 def test_a_driver_forgets_the_requests_that_were_for_the_drivers_before_it(storage: Storage) -> None:
@@ -155,10 +155,10 @@ def test_a_request_that_is_forgotten_while_it_is_read_is_no_error(
 
 
 def test_w20_a_request_for_the_job_master_before_is_taken_by_the_next_one_of_the_deployment(storage: Storage) -> None:
-    asked = write_request(storage, "orders", DrainRequest(epoch=6)).name
+    drain = write_request(storage, "orders", DrainRequest(epoch=6)).name
     write_request(storage, "orders", StopRequest(epoch=4))  # from before the deployment
     write_request(storage, "orders", StopRequest(epoch=8))  # for another driver, which has the job by then
-    assert [one.name for one in pending_requests(storage, "orders", 7, set(), since=5)] == [asked]
+    assert [request.name for request in pending_requests(storage, "orders", 7, set(), since=5)] == [drain]
     assert pending_requests(storage, "orders", 7, set()) == []
 
 
@@ -186,9 +186,9 @@ def test_w20_what_was_answered_in_a_deployment_is_known_to_its_next_jobmaster() 
 def test_the_golden_request_of_an_upgrade(storage: Storage) -> None:
     golden = (GOLDEN / "upgrade.json").read_bytes()
     storage.create("orders/requests/8f3e.json", golden)
-    asked = UpgradeRequest("v2.py:job", True, name="8f3e", epoch=7, at=1767225600.25)
-    assert pending_requests(storage, "orders", 7, set()) == [asked]
-    name = write_request(storage, "orders", asked).name
+    request = UpgradeRequest("v2.py:job", True, name="8f3e", epoch=7, at=1767225600.25)
+    assert pending_requests(storage, "orders", 7, set()) == [request]
+    name = write_request(storage, "orders", request).name
     assert json_without_checksum(storage.read(f"orders/requests/{name}.json")) == json.loads(golden)
 
 
@@ -205,10 +205,10 @@ def test_an_upgrade_that_cannot_be_understood_is_answered_as_that(storage: Stora
 
 def test_a_driver_that_ends_leaves_word_that_it_was_told_to_go(storage: Storage) -> None:
     """The request stays until the next driver. A reader takes it as the reason of an eviction, not of a success."""
-    told = write_request(storage, "orders", StopRequest(leaves=True, epoch=3)).name
+    leave = write_request(storage, "orders", StopRequest(leaves=True, epoch=3)).name
     for request in (StopRequest(epoch=3), DrainRequest(epoch=3)):
         write_request(storage, "orders", request)
     forget_requests(storage, "orders", 4, keep_leave_requests=True)
-    assert [one.name for one in pending_requests(storage, "orders", 3, ())] == [told]
+    assert [request.name for request in pending_requests(storage, "orders", 3, ())] == [leave]
     forget_requests(storage, "orders", 4)
     assert pending_requests(storage, "orders", 3, ()) == []

@@ -63,7 +63,7 @@ def test_one_that_goes_on_is_read_on(storage: Storage) -> None:
     writer.flush()
     meter.taken()
     assert reader.reread().last_triggered == 3
-    assert meter.requests == {"read": 3}  # the next entry, its successor, and the last one that was read before
+    assert meter.requests == {"read": 3}  # the next entry, its successor, and the last entry read before
 
 
 def test_one_that_was_compacted_meanwhile_says_the_same(storage: Storage, reader: Journal) -> None:

@@ -42,7 +42,7 @@ def test_r21_the_graph_of_a_job_is_the_one_that_was_journaled_last() -> None:
     assert state_from_json(state_to_json(state)) == state
 
 
-@pytest.mark.parametrize(("declared", "wanted"), [(2, 7), (3, 3)], ids=["as then", "declared anew"])
+@pytest.mark.parametrize(("declared", "wanted"), [(2, 7), (3, 3)], ids=["unchanged", "changed"])
 def test_what_was_asked_for_holds_until_the_job_declares_another_number(declared: int, wanted: int) -> None:
     state = JobState("job")
     definition = JobDefinition("streaming", {"history": SourceDefinition(True, parallelism=2)}, {}, {})
@@ -56,18 +56,21 @@ def test_what_was_asked_for_holds_until_the_job_declares_another_number(declared
 
 
 def test_r21_whoever_is_asked_for_a_subtask_runs_what_was_put_beside_it_once_it_may_begin() -> None:
-    """A worker is never asked for the co-located subtask by its own name."""
+    """A worker never gets the co-located subtask by its own name."""
     first, changed, _, added, *_ = of_rescaled_workers()
-    state, asked = JobState("job"), [SubtaskId("history/1")]
+    state, assigned = JobState("job"), [SubtaskId("history/1")]
     first.apply(state)
-    assert (state.with_colocated(asked), state.assignable()) == (tuple(asked), ("history/0", "history/1"))
+    assert (state.with_colocated(assigned), state.assignable()) == (tuple(assigned), ("history/0", "history/1"))
     changed.apply(state)
-    assert (state.with_colocated(asked), state.assignable()) == (tuple(asked), ("history/0", "history/1"))
-    assert state.resolve("history") == ("history/0", "history/1"), "by the vertex's name neither"
+    assert (state.with_colocated(assigned), state.assignable()) == (tuple(assigned), ("history/0", "history/1"))
+    assert state.resolve("history") == ("history/0", "history/1"), "nor by the name of the vertex"
     added.apply(state)
-    assert (state.with_colocated(asked), state.assignable()) == (("history/1", "history/3"), ("history/0", "history/1"))
+    assert (state.with_colocated(assigned), state.assignable()) == (
+        ("history/1", "history/3"),
+        ("history/0", "history/1"),
+    )
     assert state.resolve("history/1") == ("history/1", "history/3")
-    assert state.resolve("history") == ("history/0", "history/1", "history/3"), "history/2 is to wait yet"
+    assert state.resolve("history") == ("history/0", "history/1", "history/3"), "history/2 still has to wait"
     assert state_from_json(state_to_json(state)) == state
 
 

@@ -1,4 +1,4 @@
-"""No secret of a connection or of the root's options gets into a journal, whoever quotes it."""
+"""Secrets of connections and of the root's options, which do not get into a journal."""
 
 from __future__ import annotations
 

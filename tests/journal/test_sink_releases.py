@@ -36,8 +36,8 @@ def test_golden_events_of_sinks_still_read_and_write_the_same(name: str, events:
 def test_a_checkpoint_is_released_when_every_sink_has_it() -> None:
     state = folded(*of_sinks())
     assert (state.last_released, state.sinks_released) == (2, {"warehouse": 3})
-    assert [one.status for one in state.checkpoint_views()] == ["released", "released", "completed"]
-    assert [dict(one.sinks) for one in state.checkpoint_views()] == [
+    assert [view.status for view in state.checkpoint_views()] == ["released", "released", "completed"]
+    assert [dict(view.sinks) for view in state.checkpoint_views()] == [
         {"lake": {"rows": 3}, "warehouse": {"rows": 3}},
         {"lake": {"rows": 4}},
         {"warehouse": {"rows": 9}},
@@ -87,7 +87,7 @@ def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
     for number in range(2, 3 * HISTORY):
         completed(number).apply(state)
         ev.CheckpointReleased(number, 3.0, {"lake": {"rows": 0}}).apply(state)
-    assert [(one.checkpoint, one.rows) for one in release_events(state, 0)] == [(1, 3)]
+    assert [(release.checkpoint, release.rows) for release in release_events(state, 0)] == [(1, 3)]
     assert len(state.releases) == HISTORY
     last = 3 * HISTORY - 1
     assert state.last_released == last
@@ -102,7 +102,7 @@ def test_who_waits_for_one_sink_hears_of_it_at_once_and_who_waits_for_all_when_a
     """Rows are reported once. A reader of all sinks takes the manifests, or the ledger, up to the reported
     checkpoint."""
     state = folded(*of_sinks())
-    assert [(one.checkpoint, one.rows) for one in release_events(state, 0, "warehouse")] == [(1, 3), (3, 9)]
-    assert [(one.checkpoint, one.rows) for one in release_events(state, 0)] == [(1, 6), (2, 4)]
+    assert [(release.checkpoint, release.rows) for release in release_events(state, 0, "warehouse")] == [(1, 3), (3, 9)]
+    assert [(release.checkpoint, release.rows) for release in release_events(state, 0)] == [(1, 6), (2, 4)]
     ev.CheckpointReleased(3, 6.0, {"lake": {"rows": 5}}).apply(state)
-    assert [(one.checkpoint, one.rows) for one in release_events(state, 2)] == [(3, 14)]
+    assert [(release.checkpoint, release.rows) for release in release_events(state, 2)] == [(3, 14)]

@@ -1,4 +1,4 @@
-"""Journal of splits, of which those count that a completed checkpoint covers."""
+"""Journal of splits. A split counts as read when a completed checkpoint covers it."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_of_a_source_at_its_end_all_are_done_though_the_driver_died_before_it_to
     """The last splits are in the logs and are never reported. A user must not think that some are missing."""
     first, second = (SubtaskId(f"history/{number}") for number in range(2))
     ended = ev.SubtaskFinished(first, "0001-ab", 6.0)
-    (one_reads_yet,) = planned(*of_splits(), ended).split_progress()
-    assert (one_reads_yet.done, one_reads_yet.left) == (2, 4)
+    (with_one_reader,) = planned(*of_splits(), ended).split_progress()
+    assert (with_one_reader.done, with_one_reader.left) == (2, 4)
     (progress,) = planned(*of_splits(), ended, ev.SubtaskEndOfData(second, "0001-ab", 6.0)).split_progress()
     assert (progress.total, progress.done, progress.assigned, progress.left) == (10, 10, 0, 0)
 
@@ -86,13 +86,13 @@ def test_a_source_that_is_given_up_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_ranges_are_sets(seed: int) -> None:
     random = Random(seed)
-    one, other = ({random.randrange(20) for _ in range(random.randrange(15))} for _ in range(2))
-    assert numbers(ranges(one)) == one
-    assert size(ranges(one)) == len(one)
-    assert union(ranges(one), ranges(other)) == ranges(one | other)
+    first, second = ({random.randrange(20) for _ in range(random.randrange(15))} for _ in range(2))
+    assert numbers(ranges(first)) == first
+    assert size(ranges(first)) == len(first)
+    assert union(ranges(first), ranges(second)) == ranges(first | second)
 
 
 def test_the_golden_events_are_read_and_written_again() -> None:
     golden = json.loads((GOLDEN / "events.json").read_text())
-    assert [decode(one) for one in golden] == of_splits()
-    assert [json.loads(encode(one)) for one in of_splits()] == golden
+    assert [decode(event) for event in golden] == of_splits()
+    assert [json.loads(encode(event)) for event in of_splits()] == golden

@@ -47,7 +47,7 @@ from tests.journal.samples import (
 )
 from tests.support.definitions import STREAMING
 
-told = RequestOutcome.parse
+outcome_of = RequestOutcome.parse
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "job-state-v1" / "state.json"
 
@@ -187,13 +187,13 @@ def test_the_fold_of_one_of_each() -> None:
     assert state.dropped == {"daily": {"history": 4}}
     assert (state.end_of_data, state.finished) == ({"rates/0"}, {"rates/0"})
     assert state.answered == {"r-1"}
-    assert [found.paths for found in state.late_files] == [("a.parquet", "ü b.parquet")]
+    assert [report.paths for report in state.late_files] == [("a.parquet", "ü b.parquet")]
 
 
 def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
     state = folded(*one_event_of_each())
     ev.SubtaskFinished(SubtaskId("daily/0"), "t1", 140.0).apply(state)
-    ev.RequestAnswered("r-2", "drain", told("accepted"), 141.0).apply(state)
+    ev.RequestAnswered("r-2", "drain", outcome_of("accepted"), 141.0).apply(state)
     ev.Restored(2, {"daily": {"early": 1}}, 142.0).apply(state)
     assert state.ended == {"daily": {"rates__daily": 2}, "rates": {"rates": 0}}
     assert state.dropped == {"daily": {"early": 1}}
@@ -212,7 +212,7 @@ def test_r9_what_is_released_stays_released_whatever_is_told_late() -> None:
 
 def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
     state = folded(*one_event_of_each())
-    ev.RequestAnswered("r-2", "drain", told("accepted"), 141.0).apply(state)
+    ev.RequestAnswered("r-2", "drain", outcome_of("accepted"), 141.0).apply(state)
     ev.StatusChanged(JobStatus.RESTARTING, 142.0).apply(state)
     assert state.draining
     ev.StatusChanged(JobStatus.STOPPED, 143.0).apply(state)
@@ -221,18 +221,18 @@ def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
 
 def test_how_a_request_went_is_told_once_it_is_known() -> None:
     state = folded(*one_event_of_each())
-    for outcome in ("accepted", "already stopping", "already draining"):
-        ev.RequestAnswered("r-2", "stop", told(outcome), 141.0).apply(state)
+    for text in ("accepted", "already stopping", "already draining"):
+        ev.RequestAnswered("r-2", "stop", outcome_of(text), 141.0).apply(state)
     assert state.outcomes == {}
-    ev.RequestAnswered("r-2", "stop", told("failed: no savepoint"), 142.0).apply(state)
-    ev.RequestAnswered("r-3", "drain", told("refused: the job is being stopped"), 143.0).apply(state)
+    ev.RequestAnswered("r-2", "stop", outcome_of("failed: no savepoint"), 142.0).apply(state)
+    ev.RequestAnswered("r-3", "drain", outcome_of("refused: the job is being stopped"), 143.0).apply(state)
     assert state.outcomes == {
         "r-2": RequestOutcome.failed("no savepoint"),
         "r-3": RequestOutcome.refused("the job is being stopped"),
     }
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
     for number in range(HISTORY):
-        ev.RequestAnswered(f"s-{number}", "stop", told("completed: savepoint 1 is released"), 144.0).apply(state)
+        ev.RequestAnswered(f"s-{number}", "stop", outcome_of("completed: savepoint 1 is released"), 144.0).apply(state)
     assert list(state.outcomes) == [f"s-{number}" for number in range(HISTORY)]
 
 
@@ -270,16 +270,16 @@ def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
 
 def test_the_view_tells_what_became_of_each_checkpoint() -> None:
     state = folded(*one_event_of_each())
-    view = {one.checkpoint: one for one in state.checkpoint_views()}
-    assert [(n, one.status, one.kind) for n, one in view.items()] == [
+    views = {view.checkpoint: view for view in state.checkpoint_views()}
+    assert [(number, view.status, view.kind) for number, view in views.items()] == [
         (1, "aborted", "checkpoint"),
         (2, "released", "checkpoint"),
         (3, "in progress", "savepoint"),
     ]
-    assert view[1].reason == "CHECKPOINT_EXPIRED"
-    assert view[2].duration_ms == 1500
-    assert view[2].finished == ("rates",)
-    assert view[2].sinks == {"lake": {"files": 3, "rows": 40}}
+    assert views[1].reason == "CHECKPOINT_EXPIRED"
+    assert views[2].duration_ms == 1500
+    assert views[2].finished == ("rates",)
+    assert views[2].sinks == {"lake": {"files": 3, "rows": 40}}
     ev.EpochClaimed(2, "t2", Worker(), 200.0).apply(state)
     assert state.checkpoint_views()[-1].status == "aborted"
     assert state.checkpoint_views()[-1].reason == "the driver was lost"
@@ -290,7 +290,7 @@ def test_a_release_covers_the_checkpoints_before_it() -> None:
     for number in (1, 2, 3):
         ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}).apply(state)
     ev.CheckpointReleased(2, 3.0).apply(state)
-    assert [one.status for one in state.checkpoint_views()] == ["released", "released", "completed"]
+    assert [view.status for view in state.checkpoint_views()] == ["released", "released", "completed"]
 
 
 def test_the_state_stays_small_over_months() -> None:
@@ -328,7 +328,7 @@ def test_the_golden_state_is_read_and_written_again() -> None:
 def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
     begun = [*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_files()]
     state = folded(*begun, *of_reconfiguration(), *of_deployment())
-    state.outcomes, state.introduced, state.abandoned = {"r-1": told("failed")}, {"daily": (1, 2)}, {"daily"}
+    state.outcomes, state.introduced, state.abandoned = {"r-1": outcome_of("failed")}, {"daily": (1, 2)}, {"daily"}
     state.sinks_released, state.reconfigured_for, state.driver_since = {"lake": 3}, "r-2", 1
     state.deletion, state.running_since = ev.DeletionBegun(None, 1.0), 1.0
     state.reconciled = ev.JobReconciled(2, (), {}, (), 1.0)

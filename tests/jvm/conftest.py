@@ -41,9 +41,9 @@ def write_submit(spark: Path, script: str) -> None:
 def archive(environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> ClassArchive:
     """Return the archive of the fake installations. A program without Spark writes it."""
     train(monkeypatch, TRAINING)
-    found = class_archive(environ)
-    assert found is not None
-    return found
+    archive = class_archive(environ)
+    assert archive is not None
+    return archive
 
 
 def train(monkeypatch: pytest.MonkeyPatch, code: str) -> None:

@@ -157,9 +157,9 @@ def fake_owner(user: int, places: list[Path], monkeypatch: pytest.MonkeyPatch) -
     before = Path.lstat
 
     def lstat(path: Path) -> os.stat_result:
-        found = list(before(path))
-        found[4] = user if path in places else found[4]
-        return os.stat_result(found)
+        fields = list(before(path))
+        fields[4] = user if path in places else fields[4]
+        return os.stat_result(fields)
 
     monkeypatch.setattr(Path, "lstat", lstat)
 

@@ -36,14 +36,14 @@ def jvm() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def killed_holder(jvm: int, grace: int, *, forks: bool = False) -> int:
+def kill_holder(jvm: int, grace: int, *, forks: bool = False) -> int:
     """Watch the JVM from a process, and kill that process. If ``forks``, its forked child survives."""
     command = [sys.executable, "-c", HOLDER.format(grace=grace, pid=jvm, forks=forks)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"watching %d\n" % holder.pid
-        wait_until(lambda: len(watches(jvm)) == 1, "the one watch")
+        wait_until(lambda: len(watches(jvm)) == 1, "the only watch")
         # kill the whole group, as a process that ends a task does
         (os.kill if forks else os.killpg)(holder.pid, signal.SIGKILL)
     return holder.pid
@@ -56,24 +56,24 @@ def watched_here() -> set[int]:
 
 def watches(jvm: int) -> list[int]:
     """Return the processes that watch the JVM."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue  # the process has ended
         if b"ckpt-jvm-watch" in words and str(jvm).encode() in words:
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids
 
 
 def test_a_jvm_that_hangs_is_killed_when_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
-    killed_holder(jvm.pid, grace=1)
+    kill_holder(jvm.pid, grace=1)
     assert jvm.wait(30) == -signal.SIGKILL
 
 
 def test_it_is_killed_when_the_last_fork_of_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
-    holder = killed_holder(jvm.pid, grace=0, forks=True)
+    holder = kill_holder(jvm.pid, grace=0, forks=True)
     assert watches(jvm.pid)
     assert jvm.poll() is None
     os.killpg(holder, signal.SIGKILL)
@@ -81,7 +81,7 @@ def test_it_is_killed_when_the_last_fork_of_its_driver_is_gone(jvm: subprocess.P
 
 
 def test_one_that_ends_in_time_is_let_end(jvm: subprocess.Popen[bytes]) -> None:
-    killed_holder(jvm.pid, grace=600)
+    kill_holder(jvm.pid, grace=600)
     assert watches(jvm.pid)
     assert jvm.stdin is not None
     jvm.stdin.close()

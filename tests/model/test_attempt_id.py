@@ -57,7 +57,7 @@ def test_attempts_are_in_order_by_epoch_and_number() -> None:
 
 
 def test_two_that_take_themselves_for_the_same_attempt_are_neither_equal_nor_in_order() -> None:
-    one, other = AttemptId(1, 1, "a"), AttemptId(1, 1, "b")
-    assert one != other
-    assert not one < other
-    assert not one > other
+    first, second = AttemptId(1, 1, "a"), AttemptId(1, 1, "b")
+    assert first != second
+    assert not first < second
+    assert not first > second

@@ -27,7 +27,7 @@ class Style(Enum):
 
 
 class Label(str):
-    """Text type with a name of its own."""
+    """Subclass of str."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def test_texts_of_a_type_of_their_own_are_read_back_as_that() -> None:
     read = from_json(Plot, form)
     assert read == plot
     texts = [read.label, read.other, *read.labels, *read.by_label]
-    assert [type(one) for one in texts] == [Label] * 4
+    assert [type(text) for text in texts] == [Label] * 4
     with pytest.raises(DamagedFormError, match=r"label: 1, a int"):
         from_json(Plot, {**form, "label": 1})
 
@@ -100,7 +100,7 @@ def test_a_field_that_came_later_is_written_when_there_is_something_in_it() -> N
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         ({"width": 1}, r"Line with the unknown fields \['width'\] and without \[\]"),
         ({"drawn": True}, r"Line with the unknown fields \['drawn'\]"),
@@ -114,8 +114,8 @@ def test_a_field_that_came_later_is_written_when_there_is_something_in_it() -> N
         ({"ends": [1]}, r"\[1\]"),
     ],
 )
-def test_what_another_release_wrote_is_refused_by_name(change: dict[str, Any], told: str) -> None:
-    with pytest.raises(UnknownFormError, match=rf"{told}.*upgrade airflow_provider_ckpt"):
+def test_what_another_release_wrote_is_refused_by_name(change: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UnknownFormError, match=rf"{problem}.*upgrade airflow_provider_ckpt"):
         from_json(Line, {**FORM, **change})
 
 

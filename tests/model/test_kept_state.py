@@ -27,7 +27,7 @@ OF_BOTH, WITH_ALL = (
         pytest.param([JOIN], [KeptState("Join", ("id = id", "k = k"), (("b",), ("a",)))], id="sides"),
         pytest.param([JOIN], [KeptState("Join", ("k = k", "id = id"), (("a",), ("b",)))], id="order of equalities"),
         pytest.param([OF_A, OF_B], [OF_B, OF_A], id="branches"),
-        pytest.param([OF_A, OF_BOTH], [OF_BOTH, OF_A], id="of which one takes in the other"),
+        pytest.param([OF_A, OF_BOTH], [OF_BOTH, OF_A], id="branches, one of which includes the other"),
         pytest.param(
             [WITH_ALL], [KeptState("Join", ("id = id",), (("a", "b"), ("a",)))], id="sides of the same stream"
         ),
@@ -44,10 +44,10 @@ def test_what_can_be_no_correction_is_told(had: list[KeptState], has: list[KeptS
     [
         pytest.param([COUNTS, JOIN], [COUNTS, JOIN], id="the same"),
         pytest.param([COUNTS], [replace(COUNTS, by=("date", "tag"), calls=("count(1)", "sum(m)"))], id="other names"),
-        pytest.param([COUNTS], [replace(COUNTS, sides=(("b",),))], id="one is left out"),
-        pytest.param([OF_A], [KeptState("Deduplicate", ("id",), (("a", "c"),))], id="one is added"),
+        pytest.param([COUNTS], [replace(COUNTS, sides=(("b",),))], id="a stream is left out"),
+        pytest.param([OF_A], [KeptState("Deduplicate", ("id",), (("a", "c"),))], id="a stream is added"),
         pytest.param([COUNTS], [OF_A], id="another kind, which Spark refuses"),
-        pytest.param([OF_A, OF_B], [OF_B], id="one less, which Spark refuses"),
+        pytest.param([OF_A, OF_B], [OF_B], id="fewer, which Spark refuses"),
         pytest.param([], [OF_B], id="none"),
     ],
 )
@@ -57,7 +57,7 @@ def test_what_may_be_one_is_not(had: list[KeptState], has: list[KeptState]) -> N
 
 
 def test_a_stream_that_is_gone_or_new_says_nothing() -> None:
-    """One source takes the place of another that has ended."""
+    """A new source replaces a source that has ended."""
     had, has = (KeptState("Deduplicate", ("id",), ((uid, "live"),)) for uid in ("history", "history2"))
     assert confused_states([had], [has], {"live", "elsewhere"}) is None
     assert confused_states([had], [has], {"history", "history2"}) is not None

@@ -21,10 +21,10 @@ def graph(consumers: str) -> JobGraph:
 
 def laid_out(*versions: str) -> JobGraph:
     """Return the graph after a series of versions, each of which lists its consumers."""
-    found = graph(versions[0])
+    current = graph(versions[0])
     for consumers in versions[1:]:
-        found = graph(consumers).with_layouts_after(found)
-    return found
+        current = graph(consumers).with_layouts_after(current)
+    return current
 
 
 @pytest.mark.parametrize(
@@ -44,20 +44,20 @@ def laid_out(*versions: str) -> JobGraph:
 def test_r7_an_edge_keeps_its_folder_when_others_come_and_go(
     versions: list[str], data: str, feeds: dict[str, str]
 ) -> None:
-    found = laid_out(*versions)
-    assert found.data_folder("p") == data
-    assert {edge.consumer: found.edge_folder(edge) for edge in found.outputs("p")} == feeds
+    job_graph = laid_out(*versions)
+    assert job_graph.data_folder("p") == data
+    assert {edge.consumer: job_graph.edge_folder(edge) for edge in job_graph.outputs("p")} == feeds
 
 
 def test_the_path_does_not_grow_with_those_that_have_come_and_gone() -> None:
     versions = ["a", *("ab", "b", "bc", "c", "ca") * 30]
-    found = laid_out(*versions)
-    assert max(len(found.edge_folder(edge)) for edge in found.edges) <= len("layout-100/p__a")
+    job_graph = laid_out(*versions)
+    assert max(len(job_graph.edge_folder(edge)) for edge in job_graph.edges) <= len("layout-100/p__a")
 
 
 def test_r7_what_is_for_an_edge_is_told_by_the_layout_that_it_came_with() -> None:
-    assert [layout_of(one) for one in ("data/x", "p__a/data/x", "layout-3/p__a", "layout-12/data/x")] == [0, 0, 3, 12]
-    assert [layout_of(one) for one in ("layout-2__x", "layout-/y", "layout-x", "", "my-layout-3/y")] == [0] * 5
+    assert [layout_of(path) for path in ("data/x", "p__a/data/x", "layout-3/p__a", "layout-12/data/x")] == [0, 0, 3, 12]
+    assert [layout_of(path) for path in ("layout-2__x", "layout-/y", "layout-x", "", "my-layout-3/y")] == [0] * 5
 
 
 def test_whoever_plans_the_same_job_again_comes_to_the_same() -> None:

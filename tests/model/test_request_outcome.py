@@ -21,8 +21,8 @@ def test_the_text_is_for_people_to_read() -> None:
 
 
 def test_only_the_last_word_tells_how_it_went() -> None:
-    assert [one for one in RequestResult if one.is_last] == ["completed", "failed", "refused"]
-    assert [one for one in RequestResult if RequestOutcome(one).is_carried_out] == ["completed"]
+    assert [result for result in RequestResult if result.is_last] == ["completed", "failed", "refused"]
+    assert [result for result in RequestResult if RequestOutcome(result).is_carried_out] == ["completed"]
 
 
 @pytest.mark.parametrize("text", ["", "taken", "Completed: x", "failed:x", "complete"])

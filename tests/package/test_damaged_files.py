@@ -53,7 +53,7 @@ from tests.support.checksum import without_checksum
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 Read = Callable[[Storage, str], None]
-"""Function that reads a file of a storage as the package does, and is expected to raise an error of ours."""
+"""Function that reads a file of a storage as the package does, and raises an error of the package if it is damaged."""
 
 
 def json_of(storage: Storage, name: str) -> Any:
@@ -62,21 +62,21 @@ def json_of(storage: Storage, name: str) -> Any:
 
 def journal(storage: Storage, name: str) -> None:
     """Read the journal up to the damage, which names the entry."""
-    for told in Journal(storage, "orders").replay().damage:
-        assert name in told
-        raise DamagedError(told)
+    for damage in Journal(storage, "orders").replay().damage:
+        assert name in damage
+        raise DamagedError(damage)
 
 
 class DamagedError(CkptError):
-    def __init__(self, told: str) -> None:
-        super().__init__(message=told)
+    def __init__(self, problem: str) -> None:
+        super().__init__(message=problem)
 
 
 def request(storage: Storage, name: str) -> None:
     """Read the request. The driver answers it with its problem."""
-    [found] = pending_requests(storage, "orders", 7, ())
-    if isinstance(found, InvalidRequest):
-        raise DamagedError(found.problem)
+    [pending] = pending_requests(storage, "orders", 7, ())
+    if isinstance(pending, InvalidRequest):
+        raise DamagedError(pending.problem)
 
 
 def handle(storage: Storage, name: str) -> None:
@@ -94,12 +94,12 @@ def manifests(storage: Storage, name: str) -> None:
 
 
 def lake_handle(storage: Storage, name: str) -> None:
-    void(LakeHandle.read(json_of(storage, name), SinkContext("orders", "lake", {}), "file:///lake/orders"))
+    not_none(LakeHandle.read(json_of(storage, name), SinkContext("orders", "lake", {}), "file:///lake/orders"))
 
 
 def intents(storage: Storage, name: str) -> None:
     log = IntentLog(storage, "orders", "lake")
-    void([log.entry(number) for number in range(log.catch_up())])
+    not_none([log.entry(number) for number in range(log.catch_up())])
 
 
 def turns(storage: Storage, name: str) -> None:
@@ -125,58 +125,59 @@ def prepared(storage: Storage, name: str) -> None:
 
 SINK = "orders/lake/manifests/00000000.json"
 READERS: list[tuple[str, str, Read]] = [
-    ("root-v1/ckpt-root.json", "ckpt-root.json", lambda storage, name: void(read_root(storage))),
+    ("root-v1/ckpt-root.json", "ckpt-root.json", lambda storage, name: not_none(read_root(storage))),
     ("append-log-v1/00000003.json", "00000003.json", append_log),
     ("append-log-v1/00000000.json", "00000000.json", append_log),
     ("append-log-v1/00000004.json", "00000004.json", append_log),
     ("append-log-v1/head-00000003.json", "head-00000003.json", append_log),
     *[(f"append-log-v1-keeps-more/{name}.json", f"{name}.json", append_log)
       for name in ("00000000", "00000001", "00000003", "00000004", "head-00000003")],
-    *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: void(SubtaskLog(s, "log").load()))
+    *[(f"subtask-log-v1/{n:08d}.json", f"log/{n:08d}.json", lambda s, _: not_none(SubtaskLog(s, "log").load()))
       for n in range(7)],
     *[(f"journal-v1/orders/journal/{n:08d}.json", f"orders/journal/{n:08d}.json", journal) for n in (2, 3, 4, 5)],
     ("journal-v1/orders/journal/00000000.json", "orders/journal/00000000.json", journal_entries),
     ("journal-v1/orders/journal/head-00000002.json", "orders/journal/head-00000002.json", journal),
-    ("job-state-v1/state.json", "state.json", lambda storage, name: void(state_from_json(json_of(storage, name)))),
-    ("job-state-v1/state-with-outcomes.json", "state.json", lambda s, name: void(state_from_json(json_of(s, name)))),
-    ("splits-v1/events.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("splits-v1/batch.json", "batch.json", lambda s, name: void(record_from_json(json_of(s, name)))),
-    ("splits-v1/batch-of-several.json", "b.json", lambda s, name: void(record_from_json(json_of(s, name)))),
-    ("splits-v1/frozen.json", "frozen.json", lambda s, name: void(read_frozen_splits(s, name))),
+    ("job-state-v1/state.json", "state.json", lambda storage, name: not_none(state_from_json(json_of(storage, name)))),
+    ("job-state-v1/state-with-outcomes.json", "state.json", lambda s, n: not_none(state_from_json(json_of(s, n)))),
+    ("splits-v1/events.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("splits-v1/batch.json", "batch.json", lambda s, name: not_none(record_from_json(json_of(s, name)))),
+    ("splits-v1/batch-of-several.json", "b.json", lambda s, name: not_none(record_from_json(json_of(s, name)))),
+    ("splits-v1/frozen.json", "frozen.json", lambda s, name: not_none(read_frozen_splits(s, name))),
     ("sinks-v1/file-handle.json", "handle.json", handle),
     ("kafka-sink-v1/handle.json", "handle.json", kafka_handle),
-    ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: void(LedgerRecord.decoded(s.read(n), n))),
+    ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: not_none(LedgerRecord.decoded(s.read(n), n))),
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
     ("sinks-v1/manifest-that-supersedes.json", SINK, manifests),
     *[(f"sinks-v1/turn-{n:08d}.json", f"~turns/{n:08d}.json", turns) for n in range(3)],
     ("lakes-v1/lake-handle.json", "handle.json", lake_handle),
     ("lakes-v1/intent-00000000.json", "_ckpt/orders/lake/intents/00000000.json", intents),
     ("lakes-v1/intent-upsert.json", "_ckpt/orders/lake/intents/00000000.json", intents),
-    ("lakes-v1/start.json", "_ckpt/orders/lake/start.json", lambda s, _: void(StartMark(s, "orders", "lake").read())),
+    ("lakes-v1/start.json", "_ckpt/orders/lake/start.json",
+     lambda s, _: not_none(StartMark(s, "orders", "lake").read())),
     ("request-v1/request.json", "orders/requests/r.json", request),
     ("request-v1/leaving.json", "orders/requests/r.json", request),
     ("request-v1/reconfigure.json", "orders/requests/r.json", request),
     ("request-v1/upgrade.json", "orders/requests/r.json", request),
-    ("reconfiguration-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("upgrade-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("late-and-asked-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("sink-releases-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("rescaling-v1.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("rescaling-v1-workers.json", "events.json", lambda s, name: void(list(map(decode, json_of(s, name))))),
-    ("run-options-v1.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
-    ("run-options-v1-params.json", "options.json", lambda s, name: void(RunOptions.from_json(json_of(s, name)))),
-    ("job-definition-v1.json", "plan.json", lambda s, name: void(from_json(JobDefinition, json_of(s, name)))),
-    ("execution-graph-v1.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
-    ("execution-graph-v1-consumers.json", "g.json", lambda s, name: void(from_json(JobGraph, json_of(s, name)))),
+    ("reconfiguration-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("upgrade-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("late-and-asked-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("sink-releases-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("rescaling-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("rescaling-v1-workers.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
+    ("run-options-v1.json", "options.json", lambda s, name: not_none(RunOptions.from_json(json_of(s, name)))),
+    ("run-options-v1-params.json", "options.json", lambda s, name: not_none(RunOptions.from_json(json_of(s, name)))),
+    ("job-definition-v1.json", "plan.json", lambda s, name: not_none(from_json(JobDefinition, json_of(s, name)))),
+    ("execution-graph-v1.json", "g.json", lambda s, name: not_none(from_json(JobGraph, json_of(s, name)))),
+    ("execution-graph-v1-consumers.json", "g.json", lambda s, name: not_none(from_json(JobGraph, json_of(s, name)))),
     ("feed-entry-v1/9.compact", "p/e/feeds/0001/_spark_metadata/9.compact", feed),
     ("prepared", "prepared/0001-a.json", prepared),
-    ("frozen-offsets-v1.json", "frozen.json", lambda storage, name: void(read_offsets(storage, name))),
-    ("frozen-files", "frozen.json", lambda storage, name: void(read_frozen(storage, name))),
+    ("frozen-offsets-v1.json", "frozen.json", lambda storage, name: not_none(read_offsets(storage, name))),
+    ("frozen-files", "frozen.json", lambda storage, name: not_none(read_frozen(storage, name))),
 ]  # fmt: skip
 
 
-def void(found: object) -> None:
-    assert found is not None
+def not_none(value: object) -> None:
+    assert value is not None
 
 
 FREE = re.compile(
@@ -200,31 +201,31 @@ def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_o
     tmp_path: Path, golden: str, name: str, read: Read
 ) -> None:
     storage = open_storage(f"memory://{tmp_path}")
-    for other, beside, _ in READERS:  # the other entries of a log
+    for other, place, _ in READERS:  # the other entries of a log
         if other.rpartition("/")[0] == golden.rpartition("/")[0] != "":
-            storage.replace(beside, content(other))
+            storage.replace(place, content(other))
     whole = content(golden)
     storage.replace(name, whole)
     read(storage, name)
-    told, taken = [], []
+    refusals, accepted = [], []
     for how, where, damaged in damages(whole):
         storage.replace(name, damaged)
         try:
             read(storage, name)
         except CkptError as error:
-            told.append((where, str(error)))
+            refusals.append((where, str(error)))
         else:  # a field may be missing if it was added later, or is a key of a map
-            taken += [where] if how == "other" and not FREE.fullmatch(where) else []
-    assert taken == []
-    assert told
+            accepted += [where] if how == "other" and not FREE.fullmatch(where) else []
+    assert accepted == []
+    assert refusals
     is_numbered = name.startswith(("_ckpt/", "~turns/", "orders/lake/")) and Path(name).stem.isdigit()
     entry = f"entry {int(Path(name).stem)} " if is_numbered else name
-    assert PARTS.search(golden) or [where for where, error in told if entry not in error] == []
+    assert PARTS.search(golden) or [where for where, error in refusals if entry not in error] == []
 
 
 def content(golden: str) -> bytes:
     """Return the content of a golden file, or of a newly written file if the kind has none."""
-    storage = open_storage("memory://written-today")
+    storage = open_storage("memory://newly-written")
     if golden == "prepared":
         files = (PartitionFile("a", 1),)
         PreparedStore(storage, "prepared").write(Prepared(AttemptId(1, 0, "a"), 3, files, {"lake": {"rows": 1}}))
@@ -259,9 +260,9 @@ def damages(whole: bytes) -> Iterator[tuple[str, str, bytes]]:
 
 def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in items:
+    for key, item in items:
         yield (*above, key)
-        yield from paths(one, (*above, key))
+        yield from paths(item, (*above, key))
 
 
 def dropped(document: Any, path: tuple[Any, ...]) -> Any:

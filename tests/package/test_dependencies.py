@@ -32,8 +32,8 @@ def declared() -> dict[str, str]:
     texts = [setup["options"]["install_requires"]]
     texts += [text for extra, text in setup["options.extras_require"].items() if extra not in NOT_OF_USERS]
     lines = [line.strip() for text in texts for line in text.splitlines()]
-    found = [line.partition(";")[0].strip() for line in lines if line and not line.startswith("#")]
-    return {normalised(re.split(r"[\[<>=!~ ]", line)[0]): line for line in found}
+    requirements = [line.partition(";")[0].strip() for line in lines if line and not line.startswith("#")]
+    return {normalised(re.split(r"[\[<>=!~ ]", line)[0]): line for line in requirements}
 
 
 def normalised(name: str) -> str:
@@ -42,16 +42,16 @@ def normalised(name: str) -> str:
 
 def imported() -> dict[str, set[str]]:
     """Return the modules of others that the package imports -> the files that do."""
-    found = defaultdict(set)
+    files_of = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             for name in names:
-                found[_module(name)].add(str(path.relative_to(ROOT)))
+                files_of[_module(name)].add(str(path.relative_to(ROOT)))
     own = {*sys.stdlib_module_names, PACKAGE.name, "__future__"}
-    return {name: files for name, files in found.items() if name.partition(".")[0] not in own}
+    return {name: files for name, files in files_of.items() if name.partition(".")[0] not in own}
 
 
 def _module(name: str) -> str:
@@ -70,11 +70,11 @@ def distributions(module: str) -> set[str]:
 
 
 def test_d24_what_the_package_imports_is_declared() -> None:
-    known = declared()
+    available = declared()
     undeclared = {
         module: sorted(files)
         for module, files in imported().items()
-        if not (distributions(module) | {BROUGHT.get(module, module)}) & known.keys()
+        if not (distributions(module) | {BROUGHT.get(module, module)}) & available.keys()
     }
     assert undeclared == {}
 

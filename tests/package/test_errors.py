@@ -34,20 +34,20 @@ def _module(path: Path) -> str:
 
 
 def _errors() -> dict[str, type[CkptError]]:
-    found: dict[str, type[CkptError]] = {}
+    errors: dict[str, type[CkptError]] = {}
     for path in MODULES:
         for value in vars(importlib.import_module(_module(path))).values():
             if isinstance(value, type) and issubclass(value, CkptError) and value.__module__ == _module(path):
-                assert value.__name__ not in found, f"two errors are called {value.__name__}"
-                found[value.__name__] = value
-    return found
+                assert value.__name__ not in errors, f"two errors are called {value.__name__}"
+                errors[value.__name__] = value
+    return errors
 
 
 ERRORS = _errors()
 
 
 class Call(NamedTuple):
-    """A place that makes an error."""
+    """Call that makes an error."""
 
     where: str
     error: str
@@ -75,7 +75,7 @@ def _calls() -> Iterator[Call]:
 
 
 def _template(node: ast.Call, error: type[CkptError]) -> object:
-    """Return the template that the call gives, or the one of the class; None if the call gives no literal."""
+    """Return the template of the call, or the template of the class; None if the call has no literal."""
     if not node.args:
         return error.template
     return node.args[0].value if len(node.args) == 1 and isinstance(node.args[0], ast.Constant) else None
@@ -100,13 +100,16 @@ def test_an_error_is_raised_with_the_fields_that_its_message_needs() -> None:
 
 
 def test_no_error_is_declared_that_nothing_raises() -> None:
-    """Nor catches, nor is the base of another one."""
+    """A use is a raise, a catch or a subclass."""
     text = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     assert not [name for name in ERRORS if text.count(name) < 2]
 
 
 def test_an_error_stands_beside_what_raises_it() -> None:
-    """Other modules may raise it, too. Not checked: the root's errors, bases, and errors made by a choice of two."""
+    """Other folders may raise it, too.
+
+    The root's errors, bases, and errors of a conditional expression are not checked.
+    """
     made: dict[str, set[str]] = {}
     for call in calls():
         made.setdefault(call.error, set()).add(str(Path(call.where.partition(":")[0]).parent))
@@ -120,15 +123,15 @@ def test_an_error_stands_beside_what_raises_it() -> None:
 
 
 def test_each_reason_of_a_failed_request_belongs_to_a_class_or_to_raises_of_one_class() -> None:
-    found: dict[str, set[str]] = {}
+    classes: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             name = getattr(node, "name", None) or ast.unparse(getattr(node, "func", ast.Pass()))
             if isinstance(node, (ast.ClassDef, ast.Call)) and name in ERRORS:
                 for reason in re.findall(r"\breason ?= ?RequestFailure\.(\w+)", ast.unparse(node)):
-                    found.setdefault(reason, set()).add(name)
-    assert found.keys() == RequestFailure.__members__.keys()
-    assert {reason: names for reason, names in found.items() if len(names) > 1} == {}
+                    classes.setdefault(reason, set()).add(name)
+    assert classes.keys() == RequestFailure.__members__.keys()
+    assert {reason: names for reason, names in classes.items() if len(names) > 1} == {}
 
 
 def test_each_reason_of_a_refused_deletion_is_raised() -> None:

@@ -1,4 +1,4 @@
-"""Imports go down only, in every folder, also those inside functions; and none goes in a circle."""
+"""Imports go down only, in every folder, also those inside functions; and there is no cycle."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ RANK = {folder: rank for rank, line in enumerate(LAYERS) for folder in line}
 
 
 def layer_of(module: str) -> str:
-    """``airflow_provider_ckpt.spark.query.analysed_plan`` -> ``spark.query``; of the package itself: nothing."""
+    """Return the layer of a module, or "" for the package itself.
+
+    ``airflow_provider_ckpt.spark.query.analysed_plan`` -> ``spark.query``
+    """
     inside = module.partition(".")[2]
     while inside and inside not in RANK:
         inside = inside.rpartition(".")[0]
@@ -87,7 +90,7 @@ def layer_of(module: str) -> str:
 
 
 def folder_of(module: str) -> str:
-    """``airflow_provider_ckpt.spark.query.analysed_plan`` -> ``spark``."""
+    """Return the top folder of a module: ``airflow_provider_ckpt.spark.query.analysed_plan`` -> ``spark``."""
     return layer_of(module).partition(".")[0]
 
 
@@ -97,11 +100,11 @@ def module_of(path: Path) -> str:
 
 
 def imports(path: Path, *, typing_too: bool = True) -> Iterator[tuple[int, str]]:
-    """(line, module). Those ``if TYPE_CHECKING`` are never carried out."""
+    """Yield (line, module). Imports under ``if TYPE_CHECKING`` never run."""
     checked = [node for node in nodes(path) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    passed_over = {id(one) for block in checked for one in ast.walk(block)} if not typing_too else set()
+    skipped = {id(node) for block in checked for node in ast.walk(block)} if not typing_too else set()
     for node in nodes(path):
-        if id(node) in passed_over:
+        if id(node) in skipped:
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
@@ -127,8 +130,8 @@ def all_imports() -> list[tuple[Path, int, str]]:
 
 
 def test_an_import_that_goes_up_is_noticed() -> None:
-    assert goes_up(PACKAGE / "coordinator" / "new.py", f"{NAME}.spark.app.session")
-    assert not goes_up(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.protocol.options")
+    assert is_upward(PACKAGE / "coordinator" / "new.py", f"{NAME}.spark.app.session")
+    assert not is_upward(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.protocol.options")
     assert len(all_imports()) > 1000
 
 
@@ -138,7 +141,7 @@ def test_every_folder_has_a_layer() -> None:
     assert folders | modules == set(RANK)
 
 
-def goes_up(path: Path, module: str) -> bool:
+def is_upward(path: Path, module: str) -> bool:
     mine = layer_of(module_of(path))
     theirs = layer_of(module) if module.partition(".")[0] == NAME else ""
     # the package has no layer: its names are imported when they are used
@@ -148,7 +151,7 @@ def goes_up(path: Path, module: str) -> bool:
 
 
 def test_imports_go_down() -> None:
-    assert [f"{path}:{line} imports {module}" for path, line, module in all_imports() if goes_up(path, module)] == []
+    assert [f"{path}:{line} imports {module}" for path, line, module in all_imports() if is_upward(path, module)] == []
 
 
 def test_third_parties_are_imported_where_they_belong() -> None:
@@ -169,11 +172,11 @@ LATE = {
     "operators.pointer": "as triggers.job_master, of the journal",
     "hooks.checkpoint": "as triggers.job_master, of the journal",
     "client.job_client": "sinks take a tenth of a second, which every DAG file would pay: only a release needs them",
-    "client.job_view": "as client.job_client: only who asks for results needs them",
-    "operators.triggerer_support": "as above: a JobMaster has sinks, and only the task that runs one needs it",
+    "client.job_view": "as client.job_client: only a client that reads results needs them",
+    "operators.triggerer_support": "as triggers.job_master: only the task that runs a JobMaster needs its sinks",
     "triggers.awaited_master": "as triggers.job_master, of the journal",
     "triggers.job_master": "as above, of the triggerer",
-    "sinks.postgres.copying": "what runs on executors imports there what it needs",
+    "sinks.postgres.copying": "code on executors imports its modules there",
     "sinks.postgres.postgres_sink": "psycopg may be absent: only a process that hosts the sink needs it",
     "sinks.sql.inserting": "as sinks.postgres.copying",
     "sinks.sql.sql_sink": "as sinks.postgres.postgres_sink, of SQLAlchemy and PyMySQL",
@@ -190,7 +193,7 @@ LATE = {
     "hooks.kubernetes_drivers": "the provider for Kubernetes may be absent: only a deferred task there needs it",
     "hooks.yarn_applications": "requests-kerberos may be absent: only a deferred task on a YARN with Kerberos needs it",
     "spark.task.outputs": "pyarrow may be absent, and is done without",
-    "storage.opening": "fsspec may be absent: no storage is imported that nobody opens",
+    "storage.opening": "fsspec may be absent: only an opened storage is imported",
 }
 """The modules with imports inside functions, and why these are not at the top."""
 
@@ -202,7 +205,7 @@ def test_an_import_inside_a_function_has_a_reason() -> None:
 
 def imports_late(path: Path) -> bool:
     functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef)]
-    return any(isinstance(node, ast.Import | ast.ImportFrom) for one in functions for node in ast.walk(one))
+    return any(isinstance(node, ast.Import | ast.ImportFrom) for function in functions for node in ast.walk(function))
 
 
 FROM_OUTSIDE = {*AIRFLOW, "cli"}
@@ -244,8 +247,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_no_folder_holds_the_lion_s_share() -> None:
-    """15 % of the lines: then it is time to take it apart. A folder is what is a layer: those in ``spark/`` count each
-    by itself, as they are taken apart already."""
+    """A larger folder should be split. Folders in ``spark/`` count separately."""
     lines = {path: len(path.read_text().splitlines()) for path in FILES}
     folders = {path.parent for path in FILES}
     shares = {

@@ -20,7 +20,7 @@ def test_what_is_printable_can_be_encoded_and_obeyed_by_no_terminal(text: str) -
     shown = one_line(text)
     shown.encode()
     assert len(shown.splitlines()) <= 1
-    assert not any(ord(one) < 32 or 127 <= ord(one) < 160 for one in shown)
+    assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in shown)
     assert printable(text).replace("\n", "\\n").replace("\t", "\\t") == shown
 
 

@@ -21,7 +21,7 @@ EXAMPLES = [*sorted((ROOT / "dags_examples" / "jobs").glob("*.py")), *(ROOT / "d
 """Examples that users copy. The demo that runs them (demo.py, demo_support/) belongs to this project."""
 
 
-def ours(code: str) -> Iterator[tuple[str, str]]:
+def own_imports(code: str) -> Iterator[tuple[str, str]]:
     """Yield (module, name) of each import from this package."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("airflow_provider_ckpt"):
@@ -31,19 +31,19 @@ def ours(code: str) -> Iterator[tuple[str, str]]:
 
 
 def private(code: str) -> list[tuple[str, str]]:
-    return [(module, name) for module, name in ours(code) if name not in PUBLIC.get(module, ())]
+    return [(module, name) for module, name in own_imports(code) if name not in PUBLIC.get(module, ())]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_a_page_imports_public_names_only(page: Path) -> None:
     code = [block.code for block in blocks(page.read_text("utf-8")) if block.language == "python"]
-    assert [found for one in code for found in private(one)] == []
+    assert [name for block in code for name in private(block)] == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_imports_public_names_only(example: Path) -> None:
     code = example.read_text("utf-8")
-    assert list(ours(code))
+    assert list(own_imports(code))
     assert private(code) == []
 
 
@@ -76,10 +76,10 @@ def test_a_name_that_is_not_exported_for_tests_is_an_attribute_error() -> None:
 
 
 def test_types_and_suites_are_shipped() -> None:
-    said = configparser.ConfigParser()
-    said.read(ROOT / "setup.cfg")
-    assert "py.typed" in said["options.package_data"]["airflow_provider_ckpt"].split()
-    assert "airflow_provider_ckpt.*" in said["options.packages.find"]["include"].split()
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    assert "py.typed" in setup["options.package_data"]["airflow_provider_ckpt"].split()
+    assert "airflow_provider_ckpt.*" in setup["options.packages.find"]["include"].split()
     package = ROOT / "airflow_provider_ckpt"
     assert (package / "py.typed").is_file()
     assert all((folder / "__init__.py").is_file() for folder in package.rglob("*") if any(folder.glob("*.py")))

@@ -20,14 +20,14 @@ _SECTION = re.compile(r"\bArgs:\n((?: .*\n|\n)*)")
 _ARGUMENT = re.compile(r"^    \*{0,2}(\w+):|:param (\w+):", re.MULTILINE)
 _TYPE = re.compile(r'"type": \\*"([A-Z]\w+)')
 _MADE_UP = {"Reboot", "Lunch", "Teleported", "Sing", "Rescaled", "Point"}
-"""Types of records that only tests of readers know."""
+"""Types of records that exist only in tests of readers."""
 _OF_PYTEST = {"fixturenames", "pytestmark"}
 
 
 def test_a_reference_in_a_docstring_leads_somewhere() -> None:
-    found = [(path, dots, name) for path in FILES for dots, name in _REFERENCE.findall(path.read_text("utf-8"))]
-    assert len(found) > 20
-    assert [f"{path}: {dots}{name}" for path, dots, name in found if not _resolves(path, dots, name)] == []
+    references = [(path, dots, name) for path in FILES for dots, name in _REFERENCE.findall(path.read_text("utf-8"))]
+    assert len(references) > 20
+    assert [f"{path}: {dots}{name}" for path, dots, name in references if not _resolves(path, dots, name)] == []
 
 
 def _resolves(path: Path, dots: str, name: str) -> bool:
@@ -37,43 +37,47 @@ def _resolves(path: Path, dots: str, name: str) -> bool:
     folder = module_of(path.parent / "__init__.py").split(".")
     whole = [*folder[: len(folder) + 1 - len(dots)], *name.split(".")]
     modules = (".".join(whole[:end]) for end in range(len(whole), 1, -1))
-    module = next((one for one in modules if one in MODULES), None)
+    module = next((candidate for candidate in modules if candidate in MODULES), None)
     return module is not None and set(whole[module.count(".") + 1 :]) <= _names(MODULES[module])
 
 
 @cache
 def _names(path: Path) -> set[str]:
     """Return the names that a module defines or uses."""
-    found = set[str]()
+    names = set[str]()
     for node in nodes(path):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found.add(name)
+                names.add(name)
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.alias(name=name):
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 def test_a_docstring_describes_parameters_that_exist() -> None:
-    found = [
+    arguments = [
         (f"{path}:{node.lineno} {name}", name in parameters)
         for path in FILES
         for node, parameters in _documented(path)
         for name in _arguments(ast.get_docstring(node, clean=False) or "")
     ]
-    assert len(found) > 500
-    assert [where for where, exists in found if not exists] == []
+    assert len(arguments) > 500
+    assert [where for where, exists in arguments if not exists] == []
 
 
 def _documented(path: Path) -> Iterator[tuple[ast.FunctionDef | ast.ClassDef, set[str]]]:
     """Yield each function and class with the names of its parameters, except classes that may inherit some."""
     for node in nodes(path):
         if isinstance(node, ast.FunctionDef):
-            yield node, {one.arg for one in ast.walk(node.args) if isinstance(one, ast.arg)}
+            yield node, {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
         elif isinstance(node, ast.ClassDef) and not node.bases:
-            makes = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
-            given = {one.arg for make in makes for one in ast.walk(make.args) if isinstance(one, ast.arg)}
-            fields = {ast.unparse(one.target) for one in node.body if isinstance(one, ast.AnnAssign)}
+            makes = [
+                member for member in node.body if isinstance(member, ast.FunctionDef) and member.name == "__init__"
+            ]
+            given = {
+                argument.arg for make in makes for argument in ast.walk(make.args) if isinstance(argument, ast.arg)
+            }
+            fields = {ast.unparse(field.target) for field in node.body if isinstance(field, ast.AnnAssign)}
             yield node, given | fields
 
 
@@ -86,14 +90,14 @@ def _arguments(docstring: str) -> list[str]:
 
 
 def test_a_test_that_matches_a_record_or_an_attribute_names_one_that_exists() -> None:
-    """A hook of a storage that waits for another text never acts, and its test cannot fail."""
-    known = set[str]().union(*map(_names, FILES), _MADE_UP, _OF_PYTEST)
+    """A hook that matches a record which does not exist never runs, so its test cannot fail."""
+    existing = set[str]().union(*map(_names, FILES), _MADE_UP, _OF_PYTEST)
     files = [path for path in sorted(TESTS.rglob("*.py")) if path != Path(__file__)]
     types = [(path, name) for path in files for name in _TYPE.findall(path.read_text("utf-8"))]
     attributes = [(path, name) for path in files for name in _read_by_string(path)]
     assert len(types) > 50
     assert attributes
-    assert [f"{path}: {name}" for path, name in (*types, *attributes) if name not in known] == []
+    assert [f"{path}: {name}" for path, name in (*types, *attributes) if name not in existing] == []
 
 
 def _read_by_string(path: Path) -> Iterator[str]:

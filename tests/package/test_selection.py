@@ -36,7 +36,7 @@ def test_slow(number): pass
 """
 
 
-def run(folder: Path, suite: str, *arguments: str, what: str = "test_it.py", **environ: str) -> str:
+def run(folder: Path, suite: str, *arguments: str, target: str = "test_it.py", **environ: str) -> str:
     """Run the suite in a pytest of its own and return its output."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_it.py").write_text(suite)
@@ -55,7 +55,7 @@ def run(folder: Path, suite: str, *arguments: str, what: str = "test_it.py", **e
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CKPT_", "PYTEST_"))}
     env = {**kept, "PYTHONPATH": str(ROOT), **environ}
     done = subprocess.run(
-        [*command, *arguments, what],
+        [*command, *arguments, target],
         cwd=folder,
         env=env,
         capture_output=True,
@@ -75,7 +75,7 @@ def test_slow_tests_run_only_when_asked_for(tmp_path: Path, slow: str, counts: t
 
 
 def test_a_slow_test_that_is_named_runs(tmp_path: Path) -> None:
-    assert "1 passed" in run(tmp_path, SUITE, what="test_it.py::test_slow[3]")
+    assert "1 passed" in run(tmp_path, SUITE, target="test_it.py::test_slow[3]")
 
 
 def test_an_unknown_choice_is_refused(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_before(): pass
 
 @pytest.mark.timeout(1)
 def test_hangs():
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})  # as native code that never returns to Python
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})  # like native code that never returns to Python
     threading.Event().wait()
 
 def test_after(): pass

@@ -141,7 +141,7 @@ class Driver:
         self.releases: dict[str, int] = {}
         """Releases in progress: sink -> checkpoint."""
         self.inbox: list[Message] = []
-        self.asked: set[str] = set()
+        self.requests: set[str] = set()
         """Requests that have reached the coordinator."""
         self.epoch = world.claim()
         self.plan = planned(world, options.mode, random)
@@ -150,7 +150,7 @@ class Driver:
         self.attempts = first_attempts(self.epoch, self.graph.subtasks)
         self.logs: dict[SubtaskId, SubtaskLog] = {}
         self.replaced: list[Runner] = []
-        """Runners of attempts that the next one of this epoch has fenced. They run on as long as they can."""
+        """Runners of attempts that a later attempt of this epoch has fenced. They continue as long as they can."""
         self.restarting: dict[SubtaskId, RestartSubtask] = {}
         """Failed subtasks whose next attempts are about to begin."""
         self.plans: dict[str, VertexPlan] = {}
@@ -179,7 +179,7 @@ class Driver:
         for subtask in [name for name in self.logs if name not in self.late]:
             self._make(subtask)  # after every log is opened, because runners read the previous driver's entries
         state = replayed(self.world)
-        lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
+        lists = {uid: [Split(split, split) for split in splits] for uid, splits in self.world.splits.items()}
         splits = restored_splits(state, self.graph, self.logs, lists, self.plan.readers)
         self.coordinator = self.coordinator_type(
             self.graph,
@@ -204,7 +204,7 @@ class Driver:
     def _replace(self, subtask: SubtaskId) -> None:
         """Simulate a task that hangs: its next attempt opens the log.
 
-        The report of it comes after the messages in the inbox. Until then the coordinator works with the previous
+        Its report comes after the messages in the inbox. Until then the coordinator works with the previous
         attempt.
         """
         before = self.runners[subtask]
@@ -227,32 +227,32 @@ class Driver:
         return True
 
     def _fail(self, subtask: SubtaskId) -> None:
-        """Report a failure. The runner may run on until it is stopped or fenced."""
+        """Report a failure. The runner may continue until it is stopped or fenced."""
         runner = self.runners[subtask]
         if not any(isinstance(message, SubtaskOpened) for message in runner.outbox):
             runner.outbox.append(SubtaskFailed(self.epoch, subtask, runner.attempt, "boom"))
 
     def _restart(self, command: RestartSubtask) -> None:
-        """Restart the subtask as the gateway does. The previous attempt may run on for a while."""
+        """Restart the subtask as the gateway does. The previous attempt may continue for a while."""
         if command.attempt == AttemptId.vacant(self.epoch):
-            self._begins(command.subtask)
+            self._check_start(command.subtask)
         before = self.runners.pop(command.subtask, None)
         if before is not None:
             self.replaced.append(before)
         self.restarting[command.subtask] = command
 
-    def _begins(self, subtask: SubtaskId) -> None:
+    def _check_start(self, subtask: SubtaskId) -> None:
         """Check that every reader of a new subtask knows it before it begins (R21)."""
         self.world.begins(self.epoch, subtask)
         for consumer, _ in readers(self.world.graph, subtask):
             runner = self.runners.get(consumer)
             if runner is not None and runner.log.state.end_of_data is not None:
                 continue
-            told = self.plans.get(consumer) if runner is None else runner.told
-            if told is not None and told.parallelism.get(subtask.vertex, 0) <= subtask.number:
+            plan = self.plans.get(consumer) if runner is None else runner.told
+            if plan is not None and plan.parallelism.get(subtask.vertex, 0) <= subtask.number:
                 raise BrokenError(f"R21: {subtask} begins, and {consumer} does not know it")
 
-    def _begin_again(self, subtask: SubtaskId) -> None:
+    def _start_again(self, subtask: SubtaskId) -> None:
         command = self.restarting.pop(subtask)
         attempt = command.attempt.next(f"n{len(self.replaced)}")
         world = (self.epoch, subtask, attempt)
@@ -263,14 +263,14 @@ class Driver:
         else:
             self.inbox += [SubtaskOpened(*world), SubtaskDone(*world)]
 
-    def _tell(self, command: Command, work: Callable[[Runner], None]) -> None:
+    def _send(self, command: Command, work: Callable[[Runner], None]) -> None:
         """Send the command to the attempt that it names, as the gateway does. A fenced attempt stays silent."""
         for runner in (self.runners.get(command.subtask), *self.replaced):
             if runner is not None and (runner.subtask, runner.attempt) == (command.subtask, command.attempt):
-                self._let(runner, work)
+                self._apply(runner, work)
                 return
 
-    def _let(self, runner: Runner, work: Callable[[Runner], None]) -> None:
+    def _apply(self, runner: Runner, work: Callable[[Runner], None]) -> None:
         try:
             work(runner)
         except LogFencedError:
@@ -283,7 +283,7 @@ class Driver:
         if command.subtask in self.late:
             self.plans[command.subtask] = command.plan
         else:
-            self._tell(command, lambda runner: runner.deploy(command.plan))
+            self._send(command, lambda runner: runner.deploy(command.plan))
 
     def _make(self, subtask: SubtaskId, plan: VertexPlan | None = None) -> None:
         """Create the runner. ``plan``: None stands for the plan of a first attempt."""
@@ -311,7 +311,7 @@ class Driver:
         if self.waiting and self.random.random() < 0.2:
             self._flush()
         if self.restarting and self.random.random() < 0.1:
-            self._begin_again(self.random.choice(list(self.restarting)))
+            self._start_again(self.random.choice(list(self.restarting)))
         choice = self.random.random()
         if self.late and choice < 0.03:
             late = self.late.pop()
@@ -329,7 +329,7 @@ class Driver:
                 self._replace(self.random.choice(list(self.runners)))
             runner = self.random.choice([*self.runners.values(), *self.replaced])
             polls = self.random.random() < 0.4
-            self._let(runner, lambda one: one.poll_barriers() if polls else one.run(self.random))
+            self._apply(runner, lambda target: target.poll_barriers() if polls else target.run(self.random))
         self.tick()
 
     def tick(self) -> None:
@@ -362,7 +362,7 @@ class Driver:
         times = 2 if self.faulty and self.random.random() < 0.1 else 1
         asks = message.name if isinstance(message, JobRequest) else ""
         if asks and not self.coordinator.is_over:
-            self.asked.add(asks)
+            self.requests.add(asks)
         if isinstance(message, (SubtaskRunning, SubtaskAtEndOfData, SubtaskDone)):
             self.world.has_come(message.epoch, message.subtask)
         for _ in range(times):
@@ -397,29 +397,29 @@ class Driver:
                 self._deploy(effect)
             case TriggerBarrier():
                 if not (self.faulty and self.random.random() < 0.02):
-                    self._tell(effect, lambda runner: runner.put_barrier(effect.checkpoint))
+                    self._send(effect, lambda runner: runner.put_barrier(effect.checkpoint))
             case Release():
                 if effect.sink in self.releases:
                     raise BrokenError(f"R9: two releases of {effect.sink} at once")
                 self.releases[effect.sink] = effect.checkpoint
             case PauseSubtask():
-                self._tell(effect, lambda runner: runner.pause(effect.reason))
+                self._send(effect, lambda runner: runner.pause(effect.reason))
             case PrepareReconfiguration():
                 fits = not self.faulty or self.random.random() < 0.9
-                self._tell(effect, lambda runner: runner.prepare(effect.trial, effect.plan, fits=fits))
+                self._send(effect, lambda runner: runner.prepare(effect.trial, effect.plan, fits=fits))
             case ResumeSubtask():
-                self._tell(effect, lambda runner: runner.resume(effect.plan))
+                self._send(effect, lambda runner: runner.resume(effect.plan))
             case DrainSubtask():
-                self._tell(effect, lambda runner: runner.drain())
+                self._send(effect, lambda runner: runner.drain())
             case RestartSubtask():
                 self._restart(effect)
             case AssignSplits():
-                self._tell(effect, lambda runner: runner.assign(effect.splits, is_last=effect.is_last))
+                self._send(effect, lambda runner: runner.assign(effect.splits, is_last=effect.is_last))
             case FinishSubtask():
-                self._tell(effect, lambda runner: runner.finish())
+                self._send(effect, lambda runner: runner.finish())
             case EndJob():
                 self.over, self.dead = effect.status, True
-                self.world.check_answers(self.epoch, self.asked)
+                self.world.check_answers(self.epoch, self.requests)
                 if effect.status == "FAILED":
                     raise BrokenError(f"the job failed: {effect.cause}")
 
@@ -444,7 +444,7 @@ class Driver:
     def _release_sink(self, vertex: JobVertex, sink: str, event: ev.CheckpointCompleted) -> None:
         """Release a sink. Only subtasks in the checkpoint count, because the job may have more of them now."""
         target = self.world.targets[sink]
-        for name in [one for one in vertex.subtasks if one in event.subtasks]:
+        for name in [subtask for subtask in vertex.subtasks if subtask in event.subtasks]:
             for path, rows in self.world.staged(name, sink, event.subtasks[name].position):
                 if path not in target.handles:
                     target.handles.add(path)

@@ -104,10 +104,10 @@ class Query:
     def plan(self, random: Random, without: frozenset[str]) -> dict[str, int]:
         """Return the end of the next batch for each input."""
         ends = dict(self.offsets)
-        for uid, one in self._inputs.items():
+        for uid, source in self._inputs.items():
             if uid in without:
                 continue
-            most = one.end if isinstance(one, Feed) else one.count
+            most = source.end if isinstance(source, Feed) else source.count
             if most is None:
                 ends[uid] += random.randint(0, 2)
             else:

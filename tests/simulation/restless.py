@@ -9,7 +9,7 @@ from airflow_provider_ckpt.job.reconfiguration import Reconfiguration
 
 
 class Restless(Controller):
-    """A controller that requests random changes, some of them impossible. ``asked``: times of the calls.
+    """A controller that requests random changes, some of them impossible. ``called_at``: times of the calls.
 
     A controller that raises is not called again.
     """
@@ -19,11 +19,11 @@ class Restless(Controller):
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.asked: list[float] = []
+        self.called_at: list[float] = []
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:
         random, change = self._random, Reconfiguration("it is restless")
-        self.asked.append(now)
+        self.called_at.append(now)
         if random.random() < 0.02:
             raise ValueError("it is tired")
         for uid in metrics.queries:

@@ -87,7 +87,7 @@ class Runner:
 
     def _channels(self, plan: VertexPlan) -> dict[str, Channel]:
         """Return key -> channel for all channels that it reads under the plan."""
-        return {one.key: one for one in channels(self.graph.rescaled(plan.parallelism), self.subtask)}
+        return {channel.key: channel for channel in channels(self.graph.rescaled(plan.parallelism), self.subtask)}
 
     @property
     def task_id(self) -> TaskId:
@@ -163,7 +163,7 @@ class StreamingRunner(Runner):
 
     def _prepare(self, plan: VertexPlan) -> None:
         last = self.log.state.last_batch
-        edges = {one.edge.uid for one in self.channels.values()}
+        edges = {channel.edge.uid for channel in self.channels.values()}
         self.feeds = {uid: q.Feed(self._read_of(last, uid)) for uid in sorted(edges)}
         self.sources = {uid: q.Source(uid, self.world.bounded_rows.get((self.subtask, uid))) for uid in self._uids()}
         self.query = q.Query({**self.feeds, **self.sources}, last)
@@ -275,20 +275,20 @@ class StreamingRunner(Runner):
                 case RunQuery():
                     self.work.append(self._start)
                 case PauseQuery():
-                    self.work.append(self._stand_still)
+                    self.work.append(self._pause_query)
                 case ReadAvailable():
-                    self.work.append(self._run_out)
+                    self.work.append(self._report_end_of_input)
                 case EndData(mode):
                     self.work.append(functools.partial(self._end, mode))
                 case EndPartition():
                     self.publication.end_of_partition()
                     self._carry_out(self.machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
-                    self._announce(uid, batch_id)
+                    self._report_source_end(uid, batch_id)
                 case PostReport(report):
                     self.publication.post(report)
 
-    def _announce(self, uid: str, batch_id: int) -> None:
+    def _report_source_end(self, uid: str, batch_id: int) -> None:
         droppable = len({*self.feeds, *self.sources} - self.publication.plan.without) > 1
         self.publication.post(SourceAtEnd(*self.task_id, uid, batch_id, droppable))
 
@@ -300,22 +300,22 @@ class StreamingRunner(Runner):
 
     def _widen(self, plan: VertexPlan) -> None:
         """Read the plan's new channels. They are read from the start, because nothing of them was read before."""
-        new = {key: one for key, one in self._channels(plan).items() if key not in self.channels}
+        new = {key: channel for key, channel in self._channels(plan).items() if key not in self.channels}
         self.channels |= new
-        inputs = {key: self._input(one, 0) for key, one in new.items() if one.edge.uid not in plan.without}
+        inputs = {key: self._input(channel, 0) for key, channel in new.items() if channel.edge.uid not in plan.without}
         self.inputs.add_edges(inputs)
 
     def _start(self) -> None:
         self.query.is_running = True
         if self.machine.reads_available:
-            self.work.append(self._run_out)
+            self.work.append(self._report_end_of_input)
         self._carry_out(self.machine.started(self._seen()))
 
-    def _run_out(self) -> None:
+    def _report_end_of_input(self) -> None:
         if self.query.is_running and self.machine.reads_available:
             self._carry_out(self.machine.query_ended())
 
-    def _stand_still(self) -> None:
+    def _pause_query(self) -> None:
         self.query.is_running = False
         self._carry_out(self.machine.paused_at(self.publication.last_batch()))
 
@@ -359,13 +359,13 @@ class BatchRunner(BoundedRunner):
     """A batch subtask: it starts on complete inputs, reads all of them in one step, and polls no barriers."""
 
     def _prepare(self, plan: VertexPlan) -> None:
-        edges = {one.edge.uid for one in self.channels.values()}
+        edges = {channel.edge.uid for channel in self.channels.values()}
         self._take(BoundedReading([*edges, *self.vertex.sources], self._publication()))
 
     def deploy(self, plan: VertexPlan) -> None:
         self.channels = self._channels(plan)
-        self.logs = {one.producer: self.log_of(one.producer) for one in self.channels.values()}
-        incomplete = [one for one, log in self.logs.items() if not log.has_ended]
+        self.logs = {channel.producer: self.log_of(channel.producer) for channel in self.channels.values()}
+        incomplete = [producer for producer, log in self.logs.items() if not log.has_ended]
         if incomplete:
             raise BrokenError(f"R23: {self.subtask} is deployed over incomplete inputs {incomplete}")
         super().deploy(plan)
@@ -376,8 +376,8 @@ class BatchRunner(BoundedRunner):
     def _publish(self) -> None:
         rows: list[Row] = []
         for by in self.channels.values():
-            batches = [one for _, one in self.logs[by.producer].records() if isinstance(one, Batch)]
-            rows += [row for one in batches for file in one.files for row in self._routed(by, file.path)]
+            batches = [record for _, record in self.logs[by.producer].records() if isinstance(record, Batch)]
+            rows += [row for batch in batches for file in batch.files for row in self._routed(by, file.path)]
         for uid in self.vertex.sources:
             source = q.Source(uid, self.world.bounded_rows[self.subtask, uid])
             rows += [self._own(path) for path in source.between(0, source.count or 0)]

@@ -28,7 +28,7 @@ _NUMBERS = itertools.count()
 FAULTY_STEPS = 250
 STEPS_TO_FINISH = 3000
 STEPS_TO_FINISH_A_SUBTASK = 600
-"""Additional steps for each subtask, because each step advances only one of them.
+"""Additional steps for each subtask, because each step advances a single subtask.
 
 Of 4,000 runs the longest took 7,700 steps with 14 subtasks, and few took 3,000.
 """
@@ -71,10 +71,10 @@ def random_graph(random: Random) -> JobGraph:
 def by_split(graph: JobGraph, random: Random) -> JobGraph:
     """Turn some vertices that only have bounded sources into sources with splits, of up to four subtasks."""
     vertices = [
-        JobVertex(one.uid, (one.uid,), (one.uid,), (one.uid,), one.sinks, True, random.randint(1, 4), splits=True)
-        if one.bounded and not graph.inputs(one.uid) and random.random() < 0.8
-        else one
-        for one in graph.vertices
+        JobVertex(v.uid, (v.uid,), (v.uid,), (v.uid,), v.sinks, True, random.randint(1, 4), splits=True)
+        if v.bounded and not graph.inputs(v.uid) and random.random() < 0.8
+        else v
+        for v in graph.vertices
     ]
     return JobGraph(tuple(vertices), graph.edges)
 
@@ -87,10 +87,10 @@ def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
     first = graph.vertices[0]
     width = random.randint(1, 4)
     vertices = [JobVertex(first.uid, (first.uid,), (first.uid,), (first.uid,), first.sinks, True, width, splits=True)]
-    for one in graph.vertices[1:]:
-        upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
-        whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
-        vertices.append(replace(one, bounded=whole))
+    for vertex in graph.vertices[1:]:
+        upstream = [v for v in vertices for edge in graph.inputs(vertex.uid) if edge.producer == v.uid]
+        whole = set(vertex.sources) == set(vertex.bounded_sources) and all(v.bounded for v in upstream)
+        vertices.append(replace(vertex, bounded=whole))
     by = {vertex.uid for vertex in vertices if vertex.splits}
     edges = [
         replace(edge, exchange="all_to_all") if edge.producer in by and random.random() < 0.9 else edge
@@ -102,13 +102,13 @@ def with_open_source(graph: JobGraph, random: Random) -> JobGraph:
 def with_live_sources(graph: JobGraph, random: Random) -> JobGraph:
     """Give most vertices a live source, because a query that ends soon is rarely changed while it runs."""
     vertices: list[JobVertex] = []
-    for one in graph.vertices:
-        live = f"l{one.uid[1:]}"
-        if live not in one.sources and not one.splits and random.random() < 0.7:
-            one = replace(one, operators=(*one.sources, live, one.uid), sources=(*one.sources, live))
-        upstream = [v for v in vertices for edge in graph.inputs(one.uid) if edge.producer == v.uid]
-        whole = set(one.sources) == set(one.bounded_sources) and all(v.bounded for v in upstream)
-        vertices.append(replace(one, bounded=whole))
+    for vertex in graph.vertices:
+        live = f"l{vertex.uid[1:]}"
+        if live not in vertex.sources and not vertex.splits and random.random() < 0.7:
+            vertex = replace(vertex, operators=(*vertex.sources, live, vertex.uid), sources=(*vertex.sources, live))
+        upstream = [v for v in vertices for edge in graph.inputs(vertex.uid) if edge.producer == v.uid]
+        whole = set(vertex.sources) == set(vertex.bounded_sources) and all(v.bounded for v in upstream)
+        vertices.append(replace(vertex, bounded=whole))
     return JobGraph(tuple(vertices), graph.edges)
 
 
@@ -139,7 +139,7 @@ class Simulation:
             graph = with_live_sources(graph, self.random)
         self.rescales, self.reconfigures = rescales, reconfigures
         self.deadly = 0.02 if rescales and reconfigures else 0.15
-        """Probability that a driver dies of a request.
+        """Probability that a driver dies during a request.
 
         It is low for jobs with many requests; few of them would finish otherwise.
         """
@@ -206,13 +206,13 @@ class Simulation:
             mode = self.random.choice(("stop", "stop", "drain"))
             leaves = self.random.random() < 0.3
             name = f"r{self.world.now}"
-            self._ask(DrainRequest(name=name) if mode == "drain" else StopRequest(leaves, name=name))
+            self._request(DrainRequest(name=name) if mode == "drain" else StopRequest(leaves, name=name))
         elif dice < 0.03:
             self._misdeliver()
         elif self.rescales and dice < 0.06 and self.driver.coordinator is not None:
-            self._ask_to_rescale()
-        elif self.reconfigures and 0.06 < dice < self._asked_until() and self.driver.coordinator is not None:
-            self._ask_to_reconfigure()
+            self._request_rescale()
+        elif self.reconfigures and 0.06 < dice < self._request_bound() and self.driver.coordinator is not None:
+            self._request_reconfiguration()
 
     def _step(self, driver: Driver) -> None:
         driver.step()
@@ -229,7 +229,7 @@ class Simulation:
             self.zombies.append(self.driver)
         self.driver = self._new_driver()
 
-    def _asked_until(self) -> float:
+    def _request_bound(self) -> float:
         """Return the upper bound of the random number for requests.
 
         With both kinds, more requests fall into the short RUNNING times.
@@ -238,34 +238,34 @@ class Simulation:
         runs = coordinator is not None and coordinator.status is JobStatus.RUNNING
         return 0.4 if self.rescales and runs else 0.12
 
-    def _ask_to_rescale(self) -> None:
+    def _request_rescale(self) -> None:
         """Request a rescale. Some requests are impossible and must be refused. The driver may die during the change."""
         uid = self.random.choice([*self.world.splits, self.random.choice(self.world.graph.vertices).uid])
         change = VertexSettings(parallelism=self.random.randint(0, 6))
-        self._ask(ReconfigureRequest({uid: change}, name=f"w{next(self.requests)}"))
+        self._request(ReconfigureRequest({uid: change}, name=f"w{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
-    def _ask_to_reconfigure(self) -> None:
+    def _request_reconfiguration(self) -> None:
         """Request other settings of some operators, or of an unknown one. Some changes need another attempt."""
         assert self.driver.coordinator is not None
         statuses = self.driver.coordinator.subtask_statuses()
-        running = [one for one in self.world.graph.vertices if self._all_run(one, statuses)]
+        running = [vertex for vertex in self.world.graph.vertices if self._all_run(vertex, statuses)]
         likely = running if self.random.random() < 0.9 else self.world.graph.vertices
-        known = [self.random.choice(one.operators) for one in likely]
-        known += ["nobody"] if not known or self.random.random() < 0.1 else []
-        chosen = self.random.sample(known, min(len(known), self.random.choice((1, 1, 2, 3))))
+        names = [self.random.choice(vertex.operators) for vertex in likely]
+        names += ["unknown"] if not names or self.random.random() < 0.1 else []
+        chosen = self.random.sample(names, min(len(names), self.random.choice((1, 1, 2, 3))))
         if self.rescales and self.random.random() < 0.5:
             chosen = list(dict.fromkeys([*chosen, self.random.choice(list(self.world.splits))]))
-        by_split = {uid for one in self.world.graph.vertices if one.splits for uid in one.operators}
+        by_split = {uid for vertex in self.world.graph.vertices if vertex.splits for uid in vertex.operators}
         changes = {uid: self._width() if uid in by_split else self._settings() for uid in chosen}
-        self._ask(ReconfigureRequest(changes, name=f"c{next(self.requests)}"))
+        self._request(ReconfigureRequest(changes, name=f"c{next(self.requests)}"))
         if self.random.random() < self.deadly:
             self.driver.crash_in_effects = True
 
     @staticmethod
     def _all_run(vertex: JobVertex, statuses: Mapping[SubtaskId, SubtaskStatus]) -> bool:
-        return all(statuses.get(one) is SubtaskStatus.RUNNING for one in vertex.subtasks)
+        return all(statuses.get(subtask) is SubtaskStatus.RUNNING for subtask in vertex.subtasks)
 
     def _width(self) -> VertexSettings:
         return VertexSettings(parallelism=self.random.randint(1, 6))
@@ -275,7 +275,7 @@ class Simulation:
             return VertexSettings(state_partitions=self.random.randint(1, 3))
         return VertexSettings(pool_weight=self.random.randint(1, 3))
 
-    def _ask(self, request: Message) -> None:
+    def _request(self, request: Message) -> None:
         self.driver.inbox.append(request)
 
     def _misdeliver(self) -> None:
@@ -297,13 +297,13 @@ class Simulation:
             self.driver.replaces = step < STEPS_WITH_REPLACEMENTS  # the drain has begun by then
             # request the drain again if a pending stop has failed; during a stop it is refused
             if step % 50 == 0 and self.driver.coordinator is not None and not self.driver.coordinator.draining:
-                self._ask(DrainRequest(name=f"last {step}"))
+                self._request(DrainRequest(name=f"last {step}"))
             # each step advances one subtask: with 16 of them no aligned checkpoint would end within its timeout
             self.world.now += min(0.05, 0.2 / len(self.world.subtasks))
             self._step(self.driver)
-        raise BrokenError(f"no end after {steps} steps without faults: {self._where()}")
+        raise BrokenError(f"no end after {steps} steps without faults: {self._describe()}")
 
-    def _where(self) -> str:
+    def _describe(self) -> str:
         coordinator = self.driver.coordinator
         if coordinator is None:
             return "starting"

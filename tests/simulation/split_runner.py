@@ -31,7 +31,8 @@ class SplitRunner(BoundedRunner):
             return
         before, self._together = self._together, random.choice([1, 2, 8])
         number = self.reading.next_batch
-        staged = self._staged(number, [row for one in splits for row in self.world.split_rows(self.vertex.uid, one)])
+        rows = [row for split in splits for row in self.world.split_rows(self.vertex.uid, split)]
+        staged = self._staged(number, rows)
         self.reading.complete(Batch(number, {}, **staged, splits=tuple(splits)), together=self._together)
         if self._together < before:
             self.reading.return_surplus(self._together)

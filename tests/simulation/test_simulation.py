@@ -117,18 +117,20 @@ def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     sent, take, change = list[SubtaskId](), ReplacementState.take_paused, ReplacementState.change
     put_off = list[SubtaskId]()
 
-    def counted(self: ReplacementState) -> list[SubtaskId]:
-        found = take(self)
-        sent.extend(found)
-        return found
+    def count_restarts(self: ReplacementState) -> list[SubtaskId]:
+        subtasks = take(self)
+        sent.extend(subtasks)
+        return subtasks
 
-    def noted(self: ReplacementState, pause: Pause[RestartFromScratch], batch_id: int, now: float) -> Event | None:
+    def note_changes(
+        self: ReplacementState, pause: Pause[RestartFromScratch], batch_id: int, now: float
+    ) -> Event | None:
         if self._is_changing:
             put_off.append(pause.subtask)
         return change(self, pause, batch_id, now)
 
-    monkeypatch.setattr(ReplacementState, "take_paused", counted)
-    monkeypatch.setattr(ReplacementState, "change", noted)
+    monkeypatch.setattr(ReplacementState, "take_paused", count_restarts)
+    monkeypatch.setattr(ReplacementState, "change", note_changes)
     for seed in range(90):
         _run(seed, runner=GrowingRunner, reconfigures=seed % 3 == 0)
     assert len(sent) > 20
@@ -171,7 +173,7 @@ def test_a_controller_does_change_jobs_and_never_twice_within_its_time() -> None
 
 @pytest.mark.slow
 def test_the_schedules_of_composed_changes_are_not_tame() -> None:
-    missing = {"both", "several", "more", "not more", "given up", "completed", "left before it ended"}
+    missing = {"both", "several", "more", "not more", "abandoned", "completed", "left before it ended"}
     for seed in range(430, 830):  # a query that runs while splits are left, and a change of both, is rare
         missing -= _of_composed(_run(seed, splits=True, rescales=True, reconfigures=True))
         if not missing:
@@ -185,25 +187,25 @@ def _of_composed(simulation: Simulation) -> set[str]:
     width: dict[str, int] = {}
     settings: Settings = {}
     numbers = {event.number for event in journal if isinstance(event, ReconfigurationEnded)}
-    told = " ".join(str(event.outcome) for event in journal if isinstance(event, RequestAnswered))
+    outcomes = " ".join(str(event.outcome) for event in journal if isinstance(event, RequestAnswered))
     for event in journal:
         if isinstance(event, PlanRecorded):
-            width = {one.uid: one.parallelism for one in event.graph.vertices}
+            width = {vertex.uid: vertex.parallelism for vertex in event.graph.vertices}
         elif isinstance(event, Reconfigured):
             if event.graph is not None:
-                after = {one.uid: one.parallelism for one in event.graph.graph.vertices}
+                after = {vertex.uid: vertex.parallelism for vertex in event.graph.graph.vertices}
                 seen |= {"more" if after != width else "not more"}
                 seen |= {"several"} if len(event.graph.rescaled) > 1 else set()
                 seen |= {"both"} if event.settings != settings else set()
                 seen |= {"completed" if event.number in numbers else "left before it ended"}
                 width = after
             settings = event.settings
-    return seen | ({"given up"} if "the job continues unchanged" in told else set())
+    return seen | ({"abandoned"} if "the job continues unchanged" in outcomes else set())
 
 
 @pytest.mark.slow
 def test_the_schedules_of_reconfigurations_are_not_tame() -> None:
-    missing = {"completed", "refused", "failed", "does not fit", "several", "anew", "left before it ended"}
+    missing = {"completed", "refused", "failed", "does not fit", "several", "repartitioned", "left before it ended"}
     missing |= {"failed meanwhile", "is in progress", "is being ended"}
     for seed in range(400):
         missing -= _of_reconfiguring(_run(seed, reconfigures=True))
@@ -216,16 +218,16 @@ def _of_reconfiguring(simulation: Simulation) -> set[str]:
     journal = [event for _, event in simulation.world.journal]
     answers = [event for event in journal if isinstance(event, RequestAnswered) and event.kind == "reconfigure"]
     seen = {answer.outcome.result.value for answer in answers}
-    told = " ".join(str(answer.outcome) for answer in answers)
-    seen |= {text for text in ("failed meanwhile", "is in progress", "is being ended") if text in told}
+    outcomes = " ".join(str(answer.outcome) for answer in answers)
+    seen |= {text for text in ("failed meanwhile", "is in progress", "is being ended") if text in outcomes}
     changes = [event for event in journal if isinstance(event, Reconfigured)]
     ended = {event.number for event in journal if isinstance(event, ReconfigurationEnded)}
-    if "other columns" in told:
+    if "other columns" in outcomes:
         seen.add("does not fit")
     if any(len(event.settings) > 1 for event in changes):
         seen.add("several")
-    if any(one.state_partitions for event in changes for one in event.settings.values()):
-        seen.add("anew")
+    if any(settings.state_partitions for event in changes for settings in event.settings.values()):
+        seen.add("repartitioned")
     if {event.number for event in changes} - ended:
         seen.add("left before it ended")
     return seen
@@ -269,12 +271,12 @@ def test_stops_with_a_closed_gate_are_among_the_schedules() -> None:
     for seed in range(200):
         world = _run(seed).world
         stopped = [place for place, (_, event) in enumerate(world.journal) if isinstance(event, StatusChanged)]
-        if world.held and any(_stopped_behind(world.journal[: place + 1]) for place in stopped):
+        if world.held and any(_stopped_before_release(world.journal[: place + 1]) for place in stopped):
             return
     pytest.fail("200 schedules had none")
 
 
-def _stopped_behind(journal: list[tuple[int, Event]]) -> bool:
+def _stopped_before_release(journal: list[tuple[int, Event]]) -> bool:
     """Return whether the run is STOPPED with a completed checkpoint that is not released."""
     last = journal[-1][1]
     completed = [event.checkpoint for _, event in journal if isinstance(event, CheckpointCompleted)]
@@ -287,7 +289,7 @@ def _stopped_behind(journal: list[tuple[int, Event]]) -> bool:
 def test_the_schedules_with_rescaling_are_not_tame() -> None:
     """Changes complete, are refused, and are left to the next driver, some before anything has begun."""
     missing = {"completed", "refused", "failed", "begun", "left", "left before it began", "more", "not more", "batch"}
-    missing |= {"streaming", "more declared", "while another runs", "while it ends", "all handed out"}
+    missing |= {"streaming", "more declared", "while another runs", "while it ends", "all assigned"}
     for seed in range(200):
         missing -= _of_rescaling(_run(seed, splits=True, rescales=True))
         if not missing:
@@ -300,13 +302,13 @@ def _of_rescaling(simulation: Simulation) -> set[str]:
     journal = world.journal
     answers = [event for _, event in journal if isinstance(event, RequestAnswered) and event.kind == "reconfigure"]
     seen = {answer.outcome.result.value for answer in answers}
-    told = " ".join(str(answer.outcome) for answer in answers)
+    outcomes = " ".join(str(answer.outcome) for answer in answers)
     texts = {
         "is in progress": "while another runs",
         "being ended": "while it ends",
-        "are assigned": "all handed out",
+        "are assigned": "all assigned",
     }
-    seen.update(meaning for text, meaning in texts.items() if text in told)
+    seen.update(meaning for text, meaning in texts.items() if text in outcomes)
     graphs: dict[int, JobGraph] = {}
     for epoch, event in journal:
         if isinstance(event, PlanRecorded):
@@ -319,7 +321,7 @@ def _of_rescaling(simulation: Simulation) -> set[str]:
             graphs[epoch] = change.graph
             seen.add("more" if new else "not more")
             begun = new & set(world.begun(epoch))
-            done = f"is read by {next(iter(change.rescaled.values()))}" in told
+            done = f"is read by {next(iter(change.rescaled.values()))}" in outcomes
             seen.update({"begun"} if begun else ({"left before it began"} if new else ()))
             seen.update({"left"} if new and not done else ())
     return seen
@@ -365,7 +367,7 @@ class FinishesAtOnce(Coordinator):
         return super()._advance(now)
 
 
-class TellsOnlyTheFirstAttemptToDrain(Coordinator):
+class DrainsOnlyTheFirstAttempt(Coordinator):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self._state.requests.attempt_began = lambda subtask: None  # type: ignore[method-assign]
@@ -407,7 +409,7 @@ class EndsTooEarly(StreamingRunner):
     machine_type = ForgetsTheLastEnd
 
 
-class ChangesTheGraphTooLate(Coordinator):
+class JournalsTheGraphTooLate(Coordinator):
     """A coordinator whose new subtasks begin before the change is in the journal."""
 
     def handle(self, message: Message, now: float) -> list[Effect]:
@@ -420,7 +422,7 @@ class ChangesTheGraphTooLate(Coordinator):
         return sorted(effects, key=lambda effect: isinstance(effect, Append) and isinstance(effect.event, Reconfigured))
 
 
-class BeginsUnannounced(Coordinator):
+class StartsUnannounced(Coordinator):
     """A coordinator that begins new subtasks before their readers know them."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -453,7 +455,7 @@ class LetsTheSourceEnd(Coordinator):
         self._state.splits.hold = lambda uid: None  # type: ignore[method-assign]
 
 
-class ReadsOnAsBefore(StreamingRunner):
+class IgnoresNewChannels(StreamingRunner):
     def _widen(self, plan: VertexPlan) -> None:
         """Ignore the channels of new subtasks."""
 
@@ -462,17 +464,17 @@ class ReadsOnAsBefore(StreamingRunner):
 @pytest.mark.parametrize(
     ("coordinator", "runner", "first"),
     [
-        (ChangesTheGraphTooLate, StreamingRunner, 0),
-        (BeginsUnannounced, StreamingRunner, 0),
+        (JournalsTheGraphTooLate, StreamingRunner, 0),
+        (StartsUnannounced, StreamingRunner, 0),
         (ChecksNoStatus, StreamingRunner, 10),
         (LetsTheSourceEnd, StreamingRunner, 400),
-        (Coordinator, ReadsOnAsBefore, 330),
+        (Coordinator, IgnoresNewChannels, 330),
     ],
 )
 def test_a_defect_of_rescaling_is_noticed(
     coordinator: type[Coordinator], runner: type[StreamingRunner], first: int
 ) -> None:
-    """Check that some seed notices the defect. ``first``: a few seeds before the one that notices it today."""
+    """Check that some seed notices the defect. ``first``: a few seeds before the seed that currently does."""
     for seed in range(first, first + 200):
         try:
             Simulation(seed, coordinator, runner, splits=True, rescales=True).run()
@@ -488,7 +490,7 @@ def test_a_defect_of_rescaling_is_noticed(
         (ReleasesOnTrigger, StreamingRunner),
         (TriggersBeforeItIsJournaled, StreamingRunner),
         (FinishesAtOnce, StreamingRunner),
-        (TellsOnlyTheFirstAttemptToDrain, StreamingRunner),
+        (DrainsOnlyTheFirstAttempt, StreamingRunner),
         (Coordinator, PublishesBeforeTheBarrier),
         (Coordinator, EndsTooEarly),
     ],

@@ -48,7 +48,7 @@ JOB = "job"
 
 
 class FencedError(Exception):
-    """Error of a driver after another one has claimed the journal (R3)."""
+    """Error of a driver after another driver has claimed the journal (R3)."""
 
 
 class BrokenError(AssertionError):
@@ -227,10 +227,10 @@ class World:
         place = list(self.splits[vertex]).index(split)
         assigned = [ev.splits for _, ev in self.journal if isinstance(ev, SplitsAssigned) and ev.subtask == name]
         if not any(start <= place < end for ranges in assigned for start, end in ranges):
-            raise BrokenError(f"R14: {name} published {split!r}, which it was not handed out")
+            raise BrokenError(f"R14: {name} published {split!r}, which was not assigned to it")
         logs = [log for subtask, log in self.logs.items() if subtask.vertex == vertex]
-        found = [one for log in logs for _, one in live(enumerate(log)) if isinstance(one, Batch)]
-        if [split for one in found for split in one.splits].count(split) > 1:
+        batches = [record for log in logs for _, record in live(enumerate(log)) if isinstance(record, Batch)]
+        if [published for batch in batches for published in batch.splits].count(split) > 1:
             raise BrokenError(f"R14: {split!r} of {vertex} was published twice")
 
     def _check_event(self, epoch: int, event: Event) -> None:
@@ -254,7 +254,7 @@ class World:
         elif isinstance(event, SinkReleased):
             has_it = event.sink in self.final_only or self.targets[event.sink].last_released >= event.checkpoint
             if event.checkpoint not in self._completed or not has_it:
-                raise BrokenError(f"R9: {event.sink} is said to have released {event.checkpoint}")
+                raise BrokenError(f"R9: {event.sink} is reported to have released {event.checkpoint}")
         elif isinstance(event, PlanRecorded):
             self._begins_with[epoch] = event.graph.subtasks
             self.grow(event.graph)
@@ -271,8 +271,8 @@ class World:
 
     def _check_held(self, status: str, checkpoint: int) -> None:
         """Check that a checkpoint is unreleased at the end of a run only because gates hold it."""
-        behind = {sink for sink, target in self.targets.items() if target.last_released < checkpoint}
-        if status != "STOPPED" or not behind or not behind <= self.held:
+        unreleased = {sink for sink, target in self.targets.items() if target.last_released < checkpoint}
+        if status != "STOPPED" or not unreleased or not unreleased <= self.held:
             raise BrokenError(f"R16: {status} with an unreleased checkpoint")
 
     def _check_stopped(self, epoch: int) -> None:
@@ -297,17 +297,19 @@ class World:
         and a consumer.
         """
         last = [event for _, event in self.journal if isinstance(event, CheckpointCompleted)][-1:]
-        gives = [one.uid for one in self.graph.vertices if one.sinks or self.graph.outputs(one.uid)]
-        if not last or not all(one.finished or name.vertex not in gives for name, one in last[0].subtasks.items()):
+        gives = [vertex.uid for vertex in self.graph.vertices if vertex.sinks or self.graph.outputs(vertex.uid)]
+        if not last or not all(
+            snapshot.finished or name.vertex not in gives for name, snapshot in last[0].subtasks.items()
+        ):
             raise BrokenError(f"epoch {epoch} STOPPED without a savepoint")
         self._check_held("STOPPED", last[0].checkpoint)
 
-    def check_answers(self, epoch: int, asked: Collection[str]) -> None:
+    def check_answers(self, epoch: int, requests: Collection[str]) -> None:
         """Check that every request of a run was answered finally, once.
 
         A stop is not answered as completed if the run ended otherwise.
         """
-        answers: dict[str, list[RequestOutcome]] = {request: [] for request in asked}
+        answers: dict[str, list[RequestOutcome]] = {request: [] for request in requests}
         status = ""
         changes = {
             event.request
@@ -339,8 +341,8 @@ class World:
                         )
                     continue
                 producer, other = channel.producer, snapshots[channel.producer]
-                behind = snapshot.inputs.get(channel.key, 0) <= other.position
-                if not (behind or other.finished_on_restore or snapshot.finished_on_restore):
+                is_covered = snapshot.inputs.get(channel.key, 0) <= other.position
+                if not (is_covered or other.finished_on_restore or snapshot.finished_on_restore):
                     raise BrokenError(f"cut {event.checkpoint}: {consumer} is ahead of {producer}")
 
     def _check_whole(self, epoch: int, checkpoint: int, subtasks: set[SubtaskId]) -> None:
@@ -361,11 +363,11 @@ class World:
         """Check that a target holds the rows before the cut, each once."""
         event = self._completed[checkpoint]
         for vertex in self.graph.vertices:
-            for sink in [one for one in vertex.sinks if one not in self.final_only]:
+            for sink in [sink for sink in vertex.sinks if sink not in self.final_only]:
                 if self.targets[sink].last_released > checkpoint:
                     continue  # a driver that counted as dead has released further checkpoints
                 expected = []
-                for name in [one for one in vertex.subtasks if one in event.subtasks]:
+                for name in [subtask for subtask in vertex.subtasks if subtask in event.subtasks]:
                     snapshot = event.subtasks[name]
                     end = len(self.logs[name]) if snapshot.finished_on_restore else snapshot.position
                     expected += [row for _, rows in self.staged(name, sink, end) for row in rows]

@@ -26,7 +26,7 @@ class Run:
 
     def __init__(self, *, bounded: str | None = None, timed: bool = True) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._reporter = StatusReporter(lambda told: self.lines.append(told.to_json()), "job", None, "/r")
+        self._reporter = StatusReporter(lambda line: self.lines.append(line.to_json()), "job", None, "/r")
         self.state = JobState("job", epoch=1)
         self.checkpoints = 0
         ends = () if bounded is None else (bounded,)
@@ -39,25 +39,25 @@ class Run:
             sinks={},
             inputs={"totals": sources},
         )
-        self._tell(PlanRecorded(JobGraph((vertex,), ()), {}, NOON, definition))
+        self._record(PlanRecorded(JobGraph((vertex,), ()), {}, NOON, definition))
 
     def release(self, watermark: int | None, at: float = NOON, **times: SourceTimes) -> str:
         """Complete and release a checkpoint; return the line about it."""
         self.checkpoints += 1
         shot = Snapshot(1, self.checkpoints, watermark=watermark, times=times)
         done = {SubtaskId("totals/0"): shot}
-        self._tell(CheckpointCompleted(self.checkpoints, at, at, "checkpoint", done, {}))
-        self._tell(CheckpointReleased(self.checkpoints, at, {"out": {"rows": 1}}))
+        self._record(CheckpointCompleted(self.checkpoints, at, at, "checkpoint", done, {}))
+        self._record(CheckpointReleased(self.checkpoints, at, {"out": {"rows": 1}}))
         return str(self.lines[-1]["message"])
 
     def drop(self, source: str) -> None:
-        self._tell(SourceDropped("totals", source, 1, NOON))
+        self._record(SourceDropped("totals", source, 1, NOON))
 
     def end(self) -> str:
         self._reporter.ended(self.state, JobStatus.FINISHED, None)
         return str(self.lines[-1]["message"])
 
-    def _tell(self, event: Any) -> None:
+    def _record(self, event: Any) -> None:
         event.apply(self.state)
         self._reporter.event(event, self.state)
 
@@ -73,9 +73,9 @@ CLICKS, ORDERS = seen(0), seen(3_600, NOON - 720)
 
 def test_a_source_without_rows_that_holds_windows_is_named() -> None:
     run = Run()
-    told = run.release(HOUR_AGO, clicks=CLICKS, orders=ORDERS)
+    line = run.release(HOUR_AGO, clicks=CLICKS, orders=ORDERS)
     waits = "the windows of totals wait at 2026-02-25 10:59:59Z, because source orders has had no row for 12 min"
-    assert told.endswith(f"; {waits}")
+    assert line.endswith(f"; {waits}")
     shown = dict(summary(run.state))
     assert shown["event time"] == (
         "totals at 2026-02-25 10:59:59Z (clicks at 2026-02-25 11:59:59Z, last row 2026-02-25 12:00:00Z, "
@@ -85,9 +85,9 @@ def test_a_source_without_rows_that_holds_windows_is_named() -> None:
 
 
 def test_a_source_that_never_had_a_row_is_named() -> None:
-    told = Run().release(None, clicks=CLICKS)
-    assert told.endswith("; the windows of totals wait, because source orders has had no row")
-    assert "wait" not in Run(timed=False).release(None, clicks=CLICKS)  # Spark goes by the other one alone
+    line = Run().release(None, clicks=CLICKS)
+    assert line.endswith("; the windows of totals wait, because source orders has had no row")
+    assert "wait" not in Run(timed=False).release(None, clicks=CLICKS)  # Spark uses the other source alone
 
 
 @pytest.mark.parametrize(

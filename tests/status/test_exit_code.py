@@ -33,8 +33,8 @@ def test_a_run_ends_with_the_code_of_its_status(status: JobStatus, code: int) ->
     ],
 )
 def test_an_error_has_one_code_and_one_kind_of_line(error: Exception, code: int, kind: str) -> None:
-    found = ExitCode.of_error(error)
-    assert (found, found.line_kind) == (code, kind)
+    exit_code = ExitCode.of_error(error)
+    assert (exit_code, exit_code.line_kind) == (code, kind)
     assert is_for_good(code, kind) == (code > 1)
 
 

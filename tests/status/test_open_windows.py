@@ -44,7 +44,7 @@ class Run:
 
     def __init__(self, *kept: KeptState, mode: str = "append", in_order: bool = False) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._reporter = StatusReporter(lambda told: self.lines.append(told.to_json()), "job", None, "/r")
+        self._reporter = StatusReporter(lambda line: self.lines.append(line.to_json()), "job", None, "/r")
         self.state = JobState("job", epoch=1)
         self.number = 0
         sources = ("history", "live")
@@ -55,14 +55,14 @@ class Run:
             vertices={"counts": VertexDefinition(mode, True, event_time=True, kept=kept or (WINDOWS,))},
             sinks={},
         )
-        self.tell(PlanRecorded(JobGraph((vertex,), ()), {}, NOON, definition))
+        self.record(PlanRecorded(JobGraph((vertex,), ()), {}, NOON, definition))
         self._reporter.started(self.state, "none", resumed=False)
 
     def drop_history(self) -> None:
-        self.tell(SourceDropped("counts", "history", 0, NOON))
+        self.record(SourceDropped("counts", "history", 0, NOON))
 
     def end_history(self) -> None:
-        self.tell(SourceEnded("counts", "history", 0, NOON))
+        self.record(SourceEnded("counts", "history", 0, NOON))
 
     def complete(self, watermark: int | None, *, batch: int | None = 1, finished: bool = False) -> None:
         """Complete a checkpoint after a micro-batch whose newest row is of noon."""
@@ -70,17 +70,17 @@ class Run:
         times = {} if batch is None else {"live": SourceTimes(round(NOON * 1000), 3_600_000, NOON)}
         shot = Snapshot(1, batch, watermark=watermark, times=times, finished=finished)
         done = {SubtaskId("counts/0"): shot}
-        self.tell(CheckpointCompleted(self.number, NOON, NOON + 0.012, "checkpoint", done, {}))
+        self.record(CheckpointCompleted(self.number, NOON, NOON + 0.012, "checkpoint", done, {}))
 
     def release(self, rows: int = 0, after: float = 0.5) -> None:
-        self.tell(CheckpointReleased(self.number, NOON + after, {"lake": {"rows": rows}}))
+        self.record(CheckpointReleased(self.number, NOON + after, {"lake": {"rows": rows}}))
 
-    def tell(self, event: Any) -> None:
+    def record(self, event: Any) -> None:
         event.apply(self.state)
         self._reporter.event(event, self.state)
 
     def end(self, status: JobStatus = JobStatus.STOPPED) -> str:
-        """Return the last line of a run that ends so."""
+        """Return the last line of a run that ends with this status."""
         self._reporter.ended(self.state, status, None)
         return str(self.lines[-1]["message"])
 
@@ -113,7 +113,7 @@ def test_windows_that_wait_for_history_name_it() -> None:
     run.drop_history()
     run.complete(HOUR_BEFORE)
     run.release(after=1.0)
-    assert run.shown[-1] == f"checkpoint 2 released no row: {OPEN}", "it is another reason now"
+    assert run.shown[-1] == f"checkpoint 2 released no row: {OPEN}", "the reason is a different one now"
 
 
 def test_windows_that_only_the_next_live_row_closes_name_its_source() -> None:
@@ -195,14 +195,14 @@ def test_a_run_without_a_checkpoint_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("released", "told"),
+    ("released", "progress"),
     [(0, "another sink has released no checkpoint so far"), (1, "another sink has released only up to checkpoint 1")],
 )
-def test_a_sink_that_is_ahead_says_how_far_the_other_one_is(released: int, told: str) -> None:
+def test_a_sink_that_is_ahead_says_how_far_the_other_one_is(released: int, progress: str) -> None:
     run = Run()
     for _ in range(released + 2):
         run.complete(HOUR_BEFORE)
     if released:
-        run.tell(CheckpointReleased(1, NOON, {"lake": {"rows": 1}, "log": {"rows": 1}}))
-    run.tell(SinkReleased("lake", run.number, NOON, {"rows": 1}))
-    assert run.shown[-1] == f"lake released 1 row, up to checkpoint {run.number}; {told}"
+        run.record(CheckpointReleased(1, NOON, {"lake": {"rows": 1}, "log": {"rows": 1}}))
+    run.record(SinkReleased("lake", run.number, NOON, {"rows": 1}))
+    assert run.shown[-1] == f"lake released 1 row, up to checkpoint {run.number}; {progress}"

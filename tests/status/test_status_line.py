@@ -47,8 +47,8 @@ def test_what_is_printed_is_read_back_whatever_it_says_and_whatever_stands_befor
 
 @given(st.one_of(st.text(), st.builds(lambda value: f"CKPT {json.dumps(value)}", values), st.just('CKPT {"a":' * 5000)))
 def test_other_output_is_left_alone_and_never_an_error(text: str) -> None:
-    found = parse_line(text)
-    assert found is None or '"kind"' in text
+    line = parse_line(text)
+    assert line is None or '"kind"' in text
 
 
 def test_a_line_is_printed_as_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,9 +60,9 @@ def test_a_line_is_printed_as_one(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_value_that_is_no_json_does_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     print_line(StatusLine(LineKind.RELEASED, "released", {"sinks": {1.5}}))
-    found = parse_line(capsys.readouterr().out)
-    assert found is not None
-    assert found.data["sinks"] == "{1.5}"
+    line = parse_line(capsys.readouterr().out)
+    assert line is not None
+    assert line.data["sinks"] == "{1.5}"
 
 
 SECRET = 'p"ss\\wörd'
@@ -75,9 +75,9 @@ def redact(text: str) -> str:
 def test_a_secret_is_hidden_wherever_it_stands_and_the_line_stays_one() -> None:
     """A secret made of digits may also occur in unrelated numbers."""
     data: dict[str, Any] = {"epoch": 1234567, "traceback": f"in {SECRET}", "paths": [{"a": SECRET}, ("x", SECRET)]}
-    told = parse_line(format_line(StatusLine(LineKind.FAILED, f"no access with {SECRET}", data)))
-    assert told is not None
-    shown = told.redacted(redact)
+    line = parse_line(format_line(StatusLine(LineKind.FAILED, f"no access with {SECRET}", data)))
+    assert line is not None
+    shown = line.redacted(redact)
     assert shown.message == "no access with ***"
     assert shown.data == {"epoch": 1234567, "traceback": "in ***", "paths": [{"a": "***"}, ["x", "***"]]}
 

@@ -26,17 +26,17 @@ class Run:
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
-        self._reporter = StatusReporter(lambda told: self.lines.append(told.to_json()), "orders", None, "/r")
+        self._reporter = StatusReporter(lambda line: self.lines.append(line.to_json()), "orders", None, "/r")
         self.state = JobState("orders", epoch=1)
         self.now = 1000.0
 
     def checkpoint(self, number: int, sinks: dict[str, dict[str, int]], kind: CheckpointKind = "checkpoint") -> None:
         self.now += 30
-        self._tell(CheckpointCompleted(number, self.now - 0.012, self.now, kind, {}, {}))
-        self._tell(CheckpointReleased(number, self.now + 0.5, sinks))
+        self._record(CheckpointCompleted(number, self.now - 0.012, self.now, kind, {}, {}))
+        self._record(CheckpointReleased(number, self.now + 0.5, sinks))
 
     def abort(self, number: int) -> None:
-        self._tell(CheckpointAborted(number, "CHECKPOINT_EXPIRED", self.now))
+        self._record(CheckpointAborted(number, "CHECKPOINT_EXPIRED", self.now))
 
     def plan(self) -> None:
         """Record two vertices: ``clean`` reads ``history``, which is bounded."""
@@ -48,17 +48,17 @@ class Run:
         PlanRecorded(graph, {}, 1000.0, STREAMING).apply(self.state)
 
     def source_ended(self, vertex: str, uid: str, batch_id: int) -> None:
-        self._tell(SourceEnded(vertex, uid, batch_id, self.now))
+        self._record(SourceEnded(vertex, uid, batch_id, self.now))
 
     def source_dropped(self, vertex: str, uid: str) -> None:
-        self._tell(SourceDropped(vertex, uid, 3, self.now))
+        self._record(SourceDropped(vertex, uid, 3, self.now))
 
     def end(self, status: JobStatus) -> str:
-        """Return the last line of a run that ends so."""
+        """Return the last line of a run that ends with this status."""
         self._reporter.ended(self.state, status, None)
         return str(self.lines[-1]["message"])
 
-    def _tell(self, event: Any) -> None:
+    def _record(self, event: Any) -> None:
         event.apply(self.state)
         self._reporter.event(event, self.state)
 
@@ -118,7 +118,7 @@ def test_an_aborted_checkpoint_is_always_shown() -> None:
 def test_a_long_error_is_told_by_its_cause_with_the_whole_of_it_behind() -> None:
     lines: list[dict[str, Any]] = []
     text = 'job j FAILED: Traceback (most recent call last):\n  File "/a.py", line 3, in g\n    y\nKeyError: 1\n'
-    StatusReporter(lambda told: lines.append(told.to_json()), "j", None, "/r").report(
+    StatusReporter(lambda line: lines.append(line.to_json()), "j", None, "/r").report(
         LineKind.FAILED, text, terminal=False
     )
     assert (lines[0]["message"], lines[0]["traceback"]) == ("KeyError: 1 (/a.py:3). Job j FAILED", text)

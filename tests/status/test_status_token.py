@@ -79,17 +79,17 @@ def test_a_value_of_another_type_makes_the_line_be_ignored(data: dict[str, Any],
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),
-        lambda one: (
-            st.lists(one)
-            | st.dictionaries(st.sampled_from(["epoch", "outputs", "recovery", "status", "kind", "x"]), one)
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.sampled_from(["epoch", "outputs", "recovery", "status", "kind", "x"]), inner)
         ),
     )
 )
 def test_whatever_has_the_token_is_read_or_ignored_and_never_an_error(value: Any) -> None:
     status, _ = reader()
     for text in (f"CKPT {TOKEN} {json.dumps(value)}", line_with(x=value), f"CKPT {TOKEN} {{{value!r}"):
-        found = status.read(text)
-        assert found is None or isinstance(found.message, str)
+        line = status.read(text)
+        assert line is None or isinstance(line.message, str)
 
 
 def test_what_cannot_be_parsed_is_ignored() -> None:
@@ -103,8 +103,8 @@ def test_secrets_are_hidden_and_control_characters_shown() -> None:
     """An id and a count are no secret, even if a secret is the same word."""
     status = StatusReader(TOKEN, pytest.fail, lambda text: text.replace("orders", "***"))
     data = {"job_id": "orders", "finished_operators": ["orders"], "traceback": "in \x1b[31morders\n", "checkpoint": 3}
-    found = status.read(format_line(StatusLine("failed", "orders\x07 \ud800", data), TOKEN))
-    assert found == StatusLine("failed", "***\\x07 \\ud800", {**data, "traceback": "in \\x1b[31m***\n"})
+    line = status.read(format_line(StatusLine("failed", "orders\x07 \ud800", data), TOKEN))
+    assert line == StatusLine("failed", "***\\x07 \\ud800", {**data, "traceback": "in \\x1b[31m***\n"})
 
 
 def test_no_child_of_the_driver_inherits_the_token() -> None:

@@ -86,8 +86,10 @@ def test_it_holds_no_secret_of_a_connection_or_of_the_root(monkeypatch: pytest.M
 
 def test_the_files_of_tests_are_among_those_that_pytest_deletes(tmp_path_factory: pytest.TempPathFactory) -> None:
     program = "from airflow_provider_ckpt.status.trace_file import trace_file; print(trace_file().path)"
-    of_a_process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    for path in (trace_file().path, of_a_process):
+    path_in_a_process = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    for path in (trace_file().path, path_in_a_process):
         assert Path(path).is_relative_to(tmp_path_factory.getbasetemp())
 
 
@@ -117,20 +119,20 @@ def test_logging_that_the_user_has_configured_stays(file: TraceFile, capsys: pyt
 
 def test_the_last_line_of_a_failed_run_names_the_file(file: TraceFile) -> None:
     lines: list[StatusLine] = []
-    tell = keeping_traces(lines.append, file)
-    tell(StatusLine(LineKind.RUNNING, "running"))
-    tell(StatusLine(LineKind.FAILED, "no trace so far"))
-    tell(StatusLine(LineKind.SUBTASK_FAILED, "priced/0 failed", {"traceback": JAVA}))
-    tell(StatusLine(LineKind.FAILED, "job orders RESTARTING"))
+    emit = keeping_traces(lines.append, file)
+    emit(StatusLine(LineKind.RUNNING, "running"))
+    emit(StatusLine(LineKind.FAILED, "no trace so far"))
+    emit(StatusLine(LineKind.SUBTASK_FAILED, "priced/0 failed", {"traceback": JAVA}))
+    emit(StatusLine(LineKind.FAILED, "job orders RESTARTING"))
     assert [line.traces for line in lines] == [None, None, None, file.path]
     assert Path(file.path).read_text() == f"priced/0 failed\n{JAVA}"
 
 
 def test_a_traceback_that_is_shown_as_a_whole_makes_no_file(file: TraceFile) -> None:
     lines: list[StatusLine] = []
-    tell = keeping_traces(lines.append, file)
-    tell(StatusLine(LineKind.REFUSED, "loading it failed", {"traceback": TRACE}))
+    emit = keeping_traces(lines.append, file)
+    emit(StatusLine(LineKind.REFUSED, "loading it failed", {"traceback": TRACE}))
     assert not file.exists
-    tell(StatusLine(LineKind.REFUSED, "loading it failed", {"traceback": OURS + TRACE}))
+    emit(StatusLine(LineKind.REFUSED, "loading it failed", {"traceback": OURS + TRACE}))
     assert Path(file.path).read_text() == f"loading it failed\n{OURS}{TRACE}"
     assert [line.traces for line in lines] == [None, file.path]

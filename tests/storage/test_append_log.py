@@ -130,41 +130,41 @@ def test_a_tail_gives_what_is_new_without_a_list(storage: Storage) -> None:
 
 
 def test_r3_the_loser_of_a_race_is_given_the_winners_entry_and_may_read_on(storage: Storage) -> None:
-    one, other = open_log(storage), open_log(storage)
-    one.load(), other.load()
-    one.append("first")
-    assert other.is_overtaken()
+    first, second = open_log(storage), open_log(storage)
+    first.load(), second.load()
+    first.append("first")
+    assert second.is_overtaken()
     with pytest.raises(LostRaceError) as raised:
-        other.append("second")
+        second.append("second")
     assert raised.value.data["entry"].body == "first"
-    assert bodies(other.tail()) == ["first"]
-    assert other.append("second").number == 1
+    assert bodies(second.tail()) == ["first"]
+    assert second.append("second").number == 1
 
 
 def test_r3_of_many_threads_each_number_has_one_owner(storage: Storage) -> None:
     start = threading.Barrier(4)
 
-    def write(who: int) -> None:
+    def write(writer: int) -> None:
         log = open_log(storage)
         log.load()
         start.wait()
         written = 0
         while written < 10:
             try:
-                log.append([who, written])
+                log.append([writer, written])
                 written += 1
             except LostRaceError:
                 log.tail()
 
-    threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    found = bodies(open_log(storage).load())
-    assert sorted(map(tuple, found)) == [(who, n) for who in range(4) for n in range(10)]
-    for who in range(4):
-        assert [n for w, n in found if w == who] == list(range(10))
+    written = bodies(open_log(storage).load())
+    assert sorted(map(tuple, written)) == [(writer, n) for writer in range(4) for n in range(10)]
+    for writer in range(4):
+        assert [n for w, n in written if w == writer] == list(range(10))
 
 
 def test_one_log_may_be_appended_to_by_several_threads(storage: Storage) -> None:
@@ -188,7 +188,7 @@ def test_r17_a_lost_reply_is_no_defeat(storage: Storage, repeats: bool) -> None:
     assert bodies(open_log(storage).load()) == ["a", "b", "c"]
 
 
-class MasterRestartPolicy(WrappedStorage):
+class FailingCreation(WrappedStorage):
     """Storage whose creations fail while ``broken``. ``lands``: the creation takes effect nevertheless."""
 
     broken = False
@@ -207,7 +207,7 @@ class MasterRestartPolicy(WrappedStorage):
 def test_r17_after_an_unknown_outcome_the_next_append_settles_it(
     storage: Storage, lands: bool, same_body: bool
 ) -> None:
-    failing = MasterRestartPolicy(storage)
+    failing = FailingCreation(storage)
     log = filled(failing, "a")
     failing.broken, failing.lands = True, lands
     with pytest.raises(StorageTransientError):
@@ -220,7 +220,7 @@ def test_r17_after_an_unknown_outcome_the_next_append_settles_it(
 
 
 def test_r17_an_append_that_failed_but_landed_is_given_by_the_tail(storage: Storage) -> None:
-    failing = MasterRestartPolicy(storage)
+    failing = FailingCreation(storage)
     log = filled(failing, "a")
     failing.broken, failing.lands = True, True
     with pytest.raises(StorageTransientError):
@@ -669,8 +669,8 @@ def test_a_fence_that_cannot_be_looked_at_is_not_passed(tmp_path: Path, verb: st
     log = filled(storage, "open 1", 1, 2)
     log.load()
     needed: dict[str, list[Any]] = {"take_over": ["open 2"], "append": [3], "truncate": [2]}
-    told = (StorageDeniedError, StorageReadOnlyError) if kind == errno.EACCES else StorageTransientError
-    with refusing(tmp_path / "root", kind), pytest.raises(told):
+    expected = (StorageDeniedError, StorageReadOnlyError) if kind == errno.EACCES else StorageTransientError
+    with refusing(tmp_path / "root", kind), pytest.raises(expected):
         getattr(log, verb)(*needed.get(verb, []))
     assert bodies(open_log(storage).load()) == ["open 1", 1, 2]
     assert bodies(log.tail()) == []
@@ -745,15 +745,15 @@ def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
         with pytest.raises(SimulatedCrash):
             use_the_log(CrashingStorage(storage, at, when))
         log = open_log(storage)
-        found = log.load()
-        numbered = [entry.number for entry in found if not entry.kept]
+        entries = log.load()
+        numbered = [entry.number for entry in entries if not entry.kept]
         assert numbered == list(range(log.head, log.next_number)), (at, when)
-        assert bodies(found) == [whole[entry.number] for entry in found], (at, when)
-        assert not found or found[0].body == "open", (at, when)
+        assert bodies(entries) == [whole[entry.number] for entry in entries], (at, when)
+        assert not entries or entries[0].body == "open", (at, when)
         log.append("after")
         log.truncate(log.next_number)
         left = [name for name in storage.list("log") if not name.startswith("head")]
-        assert left == (["00000000.json"] if found else []), (at, when)
+        assert left == (["00000000.json"] if entries else []), (at, when)
 
 
 # ---- format
@@ -823,7 +823,7 @@ def test_a_writer_does_not_wait_for_the_deletions_of_a_truncation(storage: Stora
 
 def test_what_was_read_before_an_error_is_not_lost_with_it() -> None:
     """The next call raises the error again. A reader that dropped the entries would lose their rows."""
-    storage = open_storage("memory://error-behind-entries")
+    storage = open_storage("memory://error-after-entries")
     writer = AppendLog(storage, "log", format="test")
     reader = AppendLog(storage, "log", format="test")
     reader.load()

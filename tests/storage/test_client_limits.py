@@ -1,4 +1,4 @@
-"""Time limits and tries of the clients behind fsspec."""
+"""Time limits and tries of the clients that fsspec uses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_d19_the_users_limits_stay() -> None:
     assert config.retries["total_max_attempts"] == 1
 
 
-LOOKS: dict[str, Callable[[Storage], object]] = {
+VERBS: dict[str, Callable[[Storage], object]] = {
     "read": lambda storage: storage.read("x"),
     "exists": lambda storage: storage.exists("x"),
     "list": lambda storage: storage.list("x"),
@@ -52,7 +52,7 @@ LOOKS: dict[str, Callable[[Storage], object]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", LOOKS)
+@pytest.mark.parametrize("verb", VERBS)
 def test_d19_an_endpoint_that_says_nothing_is_tried_three_times(verb: str) -> None:
     """It took 25 connections and 419 s with the clients' own settings."""
     pytest.importorskip("s3fs")
@@ -60,7 +60,7 @@ def test_d19_an_endpoint_that_says_nothing_is_tried_three_times(verb: str) -> No
         options = {**KEYS, "endpoint_url": server.uri, "config_kwargs": {"read_timeout": 0.5}}
         begun = time.monotonic()
         with pytest.raises(StorageTransientError):
-            LOOKS[verb](open_storage(Location("s3://lake/ckpt", options)))
+            VERBS[verb](open_storage(Location("s3://lake/ckpt", options)))
         assert server.connections == 3
         assert time.monotonic() - begun < 20
 

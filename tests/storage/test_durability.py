@@ -43,7 +43,7 @@ def storage(root: Path) -> Storage:
     return open_storage(root)
 
 
-def spark_wrote(root: Path, *names: str) -> None:
+def write_as_spark(root: Path, *names: str) -> None:
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"rows")
@@ -84,14 +84,14 @@ def test_a_replaced_object_is_whole_on_disk_before_its_name_is(storage: Storage,
 
 
 def test_a_copy_of_what_spark_wrote_is_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/x")
+    write_as_spark(root, "s/x")
     with recorded(root) as calls:
         storage.copy("s/x", "d/x")
     assert calls == ["link s/x d/.tmp", "fsync d/.tmp", "replace d/.tmp d/x", "fsync d"]
 
 
 def test_a_copy_without_links_is_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/x")
+    write_as_spark(root, "s/x")
     with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
         storage.copy("s/x", "d/x")
     assert calls == ["fsync d/.tmp", "replace d/.tmp d/x", "fsync d"]
@@ -99,7 +99,7 @@ def test_a_copy_without_links_is_on_disk_before_its_name_is(storage: Storage, ro
 
 
 def test_r9_a_moved_file_is_on_disk_under_its_new_name_before_the_old_one_goes(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/x")
+    write_as_spark(root, "s/x")
     with recorded(root) as calls:
         storage.move("s/x", "d/x")
     assert calls == ["fsync s/x", "link s/x d/x", "fsync d", "unlink s/x"]
@@ -108,14 +108,14 @@ def test_r9_a_moved_file_is_on_disk_under_its_new_name_before_the_old_one_goes(s
 def test_r9_a_move_that_finds_the_same_rows_makes_them_durable_before_the_old_name_goes(
     storage: Storage, root: Path
 ) -> None:
-    spark_wrote(root, "s/x", "d/x")
+    write_as_spark(root, "s/x", "d/x")
     with recorded(root) as calls:
         storage.move("s/x", "d/x")
     assert calls == ["fsync s/x", "fsync d/x", "fsync d", "unlink s/x"]
 
 
 def test_r9_a_move_into_a_new_folder_makes_that_durable_first(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/x")
+    write_as_spark(root, "s/x")
     with recorded(root) as calls:
         storage.move("s/x", "out/day=1/x")
     assert calls[1:6] == ["mkdir out", "fsync .", "mkdir out/day=1", "fsync out", "link s/x out/day=1/x"]
@@ -123,7 +123,7 @@ def test_r9_a_move_into_a_new_folder_makes_that_durable_first(storage: Storage, 
 
 def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(storage: Storage, root: Path) -> None:
     """Each folder is synced once for all its files, because no process reads it before."""
-    spark_wrote(root, "s/x", "s/k/y", "s/k/z")
+    write_as_spark(root, "s/x", "s/k/y", "s/k/z")
     with recorded(root) as calls:
         assert storage.copy_all([(f"s/{name}", f"d/new/{name}") for name in ("x", "k/y", "gone", "k/z")]) == {"s/gone"}
     assert [call for call in calls if not call.startswith("fsync")] == [
@@ -135,7 +135,7 @@ def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(sto
 
 
 def test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/x")
+    write_as_spark(root, "s/x")
     (root / "d/new").mkdir(parents=True)  # created, but not synced
     with recorded(root) as calls:
         assert storage.copy_all([("s/x", "d/new/k/x")]) == set()
@@ -148,7 +148,7 @@ def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) 
 
     Readers must find it at any time.
     """
-    spark_wrote(root, "s/x", "d/x")
+    write_as_spark(root, "s/x", "d/x")
     with recorded(root) as calls:
         assert storage.copy_all([("s/x", "d/x")]) == set()
     assert calls[:3] == ["link s/x d/.tmp", "replace d/.tmp d/x", "fsync d/x"]
@@ -156,7 +156,7 @@ def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) 
 
 
 def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/x", "s/y")
+    write_as_spark(root, "s/x", "s/y")
     with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
         assert storage.copy_all([("s/x", "d/x"), ("s/y", "d/y")]) == set()
     assert calls[:4] == ["replace d/.tmp d/x", "replace d/.tmp d/y", "fsync d/x", "fsync d/y"]
@@ -165,7 +165,7 @@ def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
 
 
 def test_r9_moved_files_are_on_disk_under_their_new_names_before_an_old_one_goes(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/x", "s/y", "s/z", "d/y")
+    write_as_spark(root, "s/x", "s/y", "s/z", "d/y")
     with recorded(root) as calls:
         assert storage.move_all([("s/x", "d/x"), ("s/y", "d/y"), ("s/z", "out/z")]) == set()
     assert calls[:3] == ["fsync s/x", "fsync s/y", "fsync s/z"]
@@ -177,7 +177,7 @@ def test_r9_what_another_one_moves_at_the_same_time_is_moved(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A faster releaser removes the old name between the check and the link."""
-    spark_wrote(root, "s/x", "s/y")
+    write_as_spark(root, "s/x", "s/y")
     real = os.link
 
     def link(origin: str, goal: str) -> None:
@@ -198,12 +198,12 @@ def test_r9_what_another_one_moves_at_the_same_time_is_moved(
 def test_r9_what_another_one_moved_between_the_link_and_the_look_is_moved(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark_wrote(root, "s/x", "d/x")
+    write_as_spark(root, "s/x", "d/x")
     real = os.path.samefile
 
-    def samefile(one: str, other: str) -> bool:
+    def samefile(first: str, second: str) -> bool:
         os.unlink(root / "s/x")
-        return real(one, other)
+        return real(first, second)
 
     monkeypatch.setattr(os.path, "samefile", samefile)
     assert storage.move_all([("s/x", "d/x")]) == set()
@@ -226,7 +226,7 @@ def test_an_fsync_that_fails_is_no_success(
         ),
         "sync": lambda name: storage.sync(f"s/{name}"),
     }
-    spark_wrote(
+    write_as_spark(
         root,
         "n/there",
         "s/more",
@@ -274,7 +274,7 @@ def test_r17_an_entry_that_landed_by_a_failed_try_is_durable_when_it_is_taken_fo
 
 
 def test_r17_who_finds_a_name_taken_finds_it_durable(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "d/x")
+    write_as_spark(root, "d/x")
     with recorded(root) as calls, pytest.raises(AlreadyExistsError):
         storage.create("d/x", b"")
     assert calls == ["fsync d"]
@@ -299,7 +299,7 @@ def test_a_file_system_that_cannot_fsync_a_folder_is_good_enough(
 def test_a_file_system_that_cannot_fsync_a_file_is_not(
     storage: Storage, root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark_wrote(root, "d/x")
+    write_as_spark(root, "d/x")
 
     def fsync(descriptor: int) -> None:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -313,7 +313,7 @@ def test_a_file_system_that_cannot_fsync_a_file_is_not(
 
 
 def test_a_sync_makes_every_file_and_folder_below_and_every_name_above_durable(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "j/s/a.parquet", "j/s/.a.parquet.crc", "j/s/k=1/b.parquet", "j/s/k=1/m=2/c.parquet", "j/else")
+    write_as_spark(root, "j/s/a.parquet", "j/s/.a.parquet.crc", "j/s/k=1/b.parquet", "j/s/k=1/m=2/c.parquet", "j/else")
     with recorded(root) as calls:
         storage.sync("j/s")
     files = ["j/s/.a.parquet.crc", "j/s/a.parquet", "j/s/k=1/b.parquet", "j/s/k=1/m=2/c.parquet"]
@@ -324,7 +324,7 @@ def test_a_sync_makes_every_file_and_folder_below_and_every_name_above_durable(s
 
 def test_a_sync_of_many_files_leaves_none_out(storage: Storage, root: Path) -> None:
     names = [f"s/{number % 40}/{number}" for number in range(200)]
-    spark_wrote(root, *names)
+    write_as_spark(root, *names)
     with recorded(root, "fsync") as calls:
         storage.sync("s")
     assert sorted(calls[:200]) == sorted(f"fsync {name}" for name in names)
@@ -335,7 +335,7 @@ def test_a_sync_of_many_files_leaves_none_out(storage: Storage, root: Path) -> N
 def test_one_file_that_cannot_be_made_durable_among_many_is_told(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark_wrote(root, *(f"s/{number}" for number in range(100)))
+    write_as_spark(root, *(f"s/{number}" for number in range(100)))
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -349,20 +349,20 @@ def test_one_file_that_cannot_be_made_durable_among_many_is_told(
 
 
 def test_a_folder_that_cannot_be_read_counts_as_no_empty_one(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "s/deep/0")
+    write_as_spark(root, "s/deep/0")
     with refusing(root / "s/deep", errno.EIO, "scandir"), pytest.raises(StorageTransientError):
         storage.sync("s")
 
 
 def test_a_sync_of_one_file_makes_its_name_durable(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "j/x")
+    write_as_spark(root, "j/x")
     with recorded(root) as calls:
         storage.sync("j/x")
     assert calls == ["fsync j/x", "fsync j", "fsync ."]
 
 
 def test_a_sync_in_a_child_makes_the_names_from_its_storage_on_durable(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "j/v/s/x")
+    write_as_spark(root, "j/v/s/x")
     with recorded(root) as calls:
         storage.child("j").child("v").sync("s/x")
     assert calls == ["fsync j/v/s/x", "fsync j/v/s", "fsync j/v", "fsync j", "fsync ."]
@@ -370,7 +370,7 @@ def test_a_sync_in_a_child_makes_the_names_from_its_storage_on_durable(storage: 
 
 def test_a_sync_opens_nothing_that_nobody_reads(storage: Storage, root: Path) -> None:
     """Spark's marker files are empty, and the writers of the package's temporary files sync them."""
-    spark_wrote(root, "s/a", "s/.a.crc", "s/_SUCCESS", "s/._SUCCESS.crc", "s/.tmp-0123456789abcdef", "other/x")
+    write_as_spark(root, "s/a", "s/.a.crc", "s/_SUCCESS", "s/._SUCCESS.crc", "s/.tmp-0123456789abcdef", "other/x")
     with recorded(root, "open") as calls:
         storage.sync("s")
     assert sorted(calls) == ["open .", "open s", "open s/.a.crc", "open s/a"]
@@ -380,7 +380,7 @@ def test_a_sync_passes_over_what_is_deleted_meanwhile(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark deletes files in its own folder while it is synced."""
-    spark_wrote(root, "s/a", "s/b", "s/c/d")
+    write_as_spark(root, "s/a", "s/b", "s/c/d")
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -402,7 +402,7 @@ def test_a_sync_of_nothing_is_told(storage: Storage) -> None:
 # ---- temporary files
 
 
-def kill_in_the_middle(root: Path, name: str) -> Path:
+def leave_half_a_file(root: Path, name: str) -> Path:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"half")
@@ -411,11 +411,11 @@ def kill_in_the_middle(root: Path, name: str) -> Path:
 
 def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> None:
     for name in ("j/.tmp-0123456789abcdef", "j/log/.tmp-fedcba9876543210", "j/.probe-0123456789abcdef"):
-        kill_in_the_middle(root, name)
-    kill_in_the_middle(root, ".probe-0123456789abcdef")
+        leave_half_a_file(root, name)
+    leave_half_a_file(root, ".probe-0123456789abcdef")
     assert storage.collect_temporary("", 0, deep=False) == 1
     others = ["j/log/00000000.json", "j/.x.crc", "j/.tmp-short", "j/x.tmp-0123456789abcdef", "k/.tmp-0123456789abcdef"]
-    spark_wrote(root, *others)
+    write_as_spark(root, *others)
     left = [".probe-0123456789abcdef", ".tmp-0123456789abcdef", "log/.tmp-fedcba9876543210"]
     assert storage.temporary("j", 0) == [(name, 4) for name in left]
     assert storage.temporary("j", 0, deep=False) == [(name, 4) for name in left[:2]]
@@ -439,7 +439,7 @@ def test_what_a_killed_writer_of_this_host_left_is_collected_at_any_age(storage:
     *_, place, _ = left.split("-")
     others = [f"log/.tmp-{'0' * 16}-{place}-{os.getpid()}", f"log/.tmp-{'0' * 16}-{'0' * 8}-1", f"log/.tmp-{'1' * 16}"]
     for name in others:
-        kill_in_the_middle(root, name)
+        leave_half_a_file(root, name)
     assert storage.temporary("", 3600) == [(f"log/{left}", 4)]
     assert storage.collect_temporary("", 3600) == 1
     assert sorted(f"log/{path.name}" for path in (root / "log").iterdir()) == sorted(others)
@@ -447,7 +447,7 @@ def test_what_a_killed_writer_of_this_host_left_is_collected_at_any_age(storage:
 
 def test_a_living_writers_temporary_file_stays(storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clean-up runs during every verb. The copied file is old, but its temporary copy is not."""
-    spark_wrote(root, "old")
+    write_as_spark(root, "old")
     os.utime(root / "old", (1, 1))
     left: list[int] = []
     real = os.fsync
@@ -468,13 +468,13 @@ def test_a_living_writers_temporary_file_stays(storage: Storage, root: Path, mon
 def test_the_age_is_counted_on_the_clock_that_stamps_the_files(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_in_the_middle(root, "j/.tmp-0123456789abcdef")
+    leave_half_a_file(root, "j/.tmp-0123456789abcdef")
     monkeypatch.setattr("time.time", lambda: 4e9)
     assert storage.collect_temporary("j", 3600) == 0
 
 
 def test_nothing_is_written_where_nothing_is_left(storage: Storage, root: Path) -> None:
-    spark_wrote(root, "j/x")
+    write_as_spark(root, "j/x")
     with recorded(root, "open", "unlink") as calls:
         assert storage.collect_temporary("j", 0) == 0
     assert calls == []

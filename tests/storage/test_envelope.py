@@ -70,9 +70,9 @@ def test_a_log_stops_before_an_entry_of_which_a_digit_has_changed(storage: Stora
     for rows in (117, 118, 119):
         log.append({"rows": rows})
     storage.replace("log/00000001.json", storage.read("log/00000001.json").replace(b"118", b"128"))
-    with pytest.raises(CorruptLogError, match=r"00000001\.json.*crc32") as told:
+    with pytest.raises(CorruptLogError, match=r"00000001\.json.*crc32") as error:
         AppendLog(storage, "log", format="test").load()
-    assert [entry.body for entry in told.value.data["intact"]] == [{"rows": 117}]
+    assert [entry.body for entry in error.value.data["intact"]] == [{"rows": 117}]
 
 
 def test_a_head_record_of_which_a_digit_has_changed_moves_no_head(storage: Storage) -> None:

@@ -1,4 +1,4 @@
-"""Any fsspec file system with exclusive creation.
+"""Storage on any fsspec file system with exclusive creation.
 
 The tests use one in memory, with fsspec's walk and injected faults.
 """
@@ -40,12 +40,14 @@ class Exclusive(MemoryFileSystem):  # type: ignore[misc]
     """Part of the paths that the fault affects."""
 
     @classmethod
-    def ask(cls, path: Any) -> None:
-        if cls.fault is not None and any(cls.below in one for one in ([path] if isinstance(path, str) else path)):
+    def raise_fault(cls, path: Any) -> None:
+        if cls.fault is not None and any(
+            cls.below in affected for affected in ([path] if isinstance(path, str) else path)
+        ):
             raise cls.fault
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
-        self.ask(path)
+        self.raise_fault(path)
         path = self._strip_protocol(path)
         file = MemoryFile(self, path, bytes(value))
         if mode == "create" and self.store.setdefault(path, file) is not file:
@@ -53,7 +55,7 @@ class Exclusive(MemoryFileSystem):  # type: ignore[misc]
         self.store[path] = file
 
     def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> bytes:
-        self.ask(path)
+        self.raise_fault(path)
         file = self.store.get(self._strip_protocol(path))
         if file is None:
             raise FileNotFoundError(path)
@@ -61,19 +63,19 @@ class Exclusive(MemoryFileSystem):  # type: ignore[misc]
         return data[start:end]
 
     def info(self, path: str, **kwargs: Any) -> Any:
-        self.ask(path)
+        self.raise_fault(path)
         return super().info(path, **kwargs)
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
-        self.ask(path)
+        self.raise_fault(path)
         return super().ls(path, detail=detail, **kwargs)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
-        self.ask(path1)
+        self.raise_fault(path1)
         self.pipe_file(path2, self.cat_file(path1))
 
     def rm_file(self, path: str) -> None:
-        self.ask(path)
+        self.raise_fault(path)
         if self.store.pop(self._strip_protocol(path), None) is None:
             raise FileNotFoundError(path)
 
@@ -160,16 +162,16 @@ class TestFsspecStorage(StorageConformance):
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         storage.requests_at_once = 2
-        asked: list[str] = []
+        begun: list[str] = []
 
         def refuse(fs: Any, path1: str, path2: str, **kwargs: Any) -> None:
-            asked.append(path1)
+            begun.append(path1)
             raise PermissionError(path1)
 
         monkeypatch.setattr(Exclusive, "cp_file", refuse)
         with pytest.raises(StorageReadOnlyError):
             storage.copy_all([(f"s/{number}", f"t/{number}") for number in range(500)])
-        assert len(asked) <= 2
+        assert len(begun) <= 2
 
     def test_a_deletion_goes_on_when_another_one_deletes_too(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch

@@ -167,7 +167,7 @@ def test_a_release_writes_through_no_linked_partition_folder(tmp_path: Path) -> 
 
 
 def test_the_folder_of_a_table_may_be_a_link(tmp_path: Path) -> None:
-    """Its rows are staged beside the folder that it leads to, so both names are one table."""
+    """Rows are staged next to the folder that the link leads to, so both names are one table."""
     (tmp_path / "disk" / "orders").mkdir(parents=True)
     (tmp_path / "lake").symlink_to(tmp_path / "disk" / "orders")
     Released(tmp_path / "lake").release()

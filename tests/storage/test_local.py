@@ -35,12 +35,12 @@ UNPRIVILEGED = 65534
 NUMBERS = {"denied": errno.EACCES, "broken": errno.EIO}
 
 
-def let_others_in(folder: Path) -> None:
+def open_to_others(folder: Path) -> None:
     """Open a folder to other users, and its parents up to the machine's folder of temporary files."""
-    own = list(itertools.takewhile(lambda one: not one.stat().st_mode & stat.S_ISVTX, (folder, *folder.parents)))
+    own = list(itertools.takewhile(lambda parent: not parent.stat().st_mode & stat.S_ISVTX, (folder, *folder.parents)))
     assert Path("/") not in own, "no folder of temporary files above"
-    for one in own:
-        one.chmod(one.stat().st_mode | 0o055)
+    for opened in own:
+        opened.chmod(opened.stat().st_mode | 0o055)
 
 
 class TestLocalStorage(StorageConformance):
@@ -116,7 +116,7 @@ class TestLocalStorage(StorageConformance):
     def test_a_read_only_folder_is_told_by_the_probe(self, tmp_path: Path) -> None:
         folder = tmp_path / "locked"
         folder.mkdir(mode=0o555)
-        let_others_in(tmp_path)
+        open_to_others(tmp_path)
         program = (
             "import os, sys\n"
             "from airflow_provider_ckpt.storage.errors import StorageReadOnlyError\n"
@@ -235,19 +235,19 @@ class TestLocalStorage(StorageConformance):
     def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
         """The verbs run as another user, who really lacks the right."""
         storage.create("d/x", b"1")
-        let_others_in(self.folder)
+        open_to_others(self.folder)
         (self.folder / "d").chmod(0)
         done = subprocess.run(
-            [sys.executable, "-c", UNPRIVILEGED_LOOKS, str(self.folder), str(UNPRIVILEGED)],
+            [sys.executable, "-c", UNPRIVILEGED_CALLS, str(self.folder), str(UNPRIVILEGED)],
             capture_output=True,
             text=True,
             check=True,
             cwd=Path(__file__).parents[2],
         )
         (self.folder / "d").chmod(0o755)
-        told = dict(line.split(": ") for line in done.stdout.splitlines())
+        results = dict(line.split(": ") for line in done.stdout.splitlines())
         inside = {verb for verb in CALLS if "of what is absent" not in verb or verb.startswith("exists")}
-        wrong = {verb: told[verb] for verb in inside - {"list of the root"} if told[verb] not in DENIED}
+        wrong = {verb: results[verb] for verb in inside - {"list of the root"} if results[verb] not in DENIED}
         assert wrong == {}
         assert storage.files("") == [("d/x", 1)]
 
@@ -304,7 +304,7 @@ class TestLocalStorage(StorageConformance):
         def raced(folder: str) -> None:
             calls.append(folder)
             if len(calls) == 1:
-                raise FileNotFoundError(errno.ENOENT, "deleted by another one", folder)
+                raise FileNotFoundError(errno.ENOENT, "deleted by another process", folder)
             tree(folder)
 
         monkeypatch.setattr(shutil, "rmtree", raced)
@@ -324,16 +324,16 @@ class TestLocalStorage(StorageConformance):
 
 LINK = os.link
 DENIED = {"StorageDeniedError", "StorageReadOnlyError"}
-UNPRIVILEGED_LOOKS = """
+UNPRIVILEGED_CALLS = """
 import os, sys
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.testing.storage_conformance import CALLS
 storage = open_storage(sys.argv[1])
 if os.geteuid() == 0:
     os.setuid(int(sys.argv[2]))
-for verb, look in CALLS.items():
+for verb, call in CALLS.items():
     try:
-        answer = look(storage)
+        answer = call(storage)
     except Exception as error:
         answer = type(error).__name__
     print(f"{verb}: {answer}")

@@ -1,4 +1,4 @@
-"""Secrets of a location: no text made from a location shows one."""
+"""Secrets of a location, which no text made from the location shows."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def options_with(secret: str) -> list[dict[str, Any]]:
 
 def locations_with(secret: str) -> list[Location]:
     options = options_with(secret)
-    plain = [Location(uri, one) for uri in ("s3://bucket/x", "/lake") for one in options]
-    return plain + [Location(uri, one) for uri in uris_with(secret) for one in ({}, options[0])]
+    plain = [Location(uri, chosen) for uri in ("s3://bucket/x", "/lake") for chosen in options]
+    return plain + [Location(uri, chosen) for uri in uris_with(secret) for chosen in ({}, options[0])]
 
 
 SECRETS_IN = st.tuples(SECRETS, st.integers(0, len(locations_with(MARK)) - 1)).map(
@@ -44,7 +44,7 @@ SECRETS_IN = st.tuples(SECRETS, st.integers(0, len(locations_with(MARK)) - 1)).m
 )
 
 
-def told(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(getattr(error, "data", ""))
 
 
@@ -59,9 +59,9 @@ def test_no_secret_is_in_what_is_shown_of_a_location(given_: tuple[str, Location
 def test_no_secret_is_in_what_somebody_else_says_once_it_is_redacted(given_: tuple[str, Location]) -> None:
     """Other programs show the secret as it is, in JSON, in a repr or in a URI."""
     secret, location = given_
-    said = [secret, json.dumps({"a": secret}), repr([secret]), quote(secret), quote(secret, safe="")]
+    messages = [secret, json.dumps({"a": secret}), repr([secret]), quote(secret), quote(secret, safe="")]
     if secret in "".join(location.secrets()):  # skip secrets whose "?" became another character in the URI
-        assert MARK not in location.redact(" | ".join([*said, location.uri]))
+        assert MARK not in location.redact(" | ".join([*messages, location.uri]))
 
 
 @given(SECRETS_IN)
@@ -71,7 +71,7 @@ def test_no_secret_is_in_the_refusal_of_a_location(given_: tuple[str, Location])
         return
     with pytest.raises(InvalidStorageUriError) as raised:
         open_storage(location)
-    assert MARK not in told(raised.value)
+    assert MARK not in text_of(raised.value)
 
 
 @given(SECRETS_IN, st.sampled_from([OSError, PermissionError, FileNotFoundError, ConnectionError]))
@@ -84,7 +84,7 @@ def test_no_secret_is_in_the_error_of_a_backend_that_tells_its_options(
     leaking = kind(f"refused: {json.dumps(secret)} {quote(secret)} {secret!r}")
     with pytest.raises(CkptError) as raised, translated("read", location.for_display(), secrets=location.secrets()):
         raise leaking
-    assert MARK not in told(raised.value) + str(pickle.loads(pickle.dumps(raised.value)))
+    assert MARK not in text_of(raised.value) + str(pickle.loads(pickle.dumps(raised.value)))
 
 
 @given(SECRETS_IN)
@@ -123,10 +123,10 @@ def test_options_that_everybody_may_know_stay_readable() -> None:
 
 
 def test_locations_are_equal_by_value_and_can_be_kept_in_a_set() -> None:
-    one, same = Location("s3://a", {"key": "k"}), Location("s3://a", {"key": "k"})
-    assert one == same
-    assert one != Location("s3://a", {"key": "l"})
-    assert len({one, same, Location("s3://b")}) == 2
-    assert pickle.loads(pickle.dumps(one)) == one
+    first, same = Location("s3://a", {"key": "k"}), Location("s3://a", {"key": "k"})
+    assert first == same
+    assert first != Location("s3://a", {"key": "l"})
+    assert len({first, same, Location("s3://b")}) == 2
+    assert pickle.loads(pickle.dumps(first)) == first
     assert Location.of("s3://b") == Location("s3://b")
-    assert Location.of(one) is one
+    assert Location.of(first) is first

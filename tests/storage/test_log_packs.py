@@ -127,13 +127,13 @@ def test_a_writer_that_begins_in_between_copies_what_it_has_read(storage: Storag
 
 
 def test_a_pack_holds_what_others_have_appended_meanwhile(storage: Storage) -> None:
-    one, other = filled(storage, 0, 1), writer(storage)
+    first, other = filled(storage, 0, 1), writer(storage)
     other.load()
     other.append("other's")
     with pytest.raises(LostRaceError):
-        one.append("mine")
-    one.tail()
-    one.append(3)
+        first.append("mine")
+    first.tail()
+    first.append(3)
     assert packs(storage) == [FIRST]
     assert bodies(reader(storage).load()) == [0, 1, "other's", 3]
 
@@ -216,9 +216,9 @@ def test_a_pack_that_the_storage_cannot_read_is_none(storage: Storage, error: ty
 def test_an_entry_that_is_gone_is_damage_though_a_pack_has_it(storage: Storage) -> None:
     filled(storage, *range(6))
     storage.delete("log/00000002.json")
-    with pytest.raises(CorruptLogError, match=r"00000002\.json.*missing") as told:
+    with pytest.raises(CorruptLogError, match=r"00000002\.json.*missing") as error:
         reader(storage).load()
-    assert bodies(told.value.data["intact"]) == [0, 1]
+    assert bodies(error.value.data["intact"]) == [0, 1]
 
 
 def test_a_pack_that_cannot_be_written_is_none_and_the_append_has_succeeded(storage: Storage) -> None:
@@ -269,8 +269,8 @@ def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
     log.truncate(6)
     assert packs(storage) == [SECOND]
     counting = Counting(storage)
-    found = reader(counting).load()
-    assert [(entry.number, entry.kept) for entry in found] == [(0, True), *((n, False) for n in range(6, 11))]
+    entries = reader(counting).load()
+    assert [(entry.number, entry.kept) for entry in entries] == [(0, True), *((n, False) for n in range(6, 11))]
     assert SECOND in counting.reads
     assert "log/00000006.json" not in counting.reads
     log.truncate(8)
@@ -283,7 +283,7 @@ def test_a_log_says_the_same_with_packs_and_without(tmp_path: Path) -> None:
     for seed in range(60):
         rng = random.Random(seed)
         both = [open_storage(tmp_path / f"{seed}-{pack}") for pack in (0, 3)]
-        logs = [writer(one, pack=pack) for one, pack in zip(both, (0, 3), strict=True)]
+        logs = [writer(storage, pack=pack) for storage, pack in zip(both, (0, 3), strict=True)]
         for step in range(60):
             match rng.choice("aaaaaatw"):
                 case "a":
@@ -295,8 +295,8 @@ def test_a_log_says_the_same_with_packs_and_without(tmp_path: Path) -> None:
                     for log in logs:
                         log.truncate(head)
                 case "w":
-                    logs = [writer(one, pack=pack) for one, pack in zip(both, (0, 3), strict=True)]
-            plain, packed = ([(e.number, e.body, e.kept) for e in reader(one).load()] for one in both)
+                    logs = [writer(storage, pack=pack) for storage, pack in zip(both, (0, 3), strict=True)]
+            plain, packed = ([(e.number, e.body, e.kept) for e in reader(storage).load()] for storage in both)
             assert plain == packed, (seed, step)
         assert packs(both[0]) == []
 
@@ -318,10 +318,10 @@ def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
         storage = open_storage(tmp_path / f"{at}-{when}")
         with pytest.raises(SimulatedCrash):
             use_the_log(CrashingStorage(storage, at, when))
-        found = reader(storage).load()
+        entries = reader(storage).load()
         for name in packs(storage):
             storage.delete(name)
-        assert reader(storage).load() == found, (at, when)
+        assert reader(storage).load() == entries, (at, when)
         log = writer(storage, pack=2)
         log.load()
         log.append("after")

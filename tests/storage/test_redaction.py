@@ -81,10 +81,10 @@ def test_a_password_is_hidden_in_every_form_in_which_programs_print_it(form: str
     ],
 )
 def test_a_field_of_an_extra_is_secret_by_its_name_or_its_kind(extra: dict[str, Any], secrets: set[str]) -> None:
-    found = set(field_secrets(extra))
+    hidden = set(field_secrets(extra))
     if "keyfile_dict" not in extra:
-        assert found == secrets
-    assert secrets <= found
+        assert hidden == secrets
+    assert secrets <= hidden
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,9 @@ def test_a_root_whose_marker_is_damaged_is_not_told_as_somebody_elses(storage: S
     """The other error advises another folder. A user who followed it would restart every job from scratch."""
     open_root(storage)
     storage.replace(ROOT_MARKER, storage.read(ROOT_MARKER).replace(b'"crc32": "', b'"crc32":  "'))
-    for look in (open_root, read_root):
+    for read in (open_root, read_root):
         with pytest.raises(MalformedDocumentError, match=r"ckpt-root\.json.*changed after it was written"):
-            look(storage)
+            read(storage)
 
 
 def test_a_root_of_a_newer_version_names_both_versions(storage: Storage) -> None:
@@ -124,12 +124,12 @@ def s3_bucket() -> Iterator[Storage]:
 @pytest.mark.parametrize("inner", ["team/ckpt/job", "team/ckpt/a/b/c"])
 def test_a_root_inside_a_root_is_refused_before_anything_is_written(top: Storage, inner: str) -> None:
     open_root(top.child("team/ckpt"))
-    before = everything(top)
+    before = all_names(top)
     with pytest.raises(RootRefusedError, match="s there, and be deleted with it; choose") as raised:
         open_root(top.child(inner))
     assert top.full_uri("team/ckpt") in str(raised.value)
     assert isinstance(raised.value, InvalidInputError)
-    assert everything(top) == before
+    assert all_names(top) == before
 
 
 def test_a_root_in_a_storage_that_is_one_is_refused(top: Storage) -> None:
@@ -141,11 +141,11 @@ def test_a_root_in_a_storage_that_is_one_is_refused(top: Storage) -> None:
 
 def test_a_root_around_a_root_is_refused_before_anything_is_written(top: Storage) -> None:
     open_root(top.child("team/ckpt"))
-    before = everything(top)
+    before = all_names(top)
     with pytest.raises(RootRefusedError, match="s; choose another folder, or use that") as raised:
         open_root(top.child("team"))
     assert top.full_uri("team/ckpt") in str(raised.value)
-    assert everything(top) == before
+    assert all_names(top) == before
 
 
 def test_roots_side_by_side_are_fine(top: Storage) -> None:
@@ -154,7 +154,7 @@ def test_roots_side_by_side_are_fine(top: Storage) -> None:
         open_root(top.child(name))
 
 
-def everything(top: Storage) -> list[str]:
+def all_names(top: Storage) -> list[str]:
     """Return all names, with folders where they exist."""
     if top.uri.startswith("file:"):
         folder = Path(top.uri.removeprefix("file://"))
@@ -164,18 +164,18 @@ def everything(top: Storage) -> list[str]:
 
 def test_a_parent_that_may_not_be_looked_at_is_passed_over(tmp_path: Path) -> None:
     """Rights often begin below a prefix. A user with such rights cannot have created a root above it."""
-    denied = Unlooked(open_storage(tmp_path), StorageDeniedError(uri="above", reason="a test"))
+    denied = Unchecked(open_storage(tmp_path), StorageDeniedError(uri="above", reason="a test"))
     open_root(WithParent(open_storage(tmp_path / "root"), denied))
 
 
 def test_a_parent_that_cannot_be_looked_at_now_is_not_taken_for_free(tmp_path: Path) -> None:
     error = StorageTransientError(verb="look for", uri="above", reason="a test")
     with pytest.raises(StorageTransientError):
-        open_root(WithParent(open_storage(tmp_path / "root"), Unlooked(open_storage(tmp_path), error)))
+        open_root(WithParent(open_storage(tmp_path / "root"), Unchecked(open_storage(tmp_path), error)))
     assert not (tmp_path / "root").exists()
 
 
-class Unlooked(WrappedStorage):
+class Unchecked(WrappedStorage):
     def __init__(self, inner: Storage, error: Exception) -> None:
         super().__init__(inner)
         self.error = error
@@ -313,10 +313,10 @@ class Fallback(MemoryFileSystem):  # type: ignore[misc]
         AbstractFileSystem.pipe_file(self, path, value, **kwargs)
 
 
-class Untold(Fallback):
+class WithoutOverride(Fallback):
     """File system like :class:`Fallback` that does not override ``pipe_file``."""
 
-    protocol = "untold"
+    protocol = "without-override"
     pipe_file = AbstractFileSystem.pipe_file
 
 
@@ -360,11 +360,11 @@ class Strict(Fallback):
         raise ValueError(f"bad token {token}")
 
 
-for kind in (Fallback, Untold, Overwriting, Lying, Leaking, Strict):
+for kind in (Fallback, WithoutOverride, Overwriting, Lying, Leaking, Strict):
     fsspec.register_implementation(kind.protocol, kind, clobber=True)
 
 
-@pytest.mark.parametrize("protocol", ["fallback", "untold", "overwriting", "lying"])
+@pytest.mark.parametrize("protocol", ["fallback", "without-override", "overwriting", "lying"])
 def test_r17_a_backend_without_exclusive_creation_is_refused(protocol: str) -> None:
     storage = open_storage(f"{protocol}://some/root")
     with pytest.raises(StorageUnsuitableError, match=f"{protocol}://some/root"):

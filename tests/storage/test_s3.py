@@ -71,7 +71,7 @@ def no_wait(seconds: float) -> None:
 
 
 @contextmanager
-def refused(proxy: RefusingProxy, refuse: Callable[[str], tuple[int, str] | None]) -> Iterator[None]:
+def refusing(proxy: RefusingProxy, refuse: Callable[[str], tuple[int, str] | None]) -> Iterator[None]:
     proxy.refuse = refuse
     try:
         yield
@@ -100,7 +100,7 @@ class TestS3Storage(StorageConformance):
 
     def faulty(self, fault: Fault) -> AbstractContextManager[None]:
         answer = {"denied": (403, "AccessDenied"), "broken": (500, "InternalError")}[fault]
-        return refused(self.proxy, lambda line: answer)
+        return refusing(self.proxy, lambda line: answer)
 
     @pytest.mark.parametrize("verb", ["exists", "read", "create", "delete", "copy", "list", "files", "delete_tree"])
     @pytest.mark.parametrize("status", [(503, "SlowDown"), (409, "ConditionalRequestConflict")])
@@ -109,7 +109,7 @@ class TestS3Storage(StorageConformance):
         needed: dict[str, list[Any]] = {"create": [b""], "copy": ["to"]}
         more = needed.get(verb, [])
         path = "d" if verb in ("list", "files", "delete_tree") else "d/x"
-        with refused(self.proxy, lambda line: status), pytest.raises((StorageTransientError, StorageFailedError)):
+        with refusing(self.proxy, lambda line: status), pytest.raises((StorageTransientError, StorageFailedError)):
             getattr(storage, verb)(path, *more)
         assert storage.files("") == [("d/x", 1)]
 
@@ -118,7 +118,7 @@ class TestS3Storage(StorageConformance):
         log = AppendLog(storage, "log", format="test")
         log.append("a")
         forbidden = lambda line: (403, "AccessDenied") if line.startswith("HEAD") else None  # noqa: E731
-        with refused(self.proxy, forbidden), pytest.raises(StorageDeniedError):
+        with refusing(self.proxy, forbidden), pytest.raises(StorageDeniedError):
             log.is_overtaken()
 
     @pytest.mark.parametrize("there", [True, False], ids=["there", "absent"])
@@ -155,7 +155,7 @@ class TestS3Storage(StorageConformance):
         body = (
             "<DeleteResult><Error><Key>t/1</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>"
         )
-        with refused(self.proxy, lambda line: (200, body) if line.startswith("POST") else None):
+        with refusing(self.proxy, lambda line: (200, body) if line.startswith("POST") else None):
             with pytest.raises(StorageReadOnlyError, match="t/1"):
                 storage.delete_tree("t")
 
@@ -343,8 +343,8 @@ def test_missing_credentials_are_told(endpoint: str, monkeypatch: pytest.MonkeyP
 )
 def test_options_that_the_client_does_not_take_are_refused_and_not_tried_again(wrong: dict[str, Any]) -> None:
     storage = open_storage(Location("s3://bucket/x", {**options("http://127.0.0.1:1"), **wrong}))
-    for look in (lambda: storage.list("a"), lambda: storage.read("a"), lambda: storage.create("a", b"")):
+    for call in (lambda: storage.list("a"), lambda: storage.read("a"), lambda: storage.create("a", b"")):
         with pytest.raises(InvalidStorageOptionsError, match=next(iter(wrong))) as raised:
-            look()
+            call()
         assert SECRET not in str(raised.value)
         assert "use_listings_cache" not in str(raised.value)

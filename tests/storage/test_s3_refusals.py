@@ -73,7 +73,7 @@ VERBS: dict[str, tuple[Callable[[Storage], Any], str]] = {
     "delete": (lambda storage: storage.delete("d/x"), "DeleteObject"),
     "delete_tree": (lambda storage: storage.delete_tree("d"), "DeleteObject"),
 }
-SAID = {"exists": "look for", "size": "read", "files": "list", "delete_tree": "delete"}
+VERB_IN_MESSAGE = {"exists": "look for", "size": "read", "files": "list", "delete_tree": "delete"}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -82,17 +82,17 @@ def test_d23_a_refusal_names_verb_key_and_right(storage: Storage, rights: Rights
     rights.deny(right, "ckpt/d")
     with pytest.raises((StorageReadOnlyError, StorageDeniedError)) as raised:
         act(storage)
-    said = str(raised.value)
-    assert said.startswith(f"the storage refused to {SAID.get(verb, verb)} {storage.uri}/d")
-    assert f"s3:{right}" in said
-    assert ("s3:ListBucket" in said) == (right == "ListBucket")
+    message = str(raised.value)
+    assert message.startswith(f"the storage refused to {VERB_IN_MESSAGE.get(verb, verb)} {storage.uri}/d")
+    assert f"s3:{right}" in message
+    assert ("s3:ListBucket" in message) == (right == "ListBucket")
 
 
 @pytest.mark.parametrize("verb", ["read", "exists", "size", "copy"])
 def test_d23_an_absent_object_that_may_not_be_listed_names_the_right_to_list(
     storage: Storage, rights: Rights, verb: str
 ) -> None:
-    """S3 answers 403 then, also to a user who may read every object."""
+    """S3 then answers 403, even to a user who may read every object."""
 
     def act() -> Any:
         return storage.copy("d/z", "d/y") if verb == "copy" else getattr(storage, verb)("d/z")
@@ -112,17 +112,17 @@ def test_d23_an_expired_token_is_no_missing_right(storage: Storage, rights: Righ
     with pytest.raises(StorageTokenExpiredError) as raised:
         VERBS[verb][0](storage)
     assert raised.value.retryable
-    said = str(raised.value)
-    first = "list" if verb == "delete_tree" else SAID.get(verb, verb)
-    assert said.startswith(f"the storage does not {first} {storage.uri}/d")
-    assert "the credentials have expired" in said
-    assert "right" not in said
+    message = str(raised.value)
+    first = "list" if verb == "delete_tree" else VERB_IN_MESSAGE.get(verb, verb)
+    assert message.startswith(f"the storage does not {first} {storage.uri}/d")
+    assert "the credentials have expired" in message
+    assert "right" not in message
     rights.allow_all()
     assert storage.files("") == [("d/x", 1)]  # no verb took effect
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let this process wait for new credentials, with short pauses."""
     monkeypatch.setattr(s3_client, "LONGEST_PAUSE", 0.1)
     monkeypatch.setattr(s3_client, "FIRST_PAUSE", 0.05)
@@ -132,7 +132,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_d23_a_driver_waits_for_a_new_token(storage: Storage, rights: Rights, verb: str, waits: None) -> None:
+def test_d23_a_driver_waits_for_a_new_token(storage: Storage, rights: Rights, verb: str, short_waits: None) -> None:
     rights.expired = True
     answers: list[Any] = []
     thread = threading.Thread(target=lambda: answers.append(VERBS[verb][0](storage)), daemon=True)
@@ -147,7 +147,7 @@ def test_d23_a_driver_waits_for_a_new_token(storage: Storage, rights: Rights, ve
     assert len(answers) == 1
 
 
-def test_d23_a_driver_gives_up_after_its_time(storage: Storage, rights: Rights, waits: None) -> None:
+def test_d23_a_driver_gives_up_after_its_time(storage: Storage, rights: Rights, short_waits: None) -> None:
     wait_for_credentials(0.2)
     rights.expired = True
     with pytest.raises(StorageTokenExpiredError):
@@ -172,14 +172,14 @@ def test_d23_rights_are_checked_with_an_object_that_is_deleted_again(
 def _keys(storage: Storage) -> list[str]:
     bucket = storage.uri.split("/")[2]
     page = storage._fs.call_s3("list_objects_v2", Bucket=bucket)  # type: ignore[attr-defined]
-    return [one["Key"] for one in page.get("Contents", ())]
+    return [entry["Key"] for entry in page.get("Contents", ())]
 
 
 def test_d23_wrong_keys_are_no_missing_right(storage: Storage, proxy: RefusingProxy) -> None:
     proxy.refuse = lambda line: (403, "SignatureDoesNotMatch")
     try:
-        for look in (lambda: storage.read("d/x"), lambda: storage.exists("d/x")):
+        for call in (lambda: storage.read("d/x"), lambda: storage.exists("d/x")):
             with pytest.raises(StorageDeniedError, match="the job needs valid credentials"):
-                look()
+                call()
     finally:
         proxy.refuse = lambda line: None

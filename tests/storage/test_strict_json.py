@@ -15,7 +15,7 @@ URI = "file:///root/orders/requests/a.json"
 REFUSED = {
     "empty": (b"", "no JSON (Expecting value: line 1 column 1 (char 0))"),
     "cut off": (b'{"a": [1, 2', "no JSON ("),
-    "more behind it": (b"{} {}", "no JSON (Extra data"),
+    "more after it": (b"{} {}", "no JSON (Extra data"),
     "another encoding": ('{"a": "b"}'.encode("utf-16"), "it is no text in UTF-8"),
     "bytes of a surrogate": (b'{"a": "\xed\xa0\x80"}', "it is no text in UTF-8"),
     "a byte order mark": (b"\xef\xbb\xbf{}", "no JSON ("),

@@ -1,4 +1,4 @@
-"""Places of which the driver cannot be started, or that no path can have, are refused with an error of the package."""
+"""Storages whose client cannot start, and impossible paths, which are refused with an error of the package."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def rows_of(source: str, split: str) -> DataFrame:
     result still exists.
     """
     root = BASE / "ckpt"
-    if source in planned and split in Results(open_storage(str(root)), root).sound(source):
+    if source in planned and split in Results(open_storage(str(root)), root).intact(source):
         with open(BASE / "again.txt", "a") as again:
             again.write(f"{os.getpid()} {source} {split}\n")
     planned.add(source)
