@@ -207,21 +207,15 @@ class JobOverview:
 
     def with_measurements_of(self, earlier: JobOverview) -> JobOverview:
         """Return the overview with the measurements of an earlier one, which a driver of the same epoch wrote."""
-        sources = {source.uid: source for source in earlier.sources}
-        vertices = {vertex.uid: vertex for vertex in earlier.vertices}
         return replace(
             self,
             driver_since=earlier.driver_since,
             measured_at=earlier.measured_at,
             options=earlier.options,
             events=earlier.events,
-            sources=tuple(
-                source if (old := sources.get(source.uid)) is None else _with(source, old, _MEASURED_OF_SOURCE)
-                for source in self.sources
-            ),
-            vertices=tuple(
-                vertex if (old := vertices.get(vertex.uid)) is None else _with(vertex, old, _MEASURED_OF_VERTEX)
-                for vertex in self.vertices
+            sources=_filled(self.sources, earlier.sources, ("rows", "done", "left", "behind")),
+            vertices=_filled(
+                self.vertices, earlier.vertices, ("batch", "batch_seconds", "rows", "state_rows", "state_bytes")
             ),
         )
 
@@ -260,14 +254,17 @@ class JobOverview:
             raise MalformedDocumentError(uri=uri, what=KIND, reason=str(error)) from None
 
 
-_MEASURED_OF_SOURCE = ("rows", "done", "left", "behind")
-_MEASURED_OF_VERTEX = ("batch", "batch_seconds", "rows", "state_rows", "state_bytes")
+def _filled(values: Iterable[T], earlier: Iterable[T], names: Iterable[str]) -> tuple[T, ...]:
+    """Return the values with the fields ``names`` of the earlier value with the same uid, where they are None."""
+    by_uid = {value.uid: value for value in earlier}  # type: ignore[attr-defined]
+    return tuple(
+        replace(value, **_missing(value, by_uid[value.uid], names)) if value.uid in by_uid else value  # type: ignore[attr-defined,type-var]
+        for value in values
+    )
 
 
-def _with(value: T, earlier: T, names: Iterable[str]) -> T:
-    """Return ``value`` with the fields of ``earlier`` that it lacks."""
-    missing = {name: getattr(earlier, name) for name in names if getattr(value, name) is None}
-    return replace(value, **missing)  # type: ignore[type-var]
+def _missing(value: Any, earlier: Any, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(earlier, name) for name in names if getattr(value, name) is None}
 
 
 def _texts(value: Any, names: Iterable[str], redact: Callable[[str], str]) -> dict[str, str]:
