@@ -27,7 +27,11 @@ PIPE_WIDTH = 160
 """Columns of the page if the output is no terminal."""
 CHECKPOINTS_SHOWN = 5
 IDLE = "–"
-_STATUS_STYLES = {JobStatus.RUNNING: "bold green", JobStatus.FAILED: "bold red", JobStatus.FINISHED: "bold cyan"}
+_STATUS_STYLES: dict[str, str] = {
+    JobStatus.RUNNING: "bold green",
+    JobStatus.FAILED: "bold red",
+    JobStatus.FINISHED: "bold cyan",
+}
 _MARKS = {"error": ("✗ ", "red"), "warning": ("! ", "yellow"), "info": ("· ", "cyan")}
 
 

@@ -44,7 +44,7 @@ class SourceOverview:
     bounded: bool
     is_finished: bool = False
     unit: Unit | None = None
-    """What ``done``, ``total`` and ``behind`` count."""
+    """The unit of ``done``, ``total`` and ``behind``."""
     done: int | None = None
     """Files or splits of a bounded source that are read since the job began."""
     total: int | None = None
@@ -101,7 +101,7 @@ class VertexOverview:
     late_rows: int = 0
     """Rows that it dropped as late since the job began."""
     waits: str | None = None
-    """A sentence: what the query waits for."""
+    """The reason why the windows of the query do not close, as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class JobOverview:
     """Vertex → settings that were changed while the job ran."""
     sources: tuple[SourceOverview, ...] = ()
     vertices: tuple[VertexOverview, ...] = ()
-    """In topological order."""
+    """The queries, in topological order."""
     sinks: tuple[SinkOverview, ...] = ()
     last_completed: int = 0
     last_released: int = 0

@@ -41,7 +41,7 @@ class Counter:
 
 @dataclass
 class InputFacts:
-    """One input of one query. ``left`` and ``behind`` are those of :class:`InputProgress`."""
+    """The progress of one input of one query. See :class:`InputProgress` for ``left`` and ``behind``."""
 
     rows: Counter = field(default_factory=Counter)
     done: Counter = field(default_factory=Counter)

@@ -51,9 +51,9 @@ class DriverFacts:
 
 
 def job_overview(state: JobState, now: float, driver: DriverFacts | None = None) -> JobOverview:
-    """Return the overview of a job. ``now`` is in epoch seconds; without a driver the facts are those of the journal.
+    """Return the overview of a job. ``now`` is in epoch seconds.
 
-    Sources, vertices and sinks are those of the graph that the job ran last.
+    Without a driver all facts come from the journal. Sources, vertices and sinks come from the last graph.
     """
     overview = _Builder(state, now, driver).build()
     return JobOverview(**{**vars(overview), "problems": tuple(problems(overview, state, now))})
