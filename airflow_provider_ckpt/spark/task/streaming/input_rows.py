@@ -33,6 +33,11 @@ class InputRows:
         self._next_report = 0.0
         self._was_idle = False
 
+    @property
+    def is_wanted(self) -> bool:
+        """True if the end of the query's data is reported, so that the totals are complete."""
+        return self._interval > 0
+
     def begin(self, names: Sequence[str]) -> None:
         """Start a query. ``names``: its sources, in the order of Spark's progress events."""
         with self._lock:

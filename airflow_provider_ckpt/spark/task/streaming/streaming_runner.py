@@ -288,8 +288,10 @@ class StreamingRunner:
             return
         if progress is not None:
             self._input_rows.add(progress.sources)
-        if not self._input_rows.is_due(time.monotonic(), is_idle=progress is None):
-            return
+        if self._input_rows.is_due(time.monotonic(), is_idle=progress is None):
+            self._report_measured(progress)
+
+    def _report_measured(self, progress: SparkProgress | None) -> None:
         measured = None
         with self._lock:
             behind = self._inputs.unread_count()
@@ -450,6 +452,8 @@ class StreamingRunner:
             self._reads = {**self._reads, **self._built.reads}
         self._boundary.end(mode, self._built)
         self._report_lost_input(mode, self._built)
+        if self._input_rows.is_wanted:
+            self._report_measured(None)
         with self._lock:
             self._publication.end_of_data(mode)
             self._carry_out(self._machine.data_ended())
