@@ -26,7 +26,9 @@ _DRIVER = ("host", "pid", "application_id")
 
 
 def job_view(
-    state: JobState, driver_alive: bool | None, partitions: Sequence[PartitionWithMetrics] | None = None
+    state: JobState,
+    driver_alive: bool | None,
+    partitions: Sequence[PartitionWithMetrics] | None = None,
 ) -> dict[str, Any]:
     """Return the job as the JSON object of ``ckpt show --json``. ``partitions`` is None without ``--partitions``.
 

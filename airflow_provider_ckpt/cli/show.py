@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import suppress
+
+from rich.live import Live
 
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.arguments import job_client
 from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.overview_page import console, page
 from airflow_provider_ckpt.cli.partitions import shown_partitions
 from airflow_provider_ckpt.cli.status import shown_status
+from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.state import JobState
@@ -28,28 +33,49 @@ from airflow_provider_ckpt.status.settings import shown
 from airflow_provider_ckpt.storage.layout import late_path
 
 LATE_FILES_SHOWN = 5
+WATCH_SECONDS = 1.0
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("show", help="show a job: status, checkpoints, finished operators")
     arguments.add_job(parser)
     arguments.add_json(parser, "print a JSON object (docs/cli.md)")
+    parser.add_argument("--watch", action="store_true", help="show the page again every second, until Ctrl-C")
     parser.add_argument("--partitions", action="store_true", help="rows and bytes of its result partitions, too")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     client = job_client(args)
+    if args.watch:
+        return watch(client)
     state = client.state()
     partitions = client.get_partition_with_metrics() if args.partitions else None
     if args.json:
-        print(json.dumps(job_view(state, is_alive(state.worker), partitions), indent=1))
+        view = job_view(state, is_alive(state.worker), partitions)
+        print(json.dumps({**view, "overview": client.overview().to_json()}, indent=1))
         return 0
+    console().print(page(client.overview(), time.time()))
     print(text.fields(summary(state)))
     for line in (*recovered(state), *shown_partitions(partitions), *unserved(state), *late_files(state)):
         print(one_line(line))
     for line in changed_lines(state):
         print(one_line(line))
+    return 0
+
+
+def watch(client: JobClient) -> int:
+    """Show the page of a running job every second. Return when the job has ended or the user interrupts."""
+    output = console()
+    with Live(console=output, screen=output.is_terminal, auto_refresh=False) as live, suppress(KeyboardInterrupt):
+        while True:
+            overview = client.overview()
+            live.update(page(overview, time.time()), refresh=True)
+            if overview.status is not None and overview.status != JobStatus.RUNNING:
+                break
+            time.sleep(WATCH_SECONDS)
+    if output.is_terminal:  # the other screen is gone
+        output.print(page(overview, time.time()))
     return 0
 
 

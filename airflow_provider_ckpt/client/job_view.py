@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_ckpt.client.errors import JobWaitTimeoutError, NoSuchJobError
 from airflow_provider_ckpt.client.job_facts import has_ended, is_journaled
+from airflow_provider_ckpt.client.overview import current_overview
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.journal import journal as journals
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
+from airflow_provider_ckpt.status.job_overview import JobOverview
 from airflow_provider_ckpt.storage.errors import NoRootError
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -123,6 +125,14 @@ class JobView:
             known = ", ".join(journals.job_ids(root)) or "none"
             raise NoSuchJobError(job_id=self.job_id, root=root.uri, known=known)
         return state
+
+    def overview(self) -> JobOverview:
+        """Return the job's progress, lag, releases and problems. Raises as :meth:`state`.
+
+        A running job writes its overview every ``overview_interval`` seconds. ``measured_at`` is the time of the
+        measurements. While no driver runs, they are those of the last driver.
+        """
+        return current_overview(read_root(self._storage()), self.job_id, self.state)
 
     def checkpoints(self) -> list[CheckpointView]:
         """Return the last 100 checkpoints in the journal, oldest first. Raises the errors of :meth:`state`."""

@@ -23,7 +23,7 @@ class CheckpointDecider:
         stop = self._state.requests.stop
         moments = [self._state.cycle.expires, self._state.releases.next_try]
         moments.append(stop.deadline if stop is not None and self._job.waits_for_savepoint else None)
-        moments.append(self._trigger_at())
+        moments.append(self.trigger_at())
         return min((moment for moment in moments if moment is not None), default=None)
 
     def expire(self, now: float) -> None:
@@ -72,7 +72,7 @@ class CheckpointDecider:
             stop.savepoint = completed.checkpoint
 
     def trigger_if_due(self, now: float) -> None:
-        due = self._trigger_at()
+        due = self.trigger_at()
         if due is None or now < due:
             return
         if self._state.subtasks.all_ended:
@@ -81,7 +81,7 @@ class CheckpointDecider:
             kind = "savepoint" if self._job.waits_for_savepoint else "checkpoint"
         self._state.cycle.trigger(kind, now)
 
-    def _trigger_at(self) -> float | None:
+    def trigger_at(self) -> float | None:
         """Return the earliest time of the next trigger, or None if the current state allows no checkpoint."""
         state, savepoint = self._state, self._job.waits_for_savepoint
         if self._job.is_ending or state.cycle.refusal() is not None:

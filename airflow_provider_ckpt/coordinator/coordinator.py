@@ -228,6 +228,11 @@ class Coordinator:
         return self._state.releases.under_way
 
     @property
+    def next_checkpoint_at(self) -> float | None:
+        """Return the earliest time of the next checkpoint; None if none can be triggered now."""
+        return self._decider.trigger_at()
+
+    @property
     def failures_in_a_row(self) -> int:
         return self._state.cycle.failures.in_a_row
 

@@ -27,11 +27,10 @@ from airflow_provider_ckpt.coordinator.protocol.effects import (
     Release,
     TryUpgrade,
 )
-from airflow_provider_ckpt.coordinator.protocol.messages import (
-    Message,
-)
+from airflow_provider_ckpt.coordinator.protocol.messages import Message, ReleaseDone, ReleaseFailed, ReleaseHeld
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     DataAvailable,
+    QueryMeasured,
     ReadingBegun,
     SplitsCompleted,
     SubtaskFailed,
@@ -44,6 +43,7 @@ from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError
 from airflow_provider_ckpt.jobmaster.gateway import Inbox, Received, TaskGateway
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgrades
+from airflow_provider_ckpt.jobmaster.overview_writer import OverviewWriter
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.release.releaser import Releaser
 from airflow_provider_ckpt.jobmaster.request_handler import RequestHandler
@@ -61,6 +61,9 @@ from airflow_provider_ckpt.journal.events import (
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
+from airflow_provider_ckpt.status.job_overview import JobOverview
+from airflow_provider_ckpt.status.live_facts import LiveFacts
+from airflow_provider_ckpt.status.overview_builder import DriverFacts, job_overview
 from airflow_provider_ckpt.status.status_line import LineKind
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
 
@@ -124,6 +127,8 @@ class JobMaster:
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
+        self._live = LiveFacts(self._clock.wall())
+        self._overviews = OverviewWriter(identity.storage, identity.options.overview_interval)
         self._request_handler = RequestHandler(
             identity,
             coordinator,
@@ -163,6 +168,7 @@ class JobMaster:
                 self._releaser.close()
                 self._retention.close()
                 self._log_late_failures()
+                self._overviews.close(self._overview)
 
     # ---- the loop
 
@@ -206,6 +212,14 @@ class JobMaster:
                 self._has_published = True
             case SubtaskFailed():
                 self._note_failed(message)
+            case QueryMeasured():
+                self._live.measured(message, self._clock.now())
+            case ReleaseFailed():
+                self._live.release_failed(message.sink, message.cause, self._clock.wall())
+            case ReleaseHeld():
+                self._live.release_held(message.sink, message.gate_of)
+            case ReleaseDone():
+                self._live.released(message.sink)
             case SubtaskOpened():
                 self._gateway.on_restarted(message.subtask, message.attempt)
         self._handle(message)
@@ -235,6 +249,20 @@ class JobMaster:
         self._note_counting(now)
         self._request_handler.poll(now, is_running=self._running_since is not None)
         self._take_deadlines(now)
+        self._overviews.write_if_due(now, self._overview)
+
+    def _overview(self) -> JobOverview:
+        next_checkpoint = self._coordinator.next_checkpoint_at
+        driver = DriverFacts(
+            self._live,
+            self._clock.now(),
+            {subtask: status.value for subtask, status in self._coordinator.subtask_statuses().items()},
+            next_checkpoint_at=None if next_checkpoint is None else self._clock.to_wall(next_checkpoint),
+            stopping=self._coordinator.stopping,
+            options=self._options.shown_changes(),
+            events=tuple(self._status.events),
+        )
+        return job_overview(self._journal.state, self._clock.wall(), driver)
 
     def _note_running(self, now: float) -> None:
         if self._running_since is None and self._coordinator.status is JobStatus.RUNNING:

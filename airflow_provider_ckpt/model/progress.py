@@ -41,6 +41,18 @@ class BatchProgress:
 
 
 @dataclass(frozen=True)
+class InputProgress:
+    """Progress of one input of a query, by the attempt that runs it."""
+
+    rows: Count = 0
+    """Rows that the attempt has read, as Spark counts them (``numInputRows``)."""
+    left: Count | None = None
+    """Files of a bounded file source, or records of a bounded Kafka source, that are not read; None otherwise."""
+    behind: Count | None = None
+    """Records that a live source holds and the query has not read; None if the source does not report it."""
+
+
+@dataclass(frozen=True)
 class SourceTimes:
     """Event times in the rows of one input, in epoch milliseconds, since the query's first micro-batch."""
 

@@ -6,6 +6,8 @@ Users see a line for each checkpoint that released something. Otherwise they see
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -40,6 +42,7 @@ from airflow_provider_ckpt.status.event_time import (
     shown_ahead,
     unfit_rows,
 )
+from airflow_provider_ckpt.status.job_overview import EVENTS, EventOverview
 from airflow_provider_ckpt.status.open_windows import OpenWindows, batches, open_windows, why_no_row
 from airflow_provider_ckpt.status.reconciled import recovery_summary, short_table
 from airflow_provider_ckpt.status.settings import shown
@@ -62,6 +65,8 @@ class StatusReporter:
         self._job_id = job_id
         self._application_id = application_id
         self._root = root
+        self.events: deque[EventOverview] = deque(maxlen=EVENTS)
+        """The last lines for users, oldest first."""
         self._shown_at: float | None = None
         self._late_rows = 0
         """Rows dropped as late, from the start of the job to the last line about them."""
@@ -94,7 +99,10 @@ class StatusReporter:
             data["changed_files"] = state.changed_file_count()
             data["unfit_rows"] = state.unfit_rows()
             data["malformed_rows"] = sum(state.malformed_rows().values())
-        self._on_status(StatusLine(kind, shown, {**data, **more}))
+        line = StatusLine(kind, shown, {**data, **more})
+        if not line.is_quiet:
+            self.events.append(EventOverview(time.time(), str(kind), shown))
+        self._on_status(line)
 
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """Report that the run has started.

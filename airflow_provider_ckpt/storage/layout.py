@@ -27,7 +27,7 @@ def job_path(job_id: str) -> str:
 
 JOURNAL = "journal"
 """Name of the job's folder that remains when the job is deleted."""
-PARTS = ("checkpoints", "deployments", "frozen", "requests", "vertices")
+PARTS = ("checkpoints", "deployments", "frozen", "overview", "requests", "vertices")
 """Names of the job's other folders, which are deleted with the job. Released output next to them remains."""
 
 
@@ -82,6 +82,11 @@ def checkpoint_path(job_id: str, checkpoint: int) -> str:
 def metadata_path(job_id: str, checkpoint: int) -> str:
     """Return the path of the portable copy of a completed checkpoint."""
     return f"{checkpoint_path(job_id, checkpoint)}/_metadata"
+
+
+def overview_path(job_id: str) -> str:
+    """Return the path of the job's overview, which its JobMaster replaces every few seconds."""
+    return f"{job_path(job_id)}/overview/current.json"
 
 
 def requests_path(job_id: str) -> str:

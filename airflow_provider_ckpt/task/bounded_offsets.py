@@ -67,6 +67,17 @@ class BoundedOffsets:
     def at_end(self) -> bool:
         return not self.remaining
 
+    @property
+    def left(self) -> int | None:
+        """Records up to the frozen ends that are not read; None before the first batch, which shows where it starts."""
+        body = offset_object(self._offset)
+        if body is None:
+            return None if self.remaining else 0
+        return sum(
+            max(0, end - int(body.get(topic, {}).get(str(number), end)))
+            for (topic, number), end in self.remaining.items()
+        )
+
     def is_stuck(self, now: float) -> bool:
         """Return True if a check is due that the topics still have the remaining rows. Callers may poll this."""
         return self._wait.is_due(self.remaining and (self.remaining, self._offset), now)

@@ -60,6 +60,11 @@ class BoundedInput:
     def at_end(self) -> bool:
         return not self.remaining
 
+    @property
+    def left(self) -> int:
+        """Files of the frozen list that are not read."""
+        return len(self.remaining)
+
     def is_stuck(self, now: float) -> bool:
         """Return True if a check is due that the remaining files still exist. Callers may poll this."""
         return self._wait.is_due(len(self.remaining), now)

@@ -32,10 +32,11 @@ def test_jobs_lists_every_job_with_its_last_checkpoints(
 ) -> None:
     write_events(claim(empty_root, "other"), StatusChanged(JobStatus.FINISHED, 0.0))
     assert main(["jobs", "--root", empty_root]) == 0
-    head, orders, other = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert head == ["JOB", "STATUS", "EPOCH", "COMPLETED", "RELEASED", "DAMAGE"]
-    assert orders == ["orders", "RUNNING", "1", "3", "1", "-"]
-    assert other == ["other", "FINISHED", "1", "-", "-", "-"]
+    head, orders, other = (re.split("  +", line) for line in capsys.readouterr().out.splitlines())
+    assert head == ["JOB", "STATUS", "AGE", "EPOCH", "COMPLETED", "RELEASED", "LAST RELEASE", "DAMAGE"]
+    assert (orders[:2], orders[3:6], orders[-1]) == (["orders", "RUNNING"], ["1", "3", "1"], "-")
+    assert (orders[2][-2:], orders[6][-4:]) == (" h", " ago")
+    assert other == ["other", "FINISHED", "-", "1", "-", "-", "-", "-"]
 
 
 def test_an_empty_root_has_no_jobs(empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,14 +144,24 @@ def test_checkpoints_says_what_became_of_each(
     assert main(["checkpoints", "orders", "--root", empty_root]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert [(row[0], row[2]) for row in rows] == [
-        ("1", "released"),
-        ("2", "aborted"),
-        ("3", "completed"),
         ("4", "in"),  # in progress
+        ("3", "completed"),
+        ("2", "aborted"),
+        ("1", "released"),
     ]
-    assert rows[0][-3:-1] == ["250", "ms"]
-    assert rows[1][-1] == "CHECKPOINT_EXPIRED"
-    assert rows[2][-3:-1] == ["65.0", "s"]
+    assert rows[3][-4:-2] == ["250", "ms"]
+    assert rows[2][-1] == "CHECKPOINT_EXPIRED"
+    assert rows[1][-4:-2] == ["65.0", "s"]
+
+
+def test_checkpoints_lists_only_the_newest_if_asked(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["checkpoints", "orders", "--root", empty_root, "-n", "2"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["4", "3"]
+    assert main(["checkpoints", "orders", "--root", empty_root, "-n", "0"]) == 2
+    assert "-n is 0" in capsys.readouterr().err
 
 
 def test_checkpoints_json_is_a_list(running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:

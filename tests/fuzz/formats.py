@@ -41,6 +41,7 @@ from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, planned_times, rewind_log, taken_after
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
+from airflow_provider_ckpt.status.job_overview import read_overview
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.layout import late_path
 from airflow_provider_ckpt.storage.location import Location
@@ -422,10 +423,9 @@ def _formats() -> Iterator[Format]:
     yield _part("job-definition-v1.json", _of_definition, JOURNAL, _journal)
     yield _graph("execution-graph-v1.json")
     yield _graph("execution-graph-v1-consumers.json")
-    for kind in ("", "-params", "-recovery", "-restarts"):
-        golden = f"run-options-v1{kind}.json"
-        yield _part(golden, _of_options, JOURNAL, _journal)
-        yield Format(f"{golden} of a driver", (GOLDEN / golden).read_bytes(), _run_options)
+    yield _part("run-options-v1.json", _of_options, JOURNAL, _journal)
+    yield Format("run-options-v1.json of a driver", (GOLDEN / "run-options-v1.json").read_bytes(), _run_options)
+    yield _file("job-overview-v1.json", "orders/overview/current.json", lambda s: read_overview(s, "orders"))
     for golden in _RECORDS:
         yield _part(golden, _record, LOG, _log)
     yield _handle("sinks-v1/file-handle.json", _staged_files)

@@ -40,6 +40,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.spark.query.sources.frozen_end import read_offsets
 from airflow_provider_ckpt.spark.query.sources.frozen_files import freeze, read_frozen
 from airflow_provider_ckpt.sparkfiles.edge_feed import EdgeFeed
+from airflow_provider_ckpt.status.job_overview import read_overview
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -165,7 +166,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("rescaling-v1.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
     ("rescaling-v1-workers.json", "events.json", lambda s, name: not_none(list(map(decode, json_of(s, name))))),
     ("run-options-v1.json", "options.json", lambda s, name: not_none(RunOptions.from_json(json_of(s, name)))),
-    ("run-options-v1-params.json", "options.json", lambda s, name: not_none(RunOptions.from_json(json_of(s, name)))),
+    ("job-overview-v1.json", "orders/overview/current.json", lambda s, name: not_none(read_overview(s, "orders"))),
     ("job-definition-v1.json", "plan.json", lambda s, name: not_none(from_json(JobDefinition, json_of(s, name)))),
     ("execution-graph-v1.json", "g.json", lambda s, name: not_none(from_json(JobGraph, json_of(s, name)))),
     ("execution-graph-v1-consumers.json", "g.json", lambda s, name: not_none(from_json(JobGraph, json_of(s, name)))),

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.pause_reason import REASON, PauseReason
-from airflow_provider_ckpt.model.progress import BatchProgress, Snapshot
+from airflow_provider_ckpt.model.progress import BatchProgress, InputProgress, Snapshot
 
 
 @dataclass(frozen=True)
@@ -209,12 +209,17 @@ class SplitsReturned:
 
 @dataclass(frozen=True)
 class QueryMeasured:
-    """Report of a committed micro-batch, or of an idle query (``progress`` is None), for the job's controllers."""
+    """Report of a committed micro-batch, or of an idle query (``progress`` is None).
+
+    If the job has controllers, every micro-batch is reported. Otherwise a report is sent from time to time.
+    """
 
     epoch: int
     subtask: SubtaskId
     attempt: AttemptId
     progress: BatchProgress | None
+    inputs: Mapping[str, InputProgress] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    """Source or edge uid → its progress in this attempt. Rows are totals, so a lost report does no harm."""
 
 
 @dataclass(frozen=True)

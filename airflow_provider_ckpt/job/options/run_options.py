@@ -213,6 +213,15 @@ class RunOptions:
             ),
         ),
     )
+    overview_interval: float = field(
+        default=5.0,
+        metadata=about(
+            kinds.DURATION,
+            "least time between two writes of the job's overview, which `ckpt show` and the page in Airflow read; "
+            "0: no overview",
+            argument=None,
+        ),
+    )
     retained_checkpoints: int = field(
         default=3,
         metadata=about(
@@ -287,6 +296,15 @@ class RunOptions:
         for option in OPTIONS:
             object.__setattr__(self, option.name, option.read(getattr(self, option.name)))
         check_ending([option.name for option in OPTIONS if option.ends and getattr(self, option.name) is not None])
+
+    def shown_changes(self) -> dict[str, str]:
+        """Return the options that differ from their defaults, as texts without secrets."""
+        public = self.public_json()
+        return {
+            option.name: str(public[option.name])
+            for option in OPTIONS
+            if getattr(self, option.name) != option.default and public[option.name] and not option.is_identity
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return all options as JSON, for the command line and the driver. ``conf`` may contain secrets."""

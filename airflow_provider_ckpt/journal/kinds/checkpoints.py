@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_ckpt.journal.kinds.event import HISTORY, JournalEvent, StatePart, listed_by
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind, OperatorState
+from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
@@ -34,6 +35,8 @@ class Checkpoints(StatePart):
     """The last checkpoint that every sink has released."""
     sinks_released: dict[str, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Sink → last released checkpoint, if that is above ``last_released``."""
+    released_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
+    """Sink → counts of all its releases since the job began, such as ``rows`` and ``files``."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ class CheckpointReleased(JournalEvent):
         return any(any(counts.values()) for counts in self.sinks.values())
 
     def apply(self, state: Checkpoints) -> None:
+        for sink, counts in self.sinks.items():
+            _count_release(state, sink, self.checkpoint, counts)
         _remember_release(state, self)
         state.last_released = max(state.last_released, self.checkpoint)
         ahead = {sink: number for sink, number in state.sinks_released.items() if number > state.last_released}
@@ -137,6 +142,7 @@ class SinkReleased(JournalEvent):
         return False
 
     def apply(self, state: Checkpoints) -> None:
+        _count_release(state, self.sink, self.checkpoint, self.counts)
         _remember_release(state, CheckpointReleased(self.checkpoint, self.at, {self.sink: self.counts}))
         if self.checkpoint > max(state.last_released, state.sinks_released.get(self.sink, 0)):
             state.sinks_released[self.sink] = self.checkpoint
@@ -151,6 +157,12 @@ def _remember(history: dict[int, Any], number: int, value: Any, needed: Collecti
     history[number] = value
     if len(history) > HISTORY and (droppable := [remembered for remembered in history if remembered not in needed]):
         del history[min(droppable)]
+
+
+def _count_release(state: Checkpoints, sink: str, checkpoint: int, counts: Mapping[str, int]) -> None:
+    """Add the counts of a release to the totals, unless the sink has released that checkpoint before (R9)."""
+    if checkpoint > max(state.last_released, state.sinks_released.get(sink, 0)):
+        state.released_counts[sink] = added(state.released_counts.get(sink, {}), counts)
 
 
 def _remember_release(state: Checkpoints, release: CheckpointReleased) -> None:

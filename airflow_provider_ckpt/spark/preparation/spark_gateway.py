@@ -25,7 +25,8 @@ class SparkGateway(LocalGateway):
 
         super().__init__(context.epoch, runners, on_crash, restarts)
         self._spark = context.spark
-        self._listener = ProgressListener(self._tasks, measures=context.measures)
+        measures = context.measures or context.options.overview_interval > 0
+        self._listener = ProgressListener(self._tasks, measures=measures)
 
     def start(self) -> None:
         self._spark.streams.addListener(self._listener)

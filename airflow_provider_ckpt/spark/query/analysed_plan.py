@@ -169,6 +169,11 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
     return names
 
 
+def streams_in_order(frame: DataFrame) -> tuple[str, ...]:
+    """Return the names of the streams in the order of ``sources`` in Spark's progress events."""
+    return tuple(streams(frame))
+
+
 def with_definitions(plan: Any) -> dict[int, Any]:
     """Return id -> definition in SQL's WITH. Each use of a definition has the same id."""
     return {int(node.id()): node for node in nodes_from(plan) if node.nodeName() == "CTERelationDef"}

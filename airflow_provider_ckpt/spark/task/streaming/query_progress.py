@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ class SparkProgress:
     Attributes:
         duration: seconds from the start to the commit of the batch.
         rows: rows of input.
+        sources: (rows, unread records) of each source, in the order in which the query's plan reads them. Unread
+            records are None if the source does not report its latest offset.
         state: (rows, bytes, partitions) of the query's stateful operators; None without state. Rows and bytes are sums
             over the operators, and partitions are the greatest number.
     """
@@ -23,10 +26,11 @@ class SparkProgress:
     duration: float
     rows: int
     state: tuple[int, int, int] | None
+    sources: tuple[tuple[int, int | None], ...] = ()
 
     @classmethod
     def of(cls, progress: Any) -> SparkProgress:
-        """Read the measurements from Spark's object in the JVM, with about ten calls."""
+        """Read the measurements from Spark's object in the JVM, with about five calls and three for each source."""
         listed = progress.stateOperators()
         operators = [listed[number] for number in range(len(listed))]
         state = None
@@ -34,7 +38,12 @@ class SparkProgress:
             rows = sum(int(operator.numRowsTotal()) for operator in operators)
             size = sum(int(operator.memoryUsedBytes()) for operator in operators)
             state = rows, size, max(int(operator.numShufflePartitions()) for operator in operators)
-        return cls(int(progress.batchId()), progress.batchDuration() / 1000, int(progress.numInputRows()), state)
+        sources = tuple(
+            (int(source.numInputRows()), unread_records(source.latestOffset(), source.endOffset()))
+            for source in progress.sources()
+        )
+        rows = sum(rows for rows, _ in sources)
+        return cls(int(progress.batchId()), progress.batchDuration() / 1000, rows, state, sources)
 
     def with_input(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:
         """Add measurements of the input: files and bytes of the batch, and ``behind``, the number of unread entries."""
@@ -42,3 +51,21 @@ class SparkProgress:
         return BatchProgress(
             self.batch_id, self.duration, interval, self.rows, files, size, behind, rows, state_bytes, partitions
         )
+
+
+def unread_records(latest: str | None, end: str | None) -> int | None:
+    """Return the records between two offsets of a Kafka source (topic → partition → offset, as JSON).
+
+    None if the source is of another kind, or does not report its latest offset.
+    """
+    if not latest or not end:
+        return None
+    try:
+        newest, read = json.loads(latest), json.loads(end)
+        return sum(
+            max(0, int(offset) - int(read.get(topic, {}).get(partition, offset)))
+            for topic, partitions in newest.items()
+            for partition, offset in partitions.items()
+        )
+    except (ValueError, AttributeError, TypeError):
+        return None

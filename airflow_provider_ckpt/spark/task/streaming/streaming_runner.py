@@ -36,11 +36,12 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, can_drop
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
-from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, watermark_over
+from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, streams_in_order, watermark_over
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
+from airflow_provider_ckpt.spark.task.streaming.input_rows import InputRows
 from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.streaming.query_dry_run import QueryDryRuns
@@ -130,6 +131,7 @@ class StreamingRunner:
         self._wall = WallClock()
         self._reported_published: bool | None = None
         """The value of the last ReadingBegun report; None before the first report."""
+        self._input_rows = InputRows(context)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ckpt-{self.vertex.uid}")
 
     @property
@@ -284,13 +286,20 @@ class StreamingRunner:
         """Report measurements, after :meth:`on_progress`; None if the query has been idle for a while."""
         if self._query.is_stopped:
             return
+        if progress is not None:
+            self._input_rows.add(progress.sources)
+        if self._input_rows.is_due(time.monotonic(), is_idle=progress is None):
+            self._report_measured(progress)
+
+    def _report_measured(self, progress: SparkProgress | None) -> None:
         measured = None
+        with self._lock:
+            behind = self._inputs.unread_count()
+            inputs = self._input_rows.progress(self._inputs.bounded)
         if progress is not None:
             files, size = self._batches.input_of_batch(progress.batch_id)
-            with self._lock:
-                behind = self._inputs.unread_count()
             measured = progress.with_input(self._trigger_interval, files, size, behind)
-        self._publication.post(QueryMeasured(*self._publication.task_id, measured))
+        self._publication.post(QueryMeasured(*self._publication.task_id, measured, inputs))
 
     # ---- from facts to actions; the lock is held
 
@@ -408,6 +417,7 @@ class StreamingRunner:
     def _begin(self) -> None:
         assert self._built is not None
         self._idle.begin(self._with_event_time)
+        self._input_rows.begin(streams_in_order(self._built.frame))
         interval = f"{int(self._trigger_interval * 1000)} milliseconds"
         self._query.run(self._built, {"availableNow": True} if self._ends_by_itself else {"processingTime": interval})
 
@@ -442,6 +452,8 @@ class StreamingRunner:
             self._reads = {**self._reads, **self._built.reads}
         self._boundary.end(mode, self._built)
         self._report_lost_input(mode, self._built)
+        if self._input_rows.is_wanted:
+            self._report_measured(None)
         with self._lock:
             self._publication.end_of_data(mode)
             self._carry_out(self._machine.data_ended())
