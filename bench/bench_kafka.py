@@ -111,7 +111,7 @@ def by_library(spark: SparkSession, topics: Topics, topic: str, rows: int, folde
     world = World(folder)
 
     def run() -> None:
-        job = jobs.of_history(world, topics, topic, maxOffsetsPerTrigger=str(LIMIT))
+        job = jobs.history_job(world, topics, topic, maxOffsetsPerTrigger=str(LIMIT))
         assert world.run(job, mode="streaming", checkpoint_interval=1).status == "FINISHED"
 
     found = of_batches(spark, rows, run)

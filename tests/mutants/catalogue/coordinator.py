@@ -575,7 +575,7 @@ COORDINATOR = (
     Mutant(
         "releases-pile-up",
         "R9",
-        "CheckpointDecider._trigger_at",
+        "CheckpointDecider.trigger_at",
         "    if not savepoint and state.releases.backlog >= MAX_UNRELEASED:",
         "    if False:",
         _ALL,

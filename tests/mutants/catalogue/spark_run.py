@@ -473,6 +473,8 @@ _ENDS = (
         "StreamingRunner._end",
         "    self._boundary.end(mode, self._built)\n"
         "    self._report_lost_input(mode, self._built)\n"
+        "    if self._input_rows.is_wanted:\n"
+        "        self._report_measured(None)\n"
         "    with self._lock:\n"
         "        self._publication.end_of_data(mode)\n",
         "    self._publication.end_of_data(mode)\n    self._boundary.end(mode, self._built)\n    with self._lock:\n",
