@@ -12,6 +12,8 @@ from typing import Any
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.doctor import spark_absent
+from airflow_provider_ckpt.cli.live_run import LiveRun, spark_log
+from airflow_provider_ckpt.cli.overview_page import console
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.loading.loading import load_job
 from airflow_provider_ckpt.job.options import kinds
@@ -37,6 +39,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     add_options(parser)
     add_take_over(parser)
     add_every_checkpoint(parser)
+    parser.add_argument("-v", "--verbose", action="store_true", help="in a terminal, show Spark's own log")
     parser.set_defaults(run=run)
 
 
@@ -91,17 +94,26 @@ PAIRS = (kinds.CONF, kinds.PARAMS)
 def run(args: argparse.Namespace) -> int:
     location = arguments.location(args)
     with hiding_given(location.secrets()):  # around everything, because reading the Job's name may start Spark
-        return _run(args, location)
+        if args.json or args.verbose or not sys.stdout.isatty():
+            return _run(args, location)
+        with spark_log() as log, LiveRun(console(), log).shown() as live:
+            return _run(args, location, live)
 
 
-def _run(args: argparse.Namespace, location: Location) -> int:
+def _run(args: argparse.Namespace, location: Location, live: LiveRun | None = None) -> int:
     options = run_options(args)
     note_given(conf_secrets(options.conf))
     refuse_without_spark()
     from airflow_provider_ckpt.spark.main import run_process
     from airflow_provider_ckpt.spark.preparation.loaded_run import RunRequest
 
-    return run_process(RunRequest(options, location, printer(args))).coarse
+    if live is None:
+        return run_process(RunRequest(options, location, printer(args))).coarse
+    live.watch(options, location)
+    try:
+        return run_process(RunRequest(options, location, printer(args, live))).coarse
+    finally:
+        live.close(options, location)
 
 
 def refuse_without_spark() -> None:
@@ -158,12 +170,25 @@ def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str,
         ) from None
 
 
-def printer(args: argparse.Namespace) -> OnStatus:
-    """Return the function that prints a status line. Quiet lines are printed with ``--every-checkpoint`` only."""
-    show = print_json if args.json else print_sentence
+def printer(args: argparse.Namespace, live: LiveRun | None = None) -> OnStatus:
+    """Return the function that prints a status line. Quiet lines are printed with ``--every-checkpoint`` only.
+
+    ``live`` is the terminal with the progress of the run, if the output is a terminal.
+    """
+    show: OnStatus = print_json if args.json else print_sentence
+    if live is not None:
+        show = _both(live.print_line, print_failure)
     if args.every_checkpoint:
         return show
     return lambda line: None if line.is_quiet else show(line)
+
+
+def _both(first: OnStatus, second: OnStatus) -> OnStatus:
+    def show(line: StatusLine) -> None:
+        first(line)
+        second(line)
+
+    return show
 
 
 # Flushed line by line, for a user who follows a long job through a pipe.
@@ -175,6 +200,11 @@ def print_sentence(line: StatusLine) -> None:
     """Print a line for a user. Failures and the frames of the user's code go to standard error."""
     if not line.went_wrong:
         print(one_line(line.message), flush=True)
+    print_failure(line)
+
+
+def print_failure(line: StatusLine) -> None:
+    """Print the frames of the user's code, and the message of a failed run, to standard error."""
     print(printable(line.frames), end="", file=sys.stderr, flush=True)
     if line.went_wrong:
         if line.traces is not None:
