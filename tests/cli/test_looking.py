@@ -93,7 +93,7 @@ def test_show_names_files_that_changed_and_files_that_were_given_up(
     main(["show", "orders", "--root", empty_root, "--json"])
     view = json.loads(capsys.readouterr().out)
     assert view["changed_files"]["counts"] == {"live": {"files": 4, "bytes": 25}}
-    assert [one["bytes_now"] for one in view["changed_files"]["last"]] == [30, 4, 35]
+    assert [file["bytes_now"] for file in view["changed_files"]["last"]] == [30, 4, 35]
     assert view["forgotten_files"] == ["/in/x.json.tmp"]
 
 

@@ -146,8 +146,8 @@ def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pyt
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
     view = json.loads(capsys.readouterr().out)
     assert view["settings"]["daily"]["state_partitions"] == 16
-    (one,) = view["reconfigurations"]
-    assert (one["number"], one["took"]["daily"]["resume"]) == (1, 1.5)
+    (reconfiguration,) = view["reconfigurations"]
+    assert (reconfiguration["number"], reconfiguration["took"]["daily"]["resume"]) == (1, 1.5)
 
 
 def test_functions_are_assigned_while_nobody_runs_the_job(
@@ -209,8 +209,8 @@ def test_show_tells_who_changed_the_job_last_and_why(
         "by Autoscaler(daily), because each micro-batch is as large as it may be: completed: daily was paused" in shown
     )
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["reconfigurations"]
-    assert (found["by"], found["why"], found["request"]) == ("Autoscaler(daily)", why, None)
+    (reconfiguration,) = json.loads(capsys.readouterr().out)["reconfigurations"]
+    assert (reconfiguration["by"], reconfiguration["why"], reconfiguration["request"]) == ("Autoscaler(daily)", why, None)
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ class PersistedJob:
 
     def data(self) -> list[str]:
         """Return the paths of all files besides logs and the journal."""
-        found = [path for path, _ in self.storage.files(f"{JOB}/vertices") if "/log/" not in path]
-        return sorted(found)
+        paths = [path for path, _ in self.storage.files(f"{JOB}/vertices") if "/log/" not in path]
+        return sorted(paths)
 
 
 PERSISTED_FILES = sorted(

@@ -199,10 +199,10 @@ def test_a_driver_is_asked_in_its_epoch(world: World) -> None:
     world.driver()
     client, storage = world.client(), open_storage(world.root)
     stop, drain = client.stop(leaves=True), client.drain()
-    found = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
-    assert {stop.name, drain.name} == set(found)
-    assert found[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
-    assert found[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
+    pending = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
+    assert {stop.name, drain.name} == set(pending)
+    assert pending[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
+    assert pending[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
 
 
 def test_a_driver_whose_process_has_to_go_is_known(world: World) -> None:

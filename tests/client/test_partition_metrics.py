@@ -40,7 +40,7 @@ class Place:
         self.journal.claim("t", Worker(), 1.0)
         self.journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
         self.logs = {
-            one: SubtaskLog(self.storage, subtask_log_path("orders", one.vertex, one.number)) for one in GRAPH.subtasks
+            subtask: SubtaskLog(self.storage, subtask_log_path("orders", subtask.vertex, subtask.number)) for subtask in GRAPH.subtasks
         }
         for log in self.logs.values():
             log.load()
@@ -88,8 +88,8 @@ def test_all_splits_of_an_entry_are_counted(place: Place) -> None:
     """A reader reads small splits together."""
     place.publishes(FIRST, "a", (3,), 10, "b", "c")
     place.publishes(FIRST, "d", (4,), 1)
-    (found,) = place.client.get_partition_with_metrics()
-    assert (found.splits, found.files) == (4, 2)
+    (partition,) = place.client.get_partition_with_metrics()
+    assert (partition.splits, partition.files) == (4, 2)
 
 
 @pytest.mark.parametrize("how", ["gone", "emptied"])
@@ -97,7 +97,7 @@ def test_a_partition_of_which_a_file_is_gone_is_not_there(place: Place, how: str
     path, _ = place.publishes(FIRST, "a", (3, 4), 10)
     place.publishes(SECOND, "c", (5,), 7)
     (place.root / path).unlink() if how == "gone" else (place.root / path).write_bytes(b"")
-    assert [one.subtask for one in place.client.get_partition_with_metrics()] == [SECOND]
+    assert [partition.subtask for partition in place.client.get_partition_with_metrics()] == [SECOND]
 
 
 def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
@@ -111,15 +111,15 @@ def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
 def test_what_is_expected_is_waited_for_until_its_producer_is_at_its_end(place: Place) -> None:
     place.publishes(FIRST, "a", (3,), 10)
     place.then = lambda: place.ends(FIRST)
-    (found,) = place.client.get_partition_with_metrics(["parts/0"], timeout=30.0)
-    assert (found.is_finished, place.now) == (True, 0.5)
+    (partition,) = place.client.get_partition_with_metrics(["parts/0"], timeout=30.0)
+    assert (partition.is_finished, place.now) == (True, 0.5)
 
 
 def test_after_the_timeout_there_is_what_there_is(place: Place) -> None:
     place.publishes(FIRST, "a", (3,), 10)
     place.ends(FIRST)
-    found = place.client.get_partition_with_metrics(["parts"], timeout=2.0)
-    assert ([one.subtask for one in found], place.now) == ([FIRST], 2.0)
+    partitions = place.client.get_partition_with_metrics(["parts"], timeout=2.0)
+    assert ([partition.subtask for partition in partitions], place.now) == ([FIRST], 2.0)
     assert len(place.client.get_partition_with_metrics(["parts/0"], timeout=2.0)) == 1
     assert place.now == 2.0
 

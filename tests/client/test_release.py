@@ -76,14 +76,14 @@ class Driver:
     def sink(self, on_release: Callable[[int], object] = lambda checkpoint: None) -> ReleaseLogSink:
         return ReleaseLogSink(self.release_log, on_release)
 
-    def job(self, sink: ReleaseLogSink | None = None, uid: str = "s", **given: Any) -> Job:
+    def job(self, sink: ReleaseLogSink | None = None, uid: str = "s", **options: Any) -> Job:
         job = Job("orders")
 
         @job.source(uid="v")
         def live(read: Any) -> Any:
             raise AssertionError("a release calls none of the job's functions")
 
-        job.sink(uid, live, sink or self.sink(), **given)
+        job.sink(uid, live, sink or self.sink(), **options)
         return job
 
     @property

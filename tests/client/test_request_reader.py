@@ -74,7 +74,7 @@ class Polled:
 
     @property
     def names(self) -> list[str]:
-        return [one.removesuffix(".json") for one in sorted(os.listdir(self.folder))]
+        return [name.removesuffix(".json") for name in sorted(os.listdir(self.folder))]
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_folder_is_no_request_and_a_link_is_an_invalid_one(polled: Polled) -> 
     (polled.folder / "link.json").symlink_to("nowhere")
     for _ in range(30):
         assert polled.poll() in ([], ["link"])
-    assert sorted(one.partition(" in ")[0] for one in polled.warnings) == ["'folder'", "'link'"]
+    assert sorted(warning.partition(" in ")[0] for warning in polled.warnings) == ["'folder'", "'link'"]
     assert polled.storage.taken()["read"] <= 6
 
 
@@ -201,8 +201,8 @@ def test_a_request_among_files_that_are_none_is_found(polled: Polled) -> None:
         polled.put(f"{number:06d}")
     stop = polled.ask()
     (polled.folder / f"{stop}.json").rename(polled.folder / "zzz.json")
-    found = [polled.poll() for _ in range(MOST_FILES // READS)]
-    assert ["zzz"] in found
+    polls = [polled.poll() for _ in range(MOST_FILES // READS)]
+    assert ["zzz"] in polls
 
 
 def test_a_folder_that_cannot_be_listed_has_one_warning_until_it_can(polled: Polled) -> None:

@@ -52,11 +52,11 @@ def _rows(frame: DataFrame) -> list[Values]:
 
 
 def _windows(frames: Mapping[str, DataFrame], transform: TransformDef | None) -> Windows:
-    found: dict[int, Counter[int]] = defaultdict(Counter)
+    values: dict[int, Counter[int]] = defaultdict(Counter)
     if transform is not None:
         for second, k, v in united(frames, transform.inputs).select(F.unix_seconds("ts"), "k", "v").collect():
-            found[second // WINDOW_SECONDS * WINDOW_SECONDS * 1000 + k][v] += 1
-    return found
+            values[second // WINDOW_SECONDS * WINDOW_SECONDS * 1000 + k][v] += 1
+    return values
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Between:
 
 def _sums(values: Iterable[int], count: int) -> set[int]:
     """Return all sums of exactly ``count`` of the values."""
-    found = {(0, 0)}
+    sums = {(0, 0)}
     for value in values:
-        found |= {(n + 1, total + value) for n, total in found}
-    return {total for n, total in found if n == count}
+        sums |= {(n + 1, total + value) for n, total in sums}
+    return {total for n, total in sums if n == count}

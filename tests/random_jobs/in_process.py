@@ -100,7 +100,7 @@ class InProcess:
 
     def _refuse_without_history(self) -> None:
         """Start the job while folders of its history are empty or missing. It must be refused, for another try."""
-        absent = {one.uid: one.at_first for one in self.definition.sources if one.at_first != "full"}
+        absent = {source.uid: source.at_first for source in self.definition.sources if source.at_first != "full"}
         if not absent:
             return
         for uid, how in absent.items():

@@ -53,16 +53,16 @@ class FailingQueries(WrappedStorage):
 
     def replace(self, path: str, data: bytes) -> None:
         """Fail the write of a note: the batch is staged, and Spark does not commit it."""
-        found = _PREPARED.search(f"/{path}")
-        if found is not None and self.failures.draw(found[1]):
+        match = _PREPARED.search(f"/{path}")
+        if match is not None and self.failures.draw(match[1]):
             raise StorageTransientError(verb="replace", uri=path, reason="drawn")
         super().replace(path, data)
 
     def create(self, path: str, data: bytes) -> None:
         """Fail the write of an entry: Spark has committed the batch, and the entry may or may not be written."""
-        found = _LOG.search(f"/{path}")
-        if found is not None:
-            self._entry(found[1], path, data)
+        match = _LOG.search(f"/{path}")
+        if match is not None:
+            self._entry(match[1], path, data)
         super().create(path, data)
 
     def _entry(self, subtask: str, path: str, data: bytes) -> None:

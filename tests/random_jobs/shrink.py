@@ -18,7 +18,7 @@ MasterRestartPolicy = tuple[Definition, Schedule]
 def shrink(spark: SparkSession, failing: MasterRestartPolicy, base: Path, tries: int = 40) -> MasterRestartPolicy:
     """Return the smallest job found in so many tries that still raises, perhaps another error."""
     for _ in range(tries):
-        smaller = next((one for one in _smaller(failing) if _fails(spark, one, base)), None)
+        smaller = next((variant for variant in _smaller(failing) if _fails(spark, variant, base)), None)
         if smaller is None:
             return failing
         failing = smaller
@@ -30,8 +30,8 @@ def _smaller(failing: MasterRestartPolicy) -> Iterator[MasterRestartPolicy]:
     definition, schedule = failing
     for at in range(len(schedule.runs) - 1):
         yield definition, replace(schedule, runs=(*schedule.runs[:at], *schedule.runs[at + 1 :]))
-    for one in simpler(definition):
-        yield one, schedule
+    for variant in simpler(definition):
+        yield variant, schedule
 
 
 def _fails(spark: SparkSession, candidate: MasterRestartPolicy, base: Path) -> bool:

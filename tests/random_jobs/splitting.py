@@ -88,7 +88,7 @@ class Asked:
             self.failed += fails
             if fails and self._run.stays_down:
                 self._down ^= {(uid, split["id"])}
-            for rescale in [one for one in self._rescales if one.uid == uid and self._of[uid] >= one.behind]:
+            for rescale in [waiting for waiting in self._rescales if waiting.uid == uid and self._of[uid] >= waiting.behind]:
                 self._rescales.remove(rescale)
                 self._begin(rescale)
         while not (self._free.wait(0.05) or self._is_dead()):
@@ -150,7 +150,7 @@ class Asked:
                 raise
             return "overtaken"
         if outcome is not None and outcome.result.value == "refused":
-            assert any(re.fullmatch(one, outcome.detail) for one in REFUSALS), outcome
+            assert any(re.fullmatch(pattern, outcome.detail) for pattern in REFUSALS), outcome
         return str(outcome)
 
     def _wait(self, until: Callable[[], bool]) -> bool:
@@ -160,8 +160,8 @@ class Asked:
     @staticmethod
     def _is_answered(client: JobClient, name: str) -> bool:
         state = client.look()
-        told = state.outcomes.get(name)
-        return not state.is_held or (told is not None and told.is_last)
+        outcome = state.outcomes.get(name)
+        return not state.is_held or (outcome is not None and outcome.is_last)
 
 
 def _may_be_asked(state: JobState) -> bool:
@@ -175,9 +175,9 @@ class Killing(WrappedStorage):
     ``slow``: seconds for each batch of a query.
     """
 
-    def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, known: set[str]) -> None:
+    def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, published: set[str]) -> None:
         super().__init__(inner)
-        self.kill, self.slow, self.fault, self.known = kill, slow, fault, known
+        self.kill, self.slow, self.fault, self.known = kill, slow, fault, published
 
     def replace(self, path: str, data: bytes) -> None:
         if _NOTE.search(f"/{path}"):
@@ -185,11 +185,11 @@ class Killing(WrappedStorage):
         super().replace(path, data)
 
     def create(self, path: str, data: bytes) -> None:
-        found = _LOG.search(f"/{path}")
-        if self.kill == "open" and found is not None and found[1] not in self.known and "changed" in self.known:
+        match = _LOG.search(f"/{path}")
+        if self.kill == "open" and match is not None and match[1] not in self.known and "changed" in self.known:
             self._die(path)
-        if found is not None:
-            self.known.add(found[1])
+        if match is not None:
+            self.known.add(match[1])
         super().create(path, data)
         if b'"Reconfigured"' in data:
             self.known.add("changed")
@@ -251,11 +251,11 @@ class Splitting:
         self._fed += 1
 
     def _splits(self, number: int) -> list[dict[str, Any]]:
-        found, first = [], (number + 1) * APART
+        runs, first = [], (number + 1) * APART
         for at, rows in enumerate(self.job.sources[number].rows):
-            found.append({"id": f"part-{at}", "first": first, "rows": rows})
+            runs.append({"id": f"part-{at}", "first": first, "rows": rows})
             first += rows
-        return found
+        return runs
 
     def _ids(self, uid: str) -> list[int]:
         if uid == LIVE:
@@ -437,20 +437,20 @@ class Splitting:
         """Return the splits with a valid entry, and check that each has only one."""
         if state.plan is None:
             return set()
-        found: list[tuple[str, int]] = []
+        completed: list[tuple[str, int]] = []
         for number in range(state.graph().vertex(uid).parallelism):
             log = SubtaskLog(self.world.storage, subtask_log_path(self.world.job_id, uid, number))
             log.load()
-            records = [one for _, one in log.records()]
-            if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.since(uid):
+            records = [record for _, record in log.records()]
+            if max((record.epoch for record in records if isinstance(record, Open)), default=0) < state.since(uid):
                 continue  # from before the restart from scratch
-            found += [(name, number) for one in records if isinstance(one, Batch) for name in one.splits]
-        twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]
-        assert not twice, f"{uid}: {twice} were completed more than once: {found}"
-        return {split for split, _ in found}
+            completed += [(name, number) for record in records if isinstance(record, Batch) for name in record.splits]
+        twice = [split for split, count in Counter(split for split, _ in completed).items() if count > 1]
+        assert not twice, f"{uid}: {twice} were completed more than once: {completed}"
+        return {split for split, _ in completed}
 
     def _wanted(self, sink: SplitSink) -> Counter[int]:
-        return Counter(one for uid in sink.inputs for one in self._ids(uid))
+        return Counter(split_id for uid in sink.inputs for split_id in self._ids(uid))
 
     def _check_no_more(self, sink: SplitSink) -> None:
         extra = Counter(self.world.released_ids(sink.uid)) - self._wanted(sink)
@@ -462,8 +462,8 @@ class Splitting:
         assert state.last_released == state.last_completed, (state.last_released, state.last_completed)
         for number, source in enumerate(self.job.sources):
             covered = numbers(covered_splits(state, source.uid, state.last_completed))
-            ids = [one["id"] for one in self._splits(number)]
-            done = self._published(state, source.uid) | {ids[one] for one in covered}
+            ids = [split["id"] for split in self._splits(number)]
+            done = self._published(state, source.uid) | {ids[number] for number in covered}
             assert done == set(ids), f"{source.uid}: {set(ids) - done} are not done"
         for sink in self.job.sinks:
             self._check_no_more(sink)

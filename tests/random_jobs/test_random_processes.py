@@ -24,7 +24,7 @@ def test_a_random_job_in_drivers_that_are_killed_releases_what_a_plain_batch_giv
 ) -> None:
     """Check R1 to R13, R22 to R24."""
     drawn, schedule = definition(seed), steps(seed)
-    told = f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_PROCESSES=1\n{drawn}\n  " + "; ".join(map(str, schedule))
-    with telling(told), Processes(drawn, schedule, tmp_path) as job:
+    description = f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_PROCESSES=1\n{drawn}\n  " + "; ".join(map(str, schedule))
+    with telling(description), Processes(drawn, schedule, tmp_path) as job:
         job.run(spark)
         print(f"  {job.deeds} deeds, {len(job.drivers)} drivers")

@@ -46,12 +46,12 @@ def test_a_job_begun_anew_and_killed_in_a_rescale_goes_on_behind_what_it_has_rea
     This looked like an interrupted restore, so that everything was read again. Found by seed 6.
     """
     sources = (SplitSource("parts0", (1,) * 24), SplitSource("parts1", (3,)))
-    sinks = tuple(SplitSink(f"raw_{one.uid}", (one.uid,), direct=True) for one in sources)
-    many, one = {"parts0": 3, "parts1": 1}, {"parts0": 1, "parts1": 1}
+    sinks = tuple(SplitSink(f"raw_{source.uid}", (source.uid,), direct=True) for source in sources)
+    many, single = {"parts0": 3, "parts1": 1}, {"parts0": 1, "parts1": 1}
     runs = (
         SplitRun(many, fails=(10,), most=1),
-        SplitRun(one, kill="change", rescales=(Rescale("parts0", 3, 8, "no"),)),
-        SplitRun(one),
+        SplitRun(single, kill="change", rescales=(Rescale("parts0", 3, 8, "no"),)),
+        SplitRun(single),
     )
     drawn = SplitJob(1, sources, sinks, files=1, at_start=1, mode="batch", interval=600.0, retained=2)
     job = Splitting(spark, drawn, SplitSchedule(runs, 1.0, anew=True), tmp_path)

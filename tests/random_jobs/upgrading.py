@@ -47,7 +47,7 @@ class Upgrading(ReconfigurationState):
         return super()._hear(plan, fault)
 
     def told(self) -> str:
-        upgraded = sum("the job runs as" in one for one in self.story.told)
+        upgraded = sum("the job runs as" in line for line in self.story.told)
         return f"{super().told()}; upgraded {upgraded} times"
 
     def _ask(self) -> None:

@@ -88,9 +88,9 @@ def test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_succ
     hosted, admitted = RunningAttempt(cluster), Master._admit
 
     def admit(master: Master, state: JobState) -> int:
-        found = admitted(master, state)
+        epoch = admitted(master, state)
         hosted.host.abandon()
-        return found
+        return epoch
 
     with mock.patch.object(Master, "_admit", admit):
         hosted.host.start()

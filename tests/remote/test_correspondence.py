@@ -44,7 +44,7 @@ class Pair:
         return Mailbox(self.storage, "job", 1, name, Worker("host"), self.clock)
 
     def heard(self, by: Mailbox, sender: str) -> list[int]:
-        return [one.plan for one in by.receive(sender)[1] if isinstance(one, SubtaskRunning)]
+        return [report.plan for report in by.receive(sender)[1] if isinstance(report, SubtaskRunning)]
 
 
 @pytest.fixture

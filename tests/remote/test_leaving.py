@@ -117,5 +117,5 @@ def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(s
         check_fenced=lambda: None,
     )
     gateway.poll()
-    failures = [one for one in heard if isinstance(one, SubtaskFailed)]
-    assert {(one.cause, one.driver_is_lost, one.worker_is_lost) for one in failures[:1]} == {("disk full", False, True)}
+    failures = [report for report in heard if isinstance(report, SubtaskFailed)]
+    assert {(failure.cause, failure.driver_is_lost, failure.worker_is_lost) for failure in failures[:1]} == {("disk full", False, True)}

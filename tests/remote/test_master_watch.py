@@ -40,11 +40,11 @@ class Twin:
 
     def seen(self, watch: LeaderMonitor, seconds: float) -> list[Owner]:
         """Poll every five seconds. Return the owners that the watch saw."""
-        found = []
+        owners = []
         for _ in range(int(seconds / 5)):
             self.now += 5.0
-            found.append(watch.poll()[0])
-        return found
+            owners.append(watch.poll()[0])
+        return owners
 
 
 @pytest.fixture

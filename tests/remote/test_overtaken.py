@@ -39,8 +39,8 @@ class Succession:
         cluster.planner().run()
         self.old = cluster.master()
         self.workers = [cluster.worker(group) for group in cluster.groups]
-        for one in (self.old, *self.workers):
-            cluster.add(one)
+        for process in (self.old, *self.workers):
+            cluster.add(process)
         cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING and cluster.state.last_released > 0)
         self.at_deletion: Callable[[], None] | None = None
         self.cluster.at_verb = self._at_verb  # type: ignore[method-assign]
@@ -60,7 +60,7 @@ class Succession:
         cluster.add(new)
         cluster.run(lambda: cluster._watched.refresh().epoch == 3, 2000)
         new.wakes_at = FOR_EVER
-        cluster.run(lambda: all(self.epoch_of(one) == 3 for one in cluster.awake(WorkerProcess)))
+        cluster.run(lambda: all(self.epoch_of(process) == 3 for process in cluster.awake(WorkerProcess)))
         return new
 
     @staticmethod

@@ -58,8 +58,8 @@ class Bench:
 
     def worker(self, name: str, *says: rp.TaskReport) -> Mailbox:
         worker = self.correspondence(f"worker-{name}")
-        for one in says:
-            worker.post("master-0005", one)
+        for report in says:
+            worker.post("master-0005", report)
         worker.deliver()
         return worker
 
@@ -85,7 +85,7 @@ def opened(attempt: AttemptId = FIRST, epoch: int = 1) -> rp.SubtaskOpened:
 
 
 def causes(heard: list[rp.TaskReport]) -> list[tuple[AttemptId, str]]:
-    return [(one.attempt, one.cause) for one in heard if isinstance(one, rp.SubtaskFailed)]
+    return [(report.attempt, report.cause) for report in heard if isinstance(report, rp.SubtaskFailed)]
 
 
 def test_the_epoch_of_the_deployment_stands_for_that_of_the_jobmaster(bench: Bench) -> None:
@@ -97,12 +97,12 @@ def test_the_epoch_of_the_deployment_stands_for_that_of_the_jobmaster(bench: Ben
 
 
 def test_a_command_goes_to_whoever_has_begun_the_attempt(bench: Bench) -> None:
-    one, twin = bench.worker("one", opened()), bench.worker("twin", opened(TWIN))
+    first, twin = bench.worker("one", opened()), bench.worker("twin", opened(TWIN))
     bench.look()
     bench.gateway.send(cm.FinishSubtask(5, V, TWIN))
     bench.gateway.send(cm.FinishSubtask(5, V, AttemptId(1, 1, "nobody")))
     bench.look()
-    assert (bench.told(one), bench.told(twin)) == ([], [cm.FinishSubtask(1, V, TWIN)])
+    assert (bench.told(first), bench.told(twin)) == ([], [cm.FinishSubtask(1, V, TWIN)])
 
 
 def test_attempts_that_are_over_are_not_remembered_as_long_as_their_worker_lives(bench: Bench) -> None:
@@ -142,7 +142,7 @@ def test_one_whose_next_attempt_came_to_nothing_can_be_told_to_begin_again(bench
 def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Bench) -> None:
     bench.worker("w", opened())
     bench.look()
-    heard = [one for _ in range(12) for one in bench.look()]
+    heard = [report for _ in range(12) for report in bench.look()]
     assert [(attempt, "no sign of life" in cause) for attempt, cause in causes(heard)] == [(FIRST, True)]
     assert len(heard) == 1
 
@@ -168,11 +168,11 @@ def test_a_worker_that_lives_after_all_hears_what_it_was_told_meanwhile(bench: B
     restart = cm.RestartSubtask(5, V, FIRST, 0.0, VertexPlan(0, ()))
     bench.gateway.send(restart)
     bench.look()
-    assert [type(one) for one in bench.told(worker)] == [cm.RestartSubtask]
+    assert [type(command) for command in bench.told(worker)] == [cm.RestartSubtask]
     worker.post("master-0005", opened(SECOND))
     worker.deliver()
     assert bench.look() == [opened(SECOND, epoch=5)]
-    heard = [one for _ in range(12) for one in bench.look()]
+    heard = [report for _ in range(12) for report in bench.look()]
     assert [attempt for attempt, _ in causes(heard)] == [SECOND]  # the worker may count as lost again
 
 
@@ -288,7 +288,7 @@ def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_ru
     worker.deliver()
     bench.correspondence("master-0004").delete_outbox(worker.name)
     assert bench.look() == []
-    heard = [one for _ in range(7) for one in bench.look()]
+    heard = [report for _ in range(7) for report in bench.look()]
     assert [attempt for attempt, _ in causes(heard)] == [FIRST]
 
 

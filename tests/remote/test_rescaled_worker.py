@@ -57,7 +57,7 @@ def bench(tmp_path: Path) -> WorkerBench:
 
 
 def begins(bench: WorkerBench) -> list[cm.RestartSubtask]:
-    return [one for one in bench.told() if isinstance(one, cm.RestartSubtask)]
+    return [command for command in bench.told() if isinstance(command, cm.RestartSubtask)]
 
 
 def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: WorkerBench) -> None:
@@ -98,7 +98,7 @@ def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: WorkerBench)
     bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     bench.turn(DONE)
     assert bench.worker._end is None
-    assert [one.subtask for one in begins(bench)] == [GUEST]
+    assert [begin.subtask for begin in begins(bench)] == [GUEST]
 
 
 def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: WorkerBench) -> None:
@@ -119,7 +119,7 @@ def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_go
     bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     part = WorkerPart.of(bench.storage, finished_log(bench), [V, GUEST])
     TaskSlots(part, lambda report: None).begin(gateway)
-    assert [one.subtask for one in gateway.sent] == [GUEST]
+    assert [command.subtask for command in gateway.sent] == [GUEST]
 
 
 def finished_log(bench: WorkerBench) -> JobState:

@@ -40,8 +40,8 @@ def made() -> Iterator[Callable[[Cluster], Cluster]]:
         return cluster
 
     yield keep
-    for one in clusters:
-        one.world.delete()
+    for kept in clusters:
+        kept.world.delete()
 
 
 def all_die(cluster: Cluster) -> None:

@@ -19,7 +19,7 @@ def test_nobody_counts_as_lost_sooner_than_his_next_sign_of_life_is_seen(name: s
     least = 2 * (BEAT + 1.0)
     assert getattr(Timing(1.0).with_overrides({name: least}), name) == least
     with pytest.raises(InvalidInputError, match=rf"--{name} of 5\.9 s.*Give 6 s or more"):
-        Timing(1.0).with_overrides({name: 5.9}, lambda one: f"--{one}")
+        Timing(1.0).with_overrides({name: 5.9}, lambda option: f"--{option}")
 
 
 @pytest.mark.parametrize("poll", [0, 61, "2m"])

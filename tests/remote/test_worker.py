@@ -54,8 +54,8 @@ def deployed(bench: WorkerBench, *said: rp.TaskReport) -> None:
     assert bench.turn(OPENED) == [OPENED]
     bench.turn(DEPLOY)
     assert bench.told() == [DEPLOY]
-    for one in said:
-        assert bench.turn(one) == [one]
+    for report in said:
+        assert bench.turn(report) == [report]
 
 
 # -- the next JobMaster
@@ -197,7 +197,7 @@ def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: 
     assert bench.worker._end is WorkerEnd.DONE
 
 
-@pytest.mark.parametrize("status", [one for one in JobStatus if not one.is_alive])
+@pytest.mark.parametrize("status", [status for status in JobStatus if not status.is_alive])
 def test_it_leaves_when_the_run_is_over(bench: WorkerBench, status: JobStatus) -> None:
     deployed(bench, RUNNING)
     bench.happened(StatusChanged(status, 1.0))

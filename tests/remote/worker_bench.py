@@ -103,16 +103,16 @@ class WorkerBench:
         self.master = self._correspondence(master_name(self.epoch))
         return self.turn()
 
-    def turn(self, *given: Message) -> list[Message]:
+    def turn(self, *messages: Message) -> list[Message]:
         """Pass these messages to the worker: reports from its tasks, commands from the JobMaster.
 
         Return what the worker posts.
         """
-        for one in given:
-            if isinstance(one, rp.TaskReport):
-                self.worker.post(one)
+        for message in messages:
+            if isinstance(message, rp.TaskReport):
+                self.worker.post(message)
             else:
-                self.master.post(self.says.name, one)
+                self.master.post(self.says.name, message)
         if self.epoch > 1:
             self.master.deliver()
         self.clock.now += 1.0
@@ -121,5 +121,5 @@ class WorkerBench:
 
     def told(self) -> list[cm.Command]:
         """Return the commands to the tasks since the last call."""
-        told, self.gateway.sent = self.gateway.sent, []
-        return told
+        commands, self.gateway.sent = self.gateway.sent, []
+        return commands

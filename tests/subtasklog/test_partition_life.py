@@ -150,7 +150,7 @@ def test_r3_an_attempt_that_ends_when_another_one_has_the_log_leaves_nothing_tha
 # ---- the end of the job
 
 
-@pytest.mark.parametrize("status", [one for one in JobStatus if one not in (JobStatus.DELETING, JobStatus.DELETED)])
+@pytest.mark.parametrize("status", [status for status in JobStatus if status not in (JobStatus.DELETING, JobStatus.DELETED)])
 def test_r16_a_partition_goes_with_a_job_that_has_finished_and_with_no_other(status: JobStatus, tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, status)
     before = job.files()

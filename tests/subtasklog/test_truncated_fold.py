@@ -72,10 +72,10 @@ class World:
         )[0]
         if what == "batch" and not ended:
             files = (PartitionFile(f"{self.batch}/part", 1),) if rng.random() < 0.5 else ()
-            one = Batch(self.batch, {"s": str(rng.random())}, files=files)
-            at = self.log.append_batch(one)
+            record = Batch(self.batch, {"s": str(rng.random())}, files=files)
+            at = self.log.append_batch(record)
             self.batch += 1
-            self.all.append((at, one))
+            self.all.append((at, record))
         elif what == "barrier":
             self.barrier()
         elif what == "idle":
@@ -171,12 +171,12 @@ def gives_rows(record: Record) -> bool:
 def read(records: list[Numbered], position: int) -> list[Numbered]:
     """Return the entries that a consumer at that position has not read."""
     ends = (EndOfData, EndOfPartition)
-    return [(n, one) for n, one in records if n >= position and (gives_rows(one) or isinstance(one, ends))]
+    return [(n, record) for n, record in records if n >= position and (gives_rows(record) or isinstance(record, ends))]
 
 
 def edge(records: list[Numbered], position: int) -> list[Numbered]:
     """Return the entry that the consumer may have read in part."""
-    return [(n, one) for n, one in records if n == position - 1 and gives_rows(one)]
+    return [(n, record) for n, record in records if n == position - 1 and gives_rows(record)]
 
 
 def lived(seed: int, name: str) -> World:

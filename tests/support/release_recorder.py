@@ -12,5 +12,5 @@ class ReleaseRecorder:
         self.released: list[str] = []
 
     def release(self, handles: Sequence[dict[str, object]], checkpoint: int) -> dict[str, int]:
-        self.released += [str(one["id"]) for one in handles]
+        self.released += [str(handle["id"]) for handle in handles]
         return {"rows": len(handles)}

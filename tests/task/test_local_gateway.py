@@ -208,16 +208,16 @@ class Meeting(Noting):
 def meeting(count: int, heard: list[tuple[str, str]]) -> dict[SubtaskId, Meeting]:
     together = threading.Barrier(count)
     subtasks = [SubtaskId(f"v/{number}") for number in range(count)]
-    return {one: Meeting(one, together, heard) for one in subtasks}
+    return {subtask: Meeting(subtask, together, heard) for subtask in subtasks}
 
 
 def threads_of_barriers() -> set[threading.Thread]:
     """Return the threads for barriers, including those of killed processes in other tests."""
-    return {one for one in threading.enumerate() if one.name.startswith("ckpt-barriers")}
+    return {thread for thread in threading.enumerate() if thread.name.startswith("ckpt-barriers")}
 
 
 SIDE_BY_SIDE: dict[str, Callable[[LocalGateway, Iterable[SubtaskId]], None]] = {
-    "barriers": lambda gateway, all_: gateway.send(*(TriggerBarrier(2, one, A, 7) for one in all_)),
+    "barriers": lambda gateway, all_: gateway.send(*(TriggerBarrier(2, subtask, A, 7) for subtask in all_)),
     "inputs": lambda gateway, all_: gateway.pull_inputs(all_),
     "a look": lambda gateway, all_: gateway.poll_changes(),
 }
@@ -258,7 +258,7 @@ def test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done
     gateway = LocalGateway(2, tasks, unexpected, UNUSED_RESTARTS)
     try:
         with pytest.raises(LogFencedError):
-            gateway.send(*(TriggerBarrier(2, one, A, 7) for one in tasks))
+            gateway.send(*(TriggerBarrier(2, task, A, 7) for task in tasks))
     finally:
         ended.set()
     assert heard == [(str(A), "trigger"), ("the loop", "waits")]

@@ -50,7 +50,7 @@ def run(machine: TaskMachine, reads: set[str] = BOTH, now: ReadProgress | None =
 
 
 def told(actions: list[Action]) -> list[Report]:
-    return [one.report for one in actions if isinstance(one, PostReport)]
+    return [action.report for action in actions if isinstance(action, PostReport)]
 
 
 def test_from_its_deployment_to_its_end() -> None:

@@ -40,9 +40,9 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     def job(mode: RuntimeMode = "streaming", seed: int = 1) -> SyntheticJob:
         name = f"rescaling-{os.getpid()}-{next(_NUMBERS)}"
         splits = {"parts": SPLITS}
-        one = SyntheticJob(graph(), {}, mode, name=name, seed=seed, far_apart=request.param, splits=splits)
-        request.addfinalizer(one.world.delete)
-        return one
+        made = SyntheticJob(graph(), {}, mode, name=name, seed=seed, far_apart=request.param, splits=splits)
+        request.addfinalizer(made.world.delete)
+        return made
 
     return job
 
@@ -67,10 +67,10 @@ class Rescales:
         if not isinstance(runner, SplitRunner) or not runner.reading.next():
             return True
         with self._lock:
-            told = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
+            outcomes = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
             if not self._steps or done(self.job) < self._steps[0][0]:
-                return bool(told)
-            if told and told[-1] != "accepted":
+                return bool(outcomes)
+            if outcomes and outcomes[-1] != "accepted":
                 _, wanted = self._steps.pop(0)
                 self.asked.append(self.job.rescale("parts", wanted))
             return False
@@ -98,7 +98,7 @@ def readers(job: SyntheticJob) -> set[SubtaskId]:
 
 def opened(job: SyntheticJob, epoch: int) -> list[SubtaskId]:
     logs = job.world.logs.items()
-    return [name for name, log in logs if any(isinstance(one, Open) and one.attempt.epoch == epoch for one in log)]
+    return [name for name, log in logs if any(isinstance(record, Open) and record.attempt.epoch == epoch for record in log)]
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., 
         if not rescales.asked or not isinstance(runner, SplitRunner) or not runner.reading.next() or done(job) < 6:
             return True
         new = SubtaskId("parts/1")
-        return any(isinstance(one, ev.CheckpointCompleted) and new in one.subtasks for _, one in job.world.journal)
+        return any(isinstance(event, ev.CheckpointCompleted) and new in event.subtasks for _, event in job.world.journal)
 
     rescales = Rescales(job, {2: 3}, held)
     assert job.run(rescales, parallelism={"parts": 1}).status == "FINISHED"
@@ -197,7 +197,7 @@ def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes
     job.begin = begin  # type: ignore[method-assign]
     assert (first.status, "killed" in str(first.cause)) == ("RESTARTING", True)
     assert changes(job)[-1].rescaled == {"parts": 4}
-    assert not any(isinstance(one, Open) for one in job.world.logs[SubtaskId("parts/3")])
+    assert not any(isinstance(record, Open) for record in job.world.logs[SubtaskId("parts/3")])
     assert job.run(parallelism={"parts": declared}).status == "FINISHED"
     job.world.check_all_rows()
     assert job.graph.vertex("parts").parallelism == 4

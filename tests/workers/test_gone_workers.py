@@ -62,7 +62,7 @@ class Here:
         return self.side("looks").senders("worker-")
 
     def failed(self) -> list[SubtaskFailed]:
-        return [one for one in self.heard if isinstance(one, SubtaskFailed)]
+        return [report for report in self.heard if isinstance(report, SubtaskFailed)]
 
 
 def test_one_that_leaves_is_no_failure_of_its_subtask_and_nothing_is_kept_of_it() -> None:
@@ -71,8 +71,8 @@ def test_one_that_leaves_is_no_failure_of_its_subtask_and_nothing_is_kept_of_it(
     side.leave("it was told to")
     side.deliver()
     here.look()
-    (told,) = here.failed()
-    assert (told.attempt, told.worker_is_lost, told.epoch) == (attempt, True, 2)
+    (failure,) = here.failed()
+    assert (failure.attempt, failure.worker_is_lost, failure.epoch) == (attempt, True, 2)
     assert here.known() == []
     here.look(20)
     assert here.waiting == [[A]]
@@ -94,7 +94,7 @@ def test_one_that_is_lost_and_that_nobody_follows_is_told_once_and_heard_when_it
     here = Here()
     side, attempt = here.worker()
     here.look(LOST_AFTER + 3)
-    assert [(one.attempt, one.worker_is_lost) for one in here.failed()] == [(attempt, True)]
+    assert [(failure.attempt, failure.worker_is_lost) for failure in here.failed()] == [(attempt, True)]
     assert here.known() == [side.name]
     side.post(MASTER, SubtaskOpened(1, A, attempt.next("again")))
     side.deliver()
@@ -116,4 +116,4 @@ def test_one_that_wakes_up_after_it_was_forgotten_is_read_again() -> None:
         follower.deliver()
         here.look()
     assert here.known() == [follower.name]
-    assert all(one.attempt.number == 1 for one in here.failed())
+    assert all(failure.attempt.number == 1 for failure in here.failed())

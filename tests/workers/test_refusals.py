@@ -221,8 +221,8 @@ def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> 
     prepared.write(OTHER.replace("200", "300"), "two")
     loaded = prepared.loaded(FILE)
     with pytest.MonkeyPatch.context() as without_spark:
-        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.reach_root", lambda *given: None)
-        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *given: None)
+        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.reach_root", lambda *arguments: None)
+        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *arguments: None)
         with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
             prepare_again(loaded, prepared.state(), (LARGE,))
 
@@ -268,7 +268,7 @@ def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
     prepared.write(OTHER.replace("200", "300"), "two")
     logic = prepared.logic()
     logic(reference, prepared.state().settings["large"].digests["large"])
-    found = logic.with_read_digests(prepared.state().settings)
-    assert found["large"].digests == {"large": load_version(reference).digest}
-    prepared.journal.write(Reconfigured(2, found, 4.0))
+    settings = logic.with_read_digests(prepared.state().settings)
+    assert settings["large"].digests == {"large": load_version(reference).digest}
+    prepared.journal.write(Reconfigured(2, settings, 4.0))
     prepared.check_logic(LARGE)

@@ -1,4 +1,4 @@
-"""A JobMaster and workers that exchange messages through the storage (W*: rules of processes that fail by themselves)."""
+"""A JobMaster and workers that exchange messages through the storage (W*: rules of processes that fail alone)."""
 
 from __future__ import annotations
 
