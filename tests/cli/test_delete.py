@@ -18,12 +18,12 @@ from tests.client.ended_job import EndedJob
 from tests.client.persisted_job import JOB, PersistedJob
 from tests.support.books import books
 
-ReportedReleases = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def ckpt(tmp_path: Path, capsys: ReportedReleases) -> Ckpt:
+def ckpt(tmp_path: Path, capsys: Capture) -> Ckpt:
     """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(command: str, *arguments: str) -> tuple[int, str, str]:

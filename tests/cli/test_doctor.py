@@ -139,7 +139,7 @@ def test_a_root_that_cannot_be_written_is_a_problem(tmp_path: Path, capsys: pyte
     assert root.startswith("problem")
 
 
-@pytest.mark.parametrize("there", ["", "base", "base/root"])
+@pytest.mark.parametrize("existing", ["", "base", "base/root"])
 def test_a_doctor_leaves_nothing_that_it_made(tmp_path: Path, existing: str) -> None:
     (tmp_path / existing).mkdir(parents=True, exist_ok=True)
     before = sorted(tmp_path.rglob("*"))
@@ -190,10 +190,10 @@ def test_a_root_that_is_one_is_fine(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_the_findings_are_given_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json", "--root", str(tmp_path / "a[b]")])
-    said = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     assert code == 1
-    assert said["ok"] is False
-    findings = {finding["subject"]: finding for finding in said["findings"]}
+    assert report["ok"] is False
+    findings = {finding["subject"]: finding for finding in report["findings"]}
     assert list(findings) == ["python", "java", "pyspark", "archive", "airflow", "root"]
     assert findings["python"]["verdict"] == "ok"
     assert findings["root"]["verdict"] == "problem"
@@ -202,6 +202,6 @@ def test_the_findings_are_given_as_json(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_sound_findings_are_given_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json", "--root", str(tmp_path / "root")])
-    said = json.loads(capsys.readouterr().out)
-    assert said["ok"] is (code == 0)
-    assert said["ok"] is all(finding["verdict"] != "problem" for finding in said["findings"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is (code == 0)
+    assert report["ok"] is all(finding["verdict"] != "problem" for finding in report["findings"])

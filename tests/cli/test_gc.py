@@ -16,12 +16,12 @@ from tests.client.crashed_job import CrashedJob
 from tests.client.ended_job import HERE, EndedJob
 from tests.docs.examples import ROOT
 
-ReportedReleases = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def ckpt(tmp_path: Path, capsys: ReportedReleases) -> Ckpt:
+def ckpt(tmp_path: Path, capsys: Capture) -> Ckpt:
     """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -204,7 +204,9 @@ class CrashedJob:
             named += [prepared for prepared in self.prepared(subtask).read_all() if prepared.batch_id > last]
             files = [file.path for batch in named for file in batch.files]
             gone += [path for path in files if not self.storage.exists(f"{PARTITION}/{path}")]
-            gone += [handle["id"] for batch in named for handle in batch.handles.values() if not self._is_staged(handle)]
+            gone += [
+                handle["id"] for batch in named for handle in batch.handles.values() if not self._is_staged(handle)
+            ]
             newest = [record.attempt for _, record in log.records() if isinstance(record, Open)][-1]
             marker = f"{self.home(subtask)}/spark/{newest}.json"
             gone += [] if self.storage.exists(marker) else [marker]

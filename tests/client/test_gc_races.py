@@ -94,7 +94,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def again(first: Path, folder: Path) -> CrashedJob:
+def restore_copy(first: Path, folder: Path) -> CrashedJob:
     """Restore the job in the same place, because the journal has the path of the lake."""
     for part in ("root", "_ckpt-lake"):
         shutil.rmtree(folder / part, ignore_errors=True)
@@ -129,12 +129,12 @@ def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp
     shutil.copytree(tmp_path, first / f"copy{pace}")
     verbs = verbs_of_a_collection(job)
     assert len(verbs) > 60
-    job = again(first / f"copy{pace}", tmp_path)
+    job = restore_copy(first / f"copy{pace}", tmp_path)
     Driver(job.next_driver(), 0, 0).finish()
     alone = named(job, "/0004")
     some, none = 0, 0
     for at in range(1, len(verbs) + 1):
-        job = again(first / f"copy{pace}", tmp_path)
+        job = restore_copy(first / f"copy{pace}", tmp_path)
         driver = Driver(job.next_driver(), at, pace)
         deleted = collect(job, driver.meet)
         driver.finish()
@@ -162,9 +162,9 @@ def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
     at, verbs_then = 0, 1
     while verbs_then >= at:
         at += 1
-        job = again(first / f"told{pace}", tmp_path)
+        job = restore_copy(first / f"told{pace}", tmp_path)
         driver = Driver(job.next_driver(), at, pace)
-        garbage = told_beside(job, driver.meet)
+        garbage = list_during(job, driver.meet)
         verbs_then = driver.verbs
         driver.finish()
         delete_by_hand(job, garbage)
@@ -183,9 +183,9 @@ def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_o
     at, verbs_then, some = 0, 1, 0
     while verbs_then >= at:
         at += 1
-        job = again(first / "back", tmp_path)
+        job = restore_copy(first / "back", tmp_path)
         driver = Driver(brought_back(job), at, 100)
-        collected = told_beside(job, driver.meet)
+        collected = list_during(job, driver.meet)
         verbs_then = driver.verbs
         driver.finish()
         new = named(job, "0005")
@@ -218,12 +218,12 @@ def test_what_a_driver_has_deleted_between_the_list_and_the_look_is_no_problem(t
             gone.append(path)
             job.storage.delete(path)
 
-    collected = told_beside(job, forget)
+    collected = list_during(job, forget)
     assert len(gone) == 1
     assert Reason.REQUEST not in {garbage.reason for garbage in collected}
 
 
-def told_beside(job: CrashedJob, act: Act) -> list[Garbage]:
+def list_during(job: CrashedJob, act: Act) -> list[Garbage]:
     [job_garbage] = collect_garbage(Met(job.storage, act), "orders").jobs
     assert job_garbage.problem is None
     return list(job_garbage.garbage)
@@ -299,7 +299,9 @@ def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
                 job.storage.delete("orders/vertices/history/0/spark/0003-n3.json")
 
     assert not any("history/0/spark" in path for path in collect(job, unmark))
-    assert "orders/vertices/history/0/spark/0002-n2.json" in {f"orders/{path}" for path, _ in job.storage.files("orders")}
+    assert "orders/vertices/history/0/spark/0002-n2.json" in {
+        f"orders/{path}" for path, _ in job.storage.files("orders")
+    }
 
 
 def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path) -> None:
@@ -310,8 +312,10 @@ def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path
         if (verb, path) == ("files", "orders/vertices/history/0"):
             job.log(HISTORY).open(AttemptId(4, 0, "n4"))
 
-    collected = told_beside(job, opened)
-    assert [garbage.path for garbage in collected if "history/0" in garbage.path and garbage.reason is Reason.ATTEMPT] == []
+    collected = list_during(job, opened)
+    assert [
+        garbage.path for garbage in collected if "history/0" in garbage.path and garbage.reason is Reason.ATTEMPT
+    ] == []
     assert [garbage for garbage in collected if "v/0" in garbage.path]
 
 
@@ -345,9 +349,9 @@ def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_noth
     at, verbs_then = 0, 1
     while verbs_then >= at:
         at += 1
-        job = again(first / "published", tmp_path)
+        job = restore_copy(first / "published", tmp_path)
         driver = Driver(recovered(job), at, 1)
-        garbage = told_beside(job, driver.meet)
+        garbage = list_during(job, driver.meet)
         verbs_then = driver.verbs
         driver.finish()
         delete_by_hand(job, garbage)
@@ -380,7 +384,7 @@ def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path
     whole = job.files()
     assert verbs.count > 10
     for at, when in crash_points(verbs.count):
-        job = again(first / "dies", tmp_path)
+        job = restore_copy(first / "dies", tmp_path)
         with pytest.raises(SimulatedCrash):
             collect_garbage(CrashingStorage(job.storage, at, when), "orders", delete=True)
         assert job.missing() == []
@@ -398,7 +402,7 @@ def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: P
     looks.remove(verbs.index("list orders/journal"))  # a folder that cannot be listed is read as a job
     assert len(looks) > 30
     for at in looks:
-        job = again(first / "mute", tmp_path)
+        job = restore_copy(first / "mute", tmp_path)
         seen: list[str] = []
 
         def fail(verb: str, path: str, at: int = at, seen: list[str] = seen) -> None:

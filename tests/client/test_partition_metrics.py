@@ -40,7 +40,8 @@ class Place:
         self.journal.claim("t", Worker(), 1.0)
         self.journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
         self.logs = {
-            subtask: SubtaskLog(self.storage, subtask_log_path("orders", subtask.vertex, subtask.number)) for subtask in GRAPH.subtasks
+            subtask: SubtaskLog(self.storage, subtask_log_path("orders", subtask.vertex, subtask.number))
+            for subtask in GRAPH.subtasks
         }
         for log in self.logs.values():
             log.load()

@@ -49,7 +49,8 @@ def test_it_is_whole_when_the_job_has_finished(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [status for status in JobStatus if status not in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)]
+    "status",
+    [status for status in JobStatus if status not in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)],
 )
 def test_before_that_it_is_refused(storage: Storage, status: JobStatus) -> None:
     PersistedJob(storage, status)
@@ -135,7 +136,9 @@ def test_a_collection_finds_what_a_sleeper_wrote_and_nothing_that_is_kept(storag
     assert collect_garbage(storage, delete=True).files == 0
     job.writes(CLEAN, "0001-aa", 7)
     report = collect_garbage(storage)
-    assert [garbage.path for garbage in report.jobs[0].garbage] == [f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"]
+    assert [garbage.path for garbage in report.jobs[0].garbage] == [
+        f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"
+    ]
     collect_garbage(storage, delete=True)
     assert job.data() == PERSISTED_FILES
 
@@ -167,7 +170,10 @@ def test_its_partitions_are_there_with_their_metrics_when_all_others_are_given_b
     PersistedJob(storage)
     clean(storage)
     partitions = JobClient(storage, JOB).get_partition_with_metrics(["clean"])
-    assert [(partition.subtask, partition.rows, partition.bytes, partition.files, partition.is_finished) for partition in partitions] == [
+    assert [
+        (partition.subtask, partition.rows, partition.bytes, partition.files, partition.is_finished)
+        for partition in partitions
+    ] == [
         ("clean/0", 6, 12, 4, True),
         ("clean/1", 6, 12, 4, True),
     ]

@@ -53,7 +53,10 @@ def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -
     [
         (lambda change: change.assign_workload("x", state_partitions=2), "x is no operator of the job"),
         (lambda change: change.assign_workload("lake", trigger_interval=1), "lake is a sink"),
-        (lambda change: change.assign_workload("clean", state_partitions=2), "it keeps no state that could be repartitioned"),
+        (
+            lambda change: change.assign_workload("clean", state_partitions=2),
+            "it keeps no state that could be repartitioned",
+        ),
         (lambda change: change, "it changes nothing"),
     ],
     ids=["unknown", "sink", "no state", "nothing"],
@@ -74,7 +77,10 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
         (lambda change: change.rescale("a", parallelism=2, state_partitions=2), "give one"),
         (lambda change: change.rebalance({"a": 0}), "pool_weight is a whole number above 0"),
         (lambda change: change.change_of_logic("v2.py:job"), "name the operators"),
-        (lambda change: change.placement("a", "host-1"), "a driver of its own: run the job with workers, or as a task group"),
+        (
+            lambda change: change.placement("a", "host-1"),
+            "a driver of its own: run the job with workers, or as a task group",
+        ),
         (lambda change: change.assign_resources("a", executors=0), "executors is a whole number above 0"),
         (lambda change: change.assign_resources("a", executor_memory="4g"), "executor_memory cannot be changed"),
         (
@@ -83,14 +89,20 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
         ),
         (lambda change: change.assign_workload("a"), "no change is given"),
         (lambda change: change.assign_workload("a", state_partitions=0), "state_partitions is a whole number above 0"),
-        (lambda change: change.assign_workload("a", state_partitions=True), "state_partitions is a whole number above 0"),
+        (
+            lambda change: change.assign_workload("a", state_partitions=True),
+            "state_partitions is a whole number above 0",
+        ),
         (lambda change: change.assign_resources("a", pool_weight=1.5), "pool_weight is a whole number above 0"),
         (lambda change: change.assign_workload("a", max_bytes_per_batch=1, max_files_per_batch=1), "not both"),
         (
             lambda change: change.assign_workload("a", max_files_per_batch=2**31),
             "max_files_per_batch is 2147483647 at the most",
         ),
-        (lambda change: change.assign_workload("a", state_partitions=2**31), "state_partitions is 2147483647 at the most"),
+        (
+            lambda change: change.assign_workload("a", state_partitions=2**31),
+            "state_partitions is 2147483647 at the most",
+        ),
         (lambda change: change.assign_resources("a", pool_weight=2**31), "pool_weight is 2147483647 at the most"),
         (lambda change: change.assign_execution_logic("a", "v2.py"), "is no reference of a job"),
     ],

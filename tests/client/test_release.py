@@ -183,15 +183,15 @@ class Overtaking(LocalStorage):
 
 
 @pytest.mark.parametrize(
-    ("worker", "given", "words"),
+    ("worker", "says_gone", "words"),
     [(HERE, True, "lives"), (HERE, False, "lives"), (ELSEWHERE, False, "on worker-7 cannot be seen from here")],
 )
 def test_a_driver_that_may_live_is_left_alone(
-    make: Callable[..., Driver], worker: Worker, given: bool, words: str
+    make: Callable[..., Driver], worker: Worker, says_gone: bool, words: str
 ) -> None:
     driver = make(worker)
     with pytest.raises(JobRunsError, match=f"is RUNNING, and its driver {words}"):
-        driver.client.release(driver.job(), driver_is_gone=given)
+        driver.client.release(driver.job(), driver_is_gone=says_gone)
     driver.write(ev.CheckpointTriggered(4, 3.0))  # not fenced
     assert driver.released() == FIRST
 

@@ -70,7 +70,9 @@ def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path,
 def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_path: Path) -> None:
     job = client(tmp_path)
     asked = job.rescale("history", 8)
-    with pytest.raises(RequestUnansweredError, match="'history' of job 'orders' is not read by 8 subtasks") as unanswered:
+    with pytest.raises(
+        RequestUnansweredError, match="'history' of job 'orders' is not read by 8 subtasks"
+    ) as unanswered:
         job.answer(asked, 0.01)
     assert unanswered.value.retryable
 

@@ -26,10 +26,10 @@ while not (orphan and depth == 1 and (folder / "0").exists()):
 """
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
+def until(condition: Callable[[], bool], awaited: str) -> None:
     deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, awaited
         time.sleep(0.01)
 
 

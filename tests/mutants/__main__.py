@@ -36,7 +36,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", default="1", help="seed of the order in which mutants are drawn")
     parser.add_argument("--list", action="store_true", help="list them and run nothing")
     arguments = parser.parse_args(argv)
-    drawn = sorted(select(MUTANTS, arguments.what), key=lambda mutant: order_key(arguments.seed, mutant.id, by_file=False))
+    drawn = sorted(
+        select(MUTANTS, arguments.what), key=lambda mutant: order_key(arguments.seed, mutant.id, by_file=False)
+    )
     if arguments.list:
         for mutant in drawn[: arguments.draw]:
             print(f"{mutant.id:44} {mutant.rule:5} {where(mutant)}  {mutant.why}")
@@ -87,7 +89,9 @@ class Run:
         with_spark = scratch.collect(files, "-m", "spark", slow="all")
 
         def is_fast(test: str) -> bool:
-            return any(belongs(module, test) for module in in_make_test) and not any(belongs(module, test) for module in with_spark)
+            return any(belongs(module, test) for module in in_make_test) and not any(
+                belongs(module, test) for module in with_spark
+            )
 
         test_is_fast = {test: is_fast(test) for mutant in mutants for test in mutant.tests}
         fast = [mutant for mutant in mutants if all(test_is_fast[test] for test in mutant.tests)]
@@ -132,7 +136,9 @@ def where(mutant: Mutant) -> str:
 
 def line(result: Result) -> str:
     mutant = result.mutant
-    return f"{result.verdict.value:10}{mutant.id:44} {mutant.rule:5} {result.seconds:5.1f} s  {where(mutant)}  {result.by}"
+    return (
+        f"{result.verdict.value:10}{mutant.id:44} {mutant.rule:5} {result.seconds:5.1f} s  {where(mutant)}  {result.by}"
+    )
 
 
 def summary(results: Sequence[Result], seconds: float) -> str:

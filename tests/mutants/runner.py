@@ -108,7 +108,9 @@ class Scratch:
         """The package that tests import is the one in the copy, and not the installed one."""
         code = f"import {PACKAGE}; print({PACKAGE}.__file__)"
         command = [sys.executable, "-c", code]
-        completed = subprocess.run(command, cwd=self.folder, env=self._env(), capture_output=True, text=True, check=True)
+        completed = subprocess.run(
+            command, cwd=self.folder, env=self._env(), capture_output=True, text=True, check=True
+        )
         if not Path(completed.stdout.strip()).resolve().is_relative_to(self.folder.resolve()):
             raise AssertionError(f"tests would import {completed.stdout.strip()}, not what is in {self.folder}")
 
@@ -146,7 +148,9 @@ class Scratch:
         command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *arguments, *files]
         env = {**self._env(), "CKPT_SLOW": slow}
         completed = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
-        assert completed.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED), completed.stdout[-2000:] + completed.stderr[-2000:]
+        assert completed.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED), (
+            completed.stdout[-2000:] + completed.stderr[-2000:]
+        )
         return frozenset(line for line in completed.stdout.splitlines() if "::" in line)
 
     def baseline(self, tests: Iterable[str]) -> Session:

@@ -43,7 +43,7 @@ class ChangedJob(InProcess):
             self.definition, self._changed = self.before, False
             self.data.use(self.before)
             status = self._attempt(RunPlan("finish", drains=True))
-            self.story.tell("refused, changed back")
+            self.story.note("refused, changed back")
         assert status == "FINISHED", status
         self._check_rows()
         return self.story
@@ -52,7 +52,7 @@ class ChangedJob(InProcess):
         if not self._changed:
             return super()._refused(error, fresh)
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {type(error).__name__}: {error}")
+        self.story.note(f"refused: {type(error).__name__}: {error}")
         return "REFUSED"
 
     def _check_rows(self) -> None:

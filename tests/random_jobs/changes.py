@@ -28,7 +28,9 @@ def change(seed: int, definition: Definition) -> tuple[str, Definition]:
 
 def _source(rng: random.Random, definition: Definition, edit: Callable[[SourceDef], SourceDef]) -> Definition:
     chosen = rng.choice(definition.sources)
-    return replace(definition, sources=tuple(edit(source) if source == chosen else source for source in definition.sources))
+    return replace(
+        definition, sources=tuple(edit(source) if source == chosen else source for source in definition.sources)
+    )
 
 
 def _transform(
@@ -37,7 +39,10 @@ def _transform(
     if not among:
         return None
     chosen = rng.choice(among)
-    return replace(definition, transforms=tuple(edit(transform) if transform == chosen else transform for transform in definition.transforms))
+    return replace(
+        definition,
+        transforms=tuple(edit(transform) if transform == chosen else transform for transform in definition.transforms),
+    )
 
 
 def _sink(rng: random.Random, definition: Definition, edit: Callable[[SinkDef], SinkDef]) -> Definition:
@@ -70,13 +75,17 @@ def source_chain(rng: random.Random, definition: Definition) -> Definition | Non
 
 
 def transform_chain(rng: random.Random, definition: Definition) -> Definition | None:
-    return _transform(rng, definition, list(definition.transforms), lambda transform: replace(transform, chain=not transform.chain))
+    return _transform(
+        rng, definition, list(definition.transforms), lambda transform: replace(transform, chain=not transform.chain)
+    )
 
 
 def output_mode(rng: random.Random, definition: Definition) -> Definition | None:
     among = [transform for transform in definition.transforms if len(KINDS[transform.kind].modes) > 1]
     other = {"update": "complete", "complete": "update"}
-    return _transform(rng, definition, among, lambda transform: replace(transform, output_mode=other[transform.output_mode]))
+    return _transform(
+        rng, definition, among, lambda transform: replace(transform, output_mode=other[transform.output_mode])
+    )
 
 
 def schema(rng: random.Random, definition: Definition) -> Definition | None:

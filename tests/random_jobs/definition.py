@@ -120,7 +120,8 @@ class Definition:
     def from_json(text: str) -> Definition:
         data: Mapping[str, Any] = json.loads(text)
         transforms = [
-            {**transform, "inputs": tuple(transform["inputs"]), "others": tuple(transform["others"])} for transform in data["transforms"]
+            {**transform, "inputs": tuple(transform["inputs"]), "others": tuple(transform["others"])}
+            for transform in data["transforms"]
         ]
         return Definition(
             **{
@@ -145,13 +146,15 @@ def simpler(definition: Definition) -> list[Definition]:
     variants: list[Definition] = []
     if len(definition.sinks) > 1:
         for sink in definition.sinks:
-            variants.append(pruned(replace(definition, sinks=tuple(other for other in definition.sinks if other != sink))))
+            variants.append(
+                pruned(replace(definition, sinks=tuple(other for other in definition.sinks if other != sink)))
+            )
     for name, plain in (("sources", SOURCE), ("transforms", TRANSFORM), ("sinks", SINK)):
-        for at, one in enumerate(getattr(definition, name)):
+        for at, part in enumerate(getattr(definition, name)):
             for key, value in plain.items():
-                if getattr(one, key) != value and not (key == "rows" and one.rows < value):
+                if getattr(part, key) != value and not (key == "rows" and part.rows < value):
                     changed = [*getattr(definition, name)]
-                    changed[at] = replace(one, **{key: value})
+                    changed[at] = replace(part, **{key: value})
                     whole: dict[str, Any] = {name: tuple(changed)}
                     variants.append(replace(definition, **whole))
     return variants

@@ -45,13 +45,17 @@ class Incomparable(Exception):
 
 def paths(definition: Definition) -> Mapping[str, Path]:
     """Return operator -> path. Raises Incomparable."""
-    source_paths = {source.uid: Path(frozenset([source.uid]) if source.watermark else frozenset()) for source in definition.sources}
+    source_paths = {
+        source.uid: Path(frozenset([source.uid]) if source.watermark else frozenset()) for source in definition.sources
+    }
     for transform in definition.transforms:
-        source_paths[transform.uid] = _behind(transform, [source_paths[uid] for uid in (*transform.inputs, *transform.others)])
+        source_paths[transform.uid] = _path_after(
+            transform, [source_paths[uid] for uid in (*transform.inputs, *transform.others)]
+        )
     return source_paths
 
 
-def _behind(transform: TransformDef, inputs: list[Path]) -> Path:
+def _path_after(transform: TransformDef, inputs: list[Path]) -> Path:
     kind = transform.kind
     marked = frozenset(uid for path in inputs for uid in path.marked)
     drops = frozenset(drop for path in inputs for drop in path.drops)

@@ -40,7 +40,7 @@ class Overtaken(InProcess):
         other = self._other()
         other.run()
         replaced = [sink for sink in self.definition.sinks if self._is_replaced(sink, other)]
-        self.story.tell(f"replaced: {[sink.uid for sink in replaced]}")
+        self.story.note(f"replaced: {[sink.uid for sink in replaced]}")
         self._go_on(replaced)
         for sink in self.definition.sinks:
             self._check_folder(sink, other)
@@ -59,7 +59,9 @@ class Overtaken(InProcess):
         Its first release records that, even for no rows.
         """
         releases = manifests(other.world.base, self._of_other(sink, other), "other")
-        return any(name.job_id == "job" and name.sink == sink.uid for manifest in releases for name in manifest.supersedes)
+        return any(
+            name.job_id == "job" and name.sink == sink.uid for manifest in releases for name in manifest.supersedes
+        )
 
     @staticmethod
     def _of_other(sink: SinkDef, other: InProcess) -> SinkDef:
@@ -67,13 +69,13 @@ class Overtaken(InProcess):
 
     def _go_on(self, replaced: list[SinkDef]) -> None:
         """Continue the overtaken job. It notices at its start, or at a release, and then its run ends FAILED."""
-        said = "'other'"
+        message = "'other'"
         try:
             status = self._attempt(RunPlan("finish", drains=True))
         except WAYS_OUT as error:
-            status, said = type(error).__name__, str(error)
-            self.story.tell(f"{status}: {error}")
-        assert "'other'" in said, said
+            status, message = type(error).__name__, str(error)
+            self.story.note(f"{status}: {error}")
+        assert "'other'" in message, message
         assert not replaced or status != "FINISHED", f"{replaced} were replaced, and the job went on"
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:

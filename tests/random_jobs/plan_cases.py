@@ -80,5 +80,5 @@ class PlanJob(InProcess):
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
         assert fresh, f"refused in mid-life: {type(error).__name__}: {error}"
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {type(error).__name__}: {error}")
+        self.story.note(f"refused: {type(error).__name__}: {error}")
         return "REFUSED"

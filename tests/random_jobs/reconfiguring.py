@@ -76,7 +76,7 @@ class Changes:
         return path
 
 
-class ReconfigurationState(Restarting):
+class ReconfiguringJob(Restarting):
     """A job with changed queries.
 
     Raises AssertionError unless its output is the same as without changes.
@@ -122,7 +122,7 @@ class ReconfigurationState(Restarting):
             if outcome is not None and outcome.result.value != "accepted" and f"of {name}" not in self.outcomes:
                 self.outcomes[f"of {name}"] = 0
                 self.outcomes[outcome.result.value] += 1
-                self.story.tell(f"{outcome}"[:300])
+                self.story.note(f"{outcome}"[:300])
 
-    def told(self) -> str:
+    def summary(self) -> str:
         return ", ".join(f"{kind}: {count}" for kind, count in sorted(self.outcomes.items()) if count)

@@ -100,7 +100,7 @@ class Restarting(InProcess):
     def _gone(self, error: TransientError, plan: RunPlan, fault: Fault) -> str:
         """Retry a run that failed at its start, while it published a batch that the previous run had committed."""
         if not fault.happened and "drawn" in str(error):
-            self.story.tell(f"failed while it started: {error}")
+            self.story.note(f"failed while it started: {error}")
             return self._attempt(plan)
         return super()._gone(error, plan, fault)
 

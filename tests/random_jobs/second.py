@@ -48,7 +48,7 @@ class SecondJob(InProcess):
             return super()._refused(error, fresh)
         assert fresh, f"refused in mid-life: {error}"
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {error}")
+        self.story.note(f"refused: {error}")
         return "REFUSED"
 
     def _between(self) -> None:

@@ -15,7 +15,7 @@ def seeds(variable: str, default: int) -> list[int]:
 
 
 @contextmanager
-def telling(description: str) -> Iterator[None]:
+def describing_failure(description: str) -> Iterator[None]:
     """Print the job before it runs, and again with a finding."""
     print(f"\n{description}")
     try:

@@ -169,7 +169,7 @@ def split_schedule(job: SplitJob) -> SplitSchedule:
     runs.append(_last(rng, job, declared))
     schedule = SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
     if rng.random() < 0.2:
-        schedule = _anew(rng, job, schedule)
+        schedule = _restarted_from_scratch(rng, job, schedule)
     schedule = replace(schedule, loses=rng.random() < 0.5)
     return replace(schedule, runs=tuple(_together(rng, run) for run in schedule.runs))
 
@@ -178,7 +178,7 @@ def _together(rng: random.Random, run: SplitRun) -> SplitRun:
     return replace(run, most=rng.choice([None, None, 1, 5, 64, 64]), stays_down=rng.random() < 0.5)
 
 
-def _anew(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:
+def _restarted_from_scratch(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:
     """Several subtasks have read when the first run dies.
 
     The job restarts from scratch with one, and gets others whose logs exist.

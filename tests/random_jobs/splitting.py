@@ -88,7 +88,9 @@ class Asked:
             self.failed += fails
             if fails and self._run.stays_down:
                 self._down ^= {(uid, split["id"])}
-            for rescale in [waiting for waiting in self._rescales if waiting.uid == uid and self._of[uid] >= waiting.behind]:
+            for rescale in [
+                waiting for waiting in self._rescales if waiting.uid == uid and self._of[uid] >= waiting.behind
+            ]:
                 self._rescales.remove(rescale)
                 self._begin(rescale)
         while not (self._free.wait(0.05) or self._is_dead()):
@@ -116,7 +118,7 @@ class Asked:
     def _ask(self, rescale: Rescale) -> None:
         resumes = functools.cache(functools.partial(self._go_on, rescale))
         try:
-            self._story.tell(f"{rescale.uid} -> {rescale.parallelism}: {self._answer(rescale, resumes)}")
+            self._story.note(f"{rescale.uid} -> {rescale.parallelism}: {self._answer(rescale, resumes)}")
         except Exception as error:
             self.problems.append(f"{rescale}: {type(error).__name__}: {error}")
         finally:
@@ -227,22 +229,22 @@ class Splitting:
             if status == "FINISHED":
                 break
             self._between()
-            self._begin_anew(run)
+            self._discard_first_run(run)
         if self._told_left:
-            self.story.tell("started again, for what was left")
+            self.story.note("started again, for what was left")
             status = self._attempt(SplitRun(self.schedule.runs[-1].parallelism))
         assert status == "FINISHED", status
         self._check_end()
         return self.story
 
-    def _begin_anew(self, run: SplitRun) -> None:
+    def _discard_first_run(self, run: SplitRun) -> None:
         """Discard the evidence of the first run, if no checkpoint covers it."""
         if not self.schedule.anew or run is not self.schedule.runs[0] or not self.world.root.exists():
             return
         if nothing_is_covered(self.world.state()):
             self._is_anew = True
             self.evidence.rewound()
-            self.story.tell("begins anew")
+            self.story.note("begins anew")
 
     # ---- the job
 
@@ -346,13 +348,13 @@ class Splitting:
             return self._gone(error, fault)
         self._told_left = any(LEFT in line["message"] for line in ended.of("warning"))
         at = f"at verb {fault.verbs.count}, {asked.count} splits asked for, {asked.failed} failed"
-        self.story.tell(f"{ended.status} {ended.cause or ''} {at}, {self.failures.count} writes failed so far")
+        self.story.note(f"{ended.status} {ended.cause or ''} {at}, {self.failures.count} writes failed so far")
         self._check_status(run, ended.status, ended.cause, asked, fault)
         return ended.status
 
     def _gone(self, error: TransientError, fault: Fault) -> str:
         assert fault.happened, f"failed without a fault: {type(error).__name__}: {error}"
-        self.story.tell(f"{type(error).__name__} at verb {fault.verbs.count}")
+        self.story.note(f"{type(error).__name__} at verb {fault.verbs.count}")
         return "GONE"
 
     def _check_status(self, run: SplitRun, status: str, cause: str | None, asked: Asked, fault: Fault) -> None:
@@ -408,7 +410,7 @@ class Splitting:
         try:
             self.world.request(kind)
         except StorageTransientError:
-            self.story.tell(f"{kind} could not be asked for")
+            self.story.note(f"{kind} could not be asked for")
 
     @staticmethod
     def _give_up(fault: Fault, hung: threading.Event) -> None:
@@ -431,7 +433,7 @@ class Splitting:
             self._check_no_more(sink)
         if self.schedule.loses and (lost := lose_results(self.world, self._rng)):
             self.evidence.rewound()
-            self.story.tell(f"lost {len(lost)} files of results")
+            self.story.note(f"lost {len(lost)} files of results")
 
     def _published(self, state: JobState, uid: str) -> set[str]:
         """Return the splits with a valid entry, and check that each has only one."""
@@ -484,5 +486,5 @@ class Splitting:
         """Return the number of changes of the graph during runs."""
         return sum("graph" in event and event["type"] == "Reconfigured" for event in journal_events(self.world))
 
-    def begun_anew(self) -> int:
+    def restarts_from_scratch(self) -> int:
         return sum(event["type"] == "Restored" for event in journal_events(self.world))

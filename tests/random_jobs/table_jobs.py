@@ -115,7 +115,7 @@ class TableJob:
             status, cause = "GONE", str(error)
         finally:
             hung.cancel()
-        self.story.tell(f"{run}: {status} {cause or ''} at verb {fault.verbs.count}")
+        self.story.note(f"{run}: {status} {cause or ''} at verb {fault.verbs.count}")
         assert status != "RESTARTING" or fault.happened, f"ended RESTARTING without a fault: {cause}"
         return status, cause
 
@@ -164,7 +164,7 @@ class TableJob:
                 self._there = self.target.change()
                 had = "released rows" if any(row[0] >= 0 for row in self._there) else "none released"
                 self.outcomes.append(f"{self.case.change}, {had}")
-                self.story.tell(f"{self.case.change}, after {name} {self._events[name]}, of {self._there}")
+                self.story.note(f"{self.case.change}, after {name} {self._events[name]}, of {self._there}")
 
     def _mend(self, cause: str) -> None:
         """Remove the trigger or the change that the error names. It must name one."""

@@ -112,7 +112,9 @@ def test_an_instant_without_a_zone_is_in_utc() -> None:
 def test_a_change_of_others_is_expected_in_the_table(tmp_path: Path) -> None:
     """Without a job: nothing was released when the table was changed."""
     cases = {
-        (case.kind, case.change): case for case in map(table_case, SEEDS) if case.trigger == "none" and case.kind in LOCAL
+        (case.kind, case.change): case
+        for case in map(table_case, SEEDS)
+        if case.trigger == "none" and case.kind in LOCAL
     }
     for case in cases.values():
         if case.change in ("none", "delete row"):

@@ -150,4 +150,4 @@ def test_everything_that_may_happen_to_a_job_with_splits_is_drawn() -> None:
         (True, True, True),
         (True, False, True),
     }
-    assert all(any(getattr(run, what) for run in runs) for what in ("stop", "fault", "restore", "once", "slow"))
+    assert all(any(getattr(run, field) for run in runs) for field in ("stop", "fault", "restore", "once", "slow"))

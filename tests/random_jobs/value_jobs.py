@@ -84,14 +84,14 @@ class ShapedJob:
         finally:
             hung.cancel()
         assert not fault.happened, f"a run hung ({self.shape})"
-        self.story.tell(f"{self.shape}: {run.status} {run.cause or ''}")
+        self.story.note(f"{self.shape}: {run.status} {run.cause or ''}")
         assert run.status in ("FINISHED", "STOPPED"), f"{self.shape} ended {run.status}: {run.cause}"
         return run.status
 
     def _refused(self, error: InvalidInputError) -> str:
         assert not self.world.root.exists(), f"refused in mid-life: {error}"
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {type(error).__name__}: {error}")
+        self.story.note(f"refused: {type(error).__name__}: {error}")
         return "REFUSED"
 
     @contextmanager

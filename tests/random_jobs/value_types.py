@@ -49,7 +49,9 @@ class Kind:
         if rng.random() < 1 / 6:
             return None
         if self.name == "struct":
-            return {name.lower(): kind.draw(rng) for name, kind in sorted(self.inner, key=lambda field: field[0].lower())}
+            return {
+                name.lower(): kind.draw(rng) for name, kind in sorted(self.inner, key=lambda field: field[0].lower())
+            }
         if self.name == "array":
             return [self.inner[0][1].draw(rng) for _ in range(rng.randint(0, 3))]
         if self.name == "map":

@@ -177,9 +177,9 @@ class Cluster:
             finally:
                 self._depth -= 1
 
-    def may_fail(self, process: SimulatedProcess, what: str) -> None:
+    def may_fail(self, process: SimulatedProcess, step_name: str) -> None:
         if self.random.random() < self.faults * 4:
-            raise OSError(f"{process.name}: {what}")
+            raise OSError(f"{process.name}: {step_name}")
 
     # -- processes
 
@@ -208,7 +208,11 @@ class Cluster:
         return f"{kind}{self._names}"
 
     def awake(self, kind: type[SimulatedProcess]) -> list[SimulatedProcess]:
-        return [process for process in self.processes if isinstance(process, kind) and not process.is_over and self._is_awake(process)]
+        return [
+            process
+            for process in self.processes
+            if isinstance(process, kind) and not process.is_over and self._is_awake(process)
+        ]
 
     def _is_awake(self, process: SimulatedProcess) -> bool:
         return self.clock.now >= process.wakes_at

@@ -61,7 +61,9 @@ class StandbyProcess(WorkerProcess):
     def _lives(self, place: Place) -> bool | None:
         if not self.sees_processes:
             return None
-        return any(place.host == process.shown_as for process in self.cluster.processes if isinstance(process, WorkerProcess))
+        return any(
+            place.host == process.shown_as for process in self.cluster.processes if isinstance(process, WorkerProcess)
+        )
 
     def _look(self, standby: Standby) -> None:
         abandoned = standby._poll()
@@ -76,12 +78,12 @@ class StandbyProcess(WorkerProcess):
         try:
             super().step()
         except SubtaskTakenError:
-            self._begin_anew()
+            self._stand_by_again()
         if self.is_over and self.end is WorkerEnd.DONE:
             self.is_over, self.end = False, None
-            self._begin_anew()
+            self._stand_by_again()
 
-    def _begin_anew(self) -> None:
+    def _stand_by_again(self) -> None:
         self.subtasks, self._standby, self._begun = (), None, False
         self.tasks, self.logs, self._readers = [], {}, {}
         self._journal = Journal(self.storage, JOB, clock=self.cluster.clock)

@@ -44,7 +44,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
     first.host.abandon()
     assert first.host.has_ended_within(30)
     assert first.ends == [ExitCode.FAILED]
-    assert [line.kind for line in first.told if "next one resumes it" in line.message] == ["warning"]
+    assert [line.kind for line in first.lines if "next one resumes it" in line.message] == ["warning"]
     state = Journal(storage, JOB).refresh()
     assert (state.deployment, state.cause) == (1, None)
     assert state.status is None or state.status.is_alive

@@ -78,7 +78,7 @@ class Spares:
         spare.run()
         return True
 
-    def hears(self, spare: StandbyProcess) -> None:
+    def read_reports(self, spare: StandbyProcess) -> None:
         """Let the worker read its reports and check whether it still owns its logs."""
         if spare._begun:
             spare.random = Does()
@@ -93,7 +93,7 @@ class Spares:
                 pass
             if spare in self.at_work() or not spare.subtasks:
                 return
-            self.hears(spare)
+            self.read_reports(spare)
 
     def at_work(self) -> list[StandbyProcess]:
         """Return the workers that have opened all their logs and still believe that they own them."""
@@ -111,7 +111,7 @@ class Spares:
         for _ in range(20):
             for spare in self.both:
                 self.opens_all(spare)
-                self.hears(spare)
+                self.read_reports(spare)
         (winner,) = self.at_work()
         (loser,) = (spare for spare in self.both if spare is not winner)
         assert self.stands_by(loser)
@@ -231,7 +231,7 @@ def test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work
             spares.opens(first, 0)
             spares.opens(second, 2)
         for spare in (first, second):
-            spares.hears(spare)
+            spares.read_reports(spare)
         if spares.at_work():
             break
     (winner,) = spares.at_work()

@@ -78,7 +78,7 @@ class Succession:
         return {name: live.read(f"{FOLDER}/{name}") for name in live.list(FOLDER)}
 
     def for_successor(self) -> dict[str, bytes]:
-        return {name: said for name, said in self.written().items() if b'"master-0003"' in said}
+        return {name: content for name, content in self.written().items() if b'"master-0003"' in content}
 
     def finish(self) -> None:
         """Replace the workers that left, drain the job, and check that each row arrives once."""

@@ -42,7 +42,9 @@ def attempts(cluster: Cluster) -> int:
 
 
 def worker(cluster: Cluster) -> WorkerProcess:
-    (running,) = [process for process in cluster.processes if isinstance(process, WorkerProcess) and process.subtasks == (LIVE,)]
+    (running,) = [
+        process for process in cluster.processes if isinstance(process, WorkerProcess) and process.subtasks == (LIVE,)
+    ]
     return running
 
 
@@ -104,7 +106,11 @@ def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_ha
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     first = {subtask: set(files) for subtask, files in cluster.world.partitions().items()}
     cluster.run(
-        lambda: not any(first[subtask] & set(files) for subtask, files in cluster.world.partitions().items() if subtask in first),
+        lambda: (
+            not any(
+                first[subtask] & set(files) for subtask, files in cluster.world.partitions().items() if subtask in first
+            )
+        ),
         4000,
     )
     write_request(cluster.world.live, JOB, DrainRequest(epoch=cluster.state.epoch))

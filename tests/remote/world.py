@@ -66,7 +66,10 @@ class RemoteWorld(World):
 
     def partitions(self) -> dict[str, list[str]]:
         """Return subtask -> files in its partition."""
-        sizes = {subtask: self.live.files(partition_path(JOB, subtask.vertex, subtask.number)) for subtask in self.graph.subtasks}
+        sizes = {
+            subtask: self.live.files(partition_path(JOB, subtask.vertex, subtask.number))
+            for subtask in self.graph.subtasks
+        }
         return {str(subtask): [path for path, _ in files] for subtask, files in sizes.items() if files}
 
     def created(self, path: str, data: bytes) -> None:

@@ -114,25 +114,25 @@ class World:
         elsewhere = {} if host is None else {HOST: host}
         driver = self.start({**pause_environ(step, after=after, times=times), **elsewhere}, *flags)
 
-        def there() -> bool:
+        def is_paused() -> bool:
             assert driver.exit_code is None, driver.tail()
             return stands_still(driver.pid)
 
         for _ in range(20):
             self.put_live()
             try:
-                wait_until(there, step, seconds=15)
+                wait_until(is_paused, step, seconds=15)
                 return driver
             except AssertionError:
                 assert driver.exit_code is None, driver.tail()
         raise AssertionError(f"it did not come to {step}\n{driver.tail()}")
 
     def until_all_is_released(self, driver: Process) -> None:
-        def there() -> bool:
+        def is_released() -> bool:
             assert driver.exit_code is None, driver.tail()
             return self.missing() == []
 
-        wait_until(there, lambda: f"rows of {self.missing()}\n{driver.tail()}", seconds=SECONDS, every=0.5)
+        wait_until(is_released, lambda: f"rows of {self.missing()}\n{driver.tail()}", seconds=SECONDS, every=0.5)
 
     def missing(self) -> list[str]:
         return [sink for sink in SINKS if not self.ids <= set(self.shown(sink))]

@@ -71,7 +71,9 @@ def table(taken: Iterable[Census]) -> str:
     lines.append(_line("files", [str(column.count) for column in columns]))
     lines.append(_line("KB", [f"{column.size / 1000:,.0f}" for column in columns]))
     for name in sorted({name for column in columns for name in column.figures}):
-        lines.append(_line(name, [f"{column.figures[name]:.1f}" if name in column.figures else "" for column in columns]))
+        lines.append(
+            _line(name, [f"{column.figures[name]:.1f}" if name in column.figures else "" for column in columns])
+        )
     return "\n".join(lines)
 
 

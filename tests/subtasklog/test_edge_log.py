@@ -31,7 +31,10 @@ def test_r7_what_was_published_before_the_edge_was_there_is_not_for_it() -> None
     log = log_of(batch(0, "p__a"), batch(1), batch(2, "layout-1"), batch(3, "layout-10"))
     log.end_of_data("finish")
     shown = {since: EdgeLog(log, since).records() for since in (0, 1, 2)}
-    files = {since: [bool(record.files) for _, record in found if isinstance(record, Batch)] for since, found in shown.items()}
+    files = {
+        since: [bool(record.files) for _, record in records if isinstance(record, Batch)]
+        for since, records in shown.items()
+    }
     assert files == {
         0: [True, False, True, True],
         1: [False, False, True, True],

@@ -71,7 +71,7 @@ class Life:
         epoch, fence = self.journal.state.epoch, self.journal.check_fenced
         return collect_garbage(self.storage, "job", GRAPH, self.logs, {}, epoch, fence)
 
-    def there(self) -> list[str]:
+    def folders(self) -> list[str]:
         return self.storage.list(f"{PARTITION}/e/data")
 
     def metrics(self) -> tuple[PartitionWithMetrics, ...]:
@@ -92,14 +92,14 @@ def test_r5_what_its_task_writes_is_left_alone_and_what_it_has_published_is_ther
     """The collector of a driver that prepares again knows only the name of a running attempt."""
     log = life.begins(1)
     published = life.writes("0001-n0", 0)
-    assert (life.collect(), life.there(), life.metrics()) == (0, ["0001-n0-0-x"], ())
+    assert (life.collect(), life.folders(), life.metrics()) == (0, ["0001-n0-0-x"], ())
     log.append_batch(published)
     assert life.metrics() == (PartitionWithMetrics(A, 1, 4, 1, None, False),)
     life.writes("0001-n0", 1)
-    assert (life.collect(), life.there()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
+    assert (life.collect(), life.folders()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
     log.end_of_data("finish")
     log.end_of_partition()
-    assert (life.collect(), life.there()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
+    assert (life.collect(), life.folders()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
     assert life.metrics() == (PartitionWithMetrics(A, 1, 4, 1, None, True),)
 
 
@@ -108,15 +108,15 @@ def test_r5_what_a_failed_attempt_has_left_goes_once_and_what_it_has_published_s
     life.writes("0001-n0", 1)
     life.begins(2)
     assert [life.collect(), life.collect()] == [1, 0]
-    assert life.there() == ["0001-n0-0-x"]
+    assert life.folders() == ["0001-n0-0-x"]
 
 
 def test_an_attempt_that_was_over_before_it_wrote_anything_leaves_nothing(life: Life) -> None:
     life.begins(1)
     log = life.begins(1, number=1)
-    assert (life.collect(), life.there(), life.metrics()) == (0, [], ())
+    assert (life.collect(), life.folders(), life.metrics()) == (0, [], ())
     log.append_batch(life.writes("0001-01-n0", 0))
-    assert (life.collect(), life.there()) == (0, ["0001-01-n0-0-x"])
+    assert (life.collect(), life.folders()) == (0, ["0001-01-n0-0-x"])
 
 
 def test_r23_of_an_attempt_that_is_void_the_next_driver_deletes_all_and_of_the_next_attempt_nothing(life: Life) -> None:
@@ -125,7 +125,7 @@ def test_r23_of_an_attempt_that_is_void_the_next_driver_deletes_all_and_of_the_n
     log = life.begins(1, number=1, continues_at=0)
     log.append_batch(life.writes("0001-01-n0", 0))
     assert life.collect() == 1
-    assert life.there() == ["0001-01-n0-0-x"]
+    assert life.folders() == ["0001-01-n0-0-x"]
 
 
 def test_r3_an_attempt_that_ends_when_another_one_has_the_log_leaves_nothing_that_counts(life: Life) -> None:
@@ -144,13 +144,15 @@ def test_r3_an_attempt_that_ends_when_another_one_has_the_log_leaves_nothing_tha
         overtaken.end_of_data("finish")
     assert life.metrics() == ()
     life.begins(3)
-    assert (life.collect(), life.there()) == (1, [])
+    assert (life.collect(), life.folders()) == (1, [])
 
 
 # ---- the end of the job
 
 
-@pytest.mark.parametrize("status", [status for status in JobStatus if status not in (JobStatus.DELETING, JobStatus.DELETED)])
+@pytest.mark.parametrize(
+    "status", [status for status in JobStatus if status not in (JobStatus.DELETING, JobStatus.DELETED)]
+)
 def test_r16_a_partition_goes_with_a_job_that_has_finished_and_with_no_other(status: JobStatus, tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, status)
     before = job.files()

@@ -492,8 +492,8 @@ class FlakyBarriers(WrappedStorage):
 
     def create(self, path: str, data: bytes) -> None:
         if self.late is not None:
-            (where, what), self.late = self.late, None
-            self.inner.create(where, what)
+            (where, data), self.late = self.late, None
+            self.inner.create(where, data)
         if f'"checkpoint": {self.failing}'.encode() in data and self.tries < 3:  # the append log tries thrice
             self.tries += 1
             if self.tries == 3 and self.lands == "though it failed":

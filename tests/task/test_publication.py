@@ -17,7 +17,7 @@ from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 
 
-class MasterRestartPolicy(WrappedStorage):
+class FailingStorage(WrappedStorage):
     """A storage that refuses every entry that contains ``text``."""
 
     def __init__(self, inner: Storage, text: bytes) -> None:
@@ -33,7 +33,7 @@ class MasterRestartPolicy(WrappedStorage):
 @pytest.fixture
 def make(request: pytest.FixtureRequest) -> Callable[[bytes], tuple[Publication, list[str]]]:
     def made(text: bytes) -> tuple[Publication, list[str]]:
-        log, reports = SubtaskLog(MasterRestartPolicy(MemoryStorage(request.node.name), text), "log"), list[str]()
+        log, reports = SubtaskLog(FailingStorage(MemoryStorage(request.node.name), text), "log"), list[str]()
         log.load()
         log.open(AttemptId.first(1, "a"))
 

@@ -24,17 +24,17 @@ def of(name: str, size: int, modified: int = NOW) -> FileStatus:
 
 
 @pytest.mark.parametrize(
-    ("now", "told"),
+    ("now", "expected"),
     [
         (of("a", 30, NOW + 1), "/in/a grew after it was read: 20 bytes were not read"),
         (of("a", 4, NOW + 1), "/in/a was replaced after it was read: 10 bytes then, 4 bytes now"),
         (of("a", 10, NOW + 1), "/in/a was written again after it was read, with the same size"),
     ],
 )
-def test_a_file_that_changed_is_reported_once_for_each_change(now: FileStatus, told: str) -> None:
+def test_a_file_that_changed_is_reported_once_for_each_change(now: FileStatus, expected: str) -> None:
     files = read(of("a", 10), of("b", 10))
     assert files.changed("live", [of("a", 10), of("b", 10), of("never read", 1)]) == []
-    assert [str(change) for change in files.changed("live", [now, of("b", 10)])] == [told]
+    assert [str(change) for change in files.changed("live", [now, of("b", 10)])] == [expected]
     assert files.changed("live", [now]) == []
     (again,) = files.changed("live", [of("a", 100, NOW + 2)])
     assert again.unread == 100 - now.size

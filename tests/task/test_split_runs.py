@@ -87,7 +87,7 @@ def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sin
 
     first = job.run(before, parallelism={"parts": 4})
     assert (first.status, "on purpose" in str(first.cause)) == ("RESTARTING", True)
-    left = {number for number, _ in enumerate(SPLITS)} - done(job)
+    left = {number for number, _ in enumerate(SPLITS)} - splits_read(job)
     assert left
     assert job.run(parallelism={"parts": 5}).status == "FINISHED"
     assert job.graph.vertex("parts").parallelism == 7
@@ -98,10 +98,12 @@ def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sin
 
 def finished(job: SyntheticJob) -> int:
     last = [event for _, event in job.world.journal if isinstance(event, ev.CheckpointCompleted)][-1:]
-    return sum(s.finished_on_restore for progress in last for name, s in progress.subtasks.items() if name.startswith("parts/"))
+    return sum(
+        s.finished_on_restore for progress in last for name, s in progress.subtasks.items() if name.startswith("parts/")
+    )
 
 
-def done(job: SyntheticJob) -> set[int]:
+def splits_read(job: SyntheticJob) -> set[int]:
     logs = [log for name, log in job.world.logs.items() if name.startswith("parts/")]
     named = {name for log in logs for record in log if isinstance(record, Batch) for name in record.splits}
     return {number for number, name in enumerate(SPLITS) if name in named}

@@ -39,7 +39,10 @@ class Counted(World):
         return by_key
 
     def wait_for_all(self) -> None:
-        ids, counted = self.live_ids, {k: len([number for number in self.live_ids if number % 3 == k]) for k in range(3)}
+        ids, counted = (
+            self.live_ids,
+            {k: len([number for number in self.live_ids if number % 3 == k]) for k in range(3)},
+        )
         tails = lambda: "\n".join(member.tail() for member in self.members)  # noqa: E731
         wait_until(lambda: len(self.rows("lake")) >= len(ids) and self.counts() == counted, tails, seconds=PATIENCE)
 

@@ -118,7 +118,12 @@ class Evidence:
 
 def released_ids(world: World, sink: str) -> list[int]:
     manifests = read_manifests(str(world.base / sink), world.job_id, sink)
-    return [row["id"] for manifest in manifests for file in manifest.files for row in read_rows(world.base / sink / file.path)]
+    return [
+        row["id"]
+        for manifest in manifests
+        for file in manifest.files
+        for row in read_rows(world.base / sink / file.path)
+    ]
 
 
 def check_readings(world: World, killed: int) -> None:

@@ -15,7 +15,7 @@ FIRST = AttemptId(1, 1, "x")
 SECOND = FIRST.next("y")
 
 
-class ReportedReleases(list[list[SubtaskId]]):
+class ReportedVacancies(list[list[SubtaskId]]):
     def __init__(self) -> None:
         super().__init__()
         self.vacancies = UnassignedSubtasks([B, A], self.append, 0.0)
@@ -28,7 +28,7 @@ class ReportedReleases(list[list[SubtaskId]]):
 
 
 def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
-    reported = ReportedReleases()
+    reported = ReportedVacancies()
     assert reported.at(FIRST_AFTER - 1) == []
     assert reported.at(FIRST_AFTER) == [[A, B]]
     assert reported.at(FIRST_AFTER + 1) == []
@@ -39,7 +39,7 @@ def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
 
 
 def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
-    reported = ReportedReleases()
+    reported = ReportedVacancies()
     reported.vacancies.assign(A, FIRST)
     assert reported.at(FIRST_AFTER) == [[B]]
     reported.vacancies.unassign(A, FIRST, 20.0)
@@ -48,7 +48,7 @@ def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
 
 
 def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() -> None:
-    reported = ReportedReleases()
+    reported = ReportedVacancies()
     for subtask in (A, B):
         reported.vacancies.assign(subtask, FIRST)
     reported.vacancies.assign(A, SECOND)
@@ -62,7 +62,9 @@ def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() ->
 
 def test_what_is_told_says_what_is_missing_and_when_the_run_ends() -> None:
     message = vacancy_message([A, B], 600.0, is_batch=False, worker="ckpt worker j.py:job --root /r")
-    assert message.startswith("no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker j.py:job --root /r`)")
+    assert message.startswith(
+        "no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker j.py:job --root /r`)"
+    )
     assert message.endswith("the run ends if none has begun after 600 s, the checkpoint timeout")
     in_batch = vacancy_message([A], 600.0, is_batch=True, worker="ckpt worker")
     assert "after 600 s in which no other subtask runs, the checkpoint" in in_batch
