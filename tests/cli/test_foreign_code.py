@@ -1,4 +1,4 @@
-"""Requests and journals that name code which is nobody's to run, and a real driver."""
+"""Requests and journals that name code from outside the job's folders, with a real driver."""
 
 from __future__ import annotations
 

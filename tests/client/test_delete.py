@@ -1,4 +1,4 @@
-"""Deletion of a job that has ended: which jobs it takes, which files go or stay, and what it refuses. Needs no
+"""Deletion of a job that has ended: accepted jobs, deleted and kept files, and refusals. Needs no
 Spark."""
 
 from __future__ import annotations

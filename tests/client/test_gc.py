@@ -86,7 +86,7 @@ def test_with_delete_exactly_that_goes_and_the_next_driver_goes_on(tmp_path: Pat
 
 
 def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
-    """A claim would end a driver that lives where this host cannot see it, and the claim would stay for ever."""
+    """A claim would fence a live driver on another host, and its entry would stay forever."""
     job = CrashedJob.run(tmp_path)
     before = job.storage.files("orders/journal")
     collect_job(job, delete=True)
@@ -152,7 +152,7 @@ def test_of_a_subtask_at_its_end_what_its_last_attempt_has_left_goes_too(tmp_pat
 
 @pytest.mark.parametrize("consumer_too", [False, True])
 def test_r7_of_a_finished_subtask_all_goes_but_what_somebody_still_reads(tmp_path: Path, consumer_too: bool) -> None:
-    """The driver died before it deleted that. The last completed checkpoint covers the end of the subtask."""
+    """The driver died before it deleted the files. The last completed checkpoint covers the end of the subtask."""
     job = CrashedJob.run(tmp_path)
     for subtask in (HISTORY, V) if consumer_too else (HISTORY,):
         log = job.log(subtask)

@@ -181,7 +181,7 @@ def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Pat
 
 
 def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(driver: Journal, tmp_path: Path) -> None:
-    """The file was edited and assigned again, so the job may still run the version from before."""
+    """The file was edited and assigned again, so the job may still run the previous version."""
     runs = {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "before"})}
     driver.write(ev.Reconfigured(1, runs, 2.0))
     driver.flush()

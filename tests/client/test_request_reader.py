@@ -1,4 +1,4 @@
-"""The polls of a JobMaster over a folder of requests that others write to."""
+"""Polls of a JobMaster over a folder to which others write requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = "orders/requests"
 
 
 class Counted(WrappedStorage):
-    """Storage that counts the verbs of a poll, and fails if it is told to."""
+    """Storage that counts the verbs of a poll, and fails on demand."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(open_storage(root))
@@ -52,7 +52,7 @@ class Counted(WrappedStorage):
 
 
 class Polled:
-    """A reader of epoch 7 with what it warns of, and its clock."""
+    """A reader of epoch 7 with its warnings and its clock."""
 
     def __init__(self, root: Path, since: int = 7) -> None:
         self.folder = root / FOLDER
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_request_has_one_warning_and_the_others_are_taken(poll
 
 
 def test_it_is_read_again_later_and_less_and_less_often(polled: Polled) -> None:
-    """Somebody is about to write it, or gives the driver the right to read it."""
+    """The file may be incomplete, or the driver may get the right to read it later."""
     polled.put("half")
     for _ in range(1000):
         polled.poll()

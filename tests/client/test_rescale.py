@@ -78,7 +78,7 @@ def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_p
 
 
 def test_a_number_that_the_job_declares_is_decided_too(driver: Journal, tmp_path: Path) -> None:
-    """The journal of a later run does not record a number that is as the job declares it."""
+    """The journal of a later run does not record a number that equals the declared one."""
     job = client(tmp_path)
     asked = job.rescale("history", 4)
     after = Journal(open_storage(str(tmp_path)), "orders")

@@ -1,4 +1,4 @@
-"""Jobs of which one cannot be read. The others are listed and collected all the same."""
+"""One job of several cannot be read. The others are listed and collected."""
 
 from __future__ import annotations
 

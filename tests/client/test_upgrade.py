@@ -1,4 +1,4 @@
-"""Requests that a running job becomes another version, sent from outside."""
+"""Requests to upgrade a running job, sent from outside."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_what_py_files_hold_is_taken_from_there_and_a_missing_module_ends_the_jo
 
 
 def test_workers_of_a_local_master_read_the_modules_where_they_are(executor_python: Path, tmp_path: Path) -> None:
-    """So a module may read a file beside it. The workers run in the driver's folder, which has no modules."""
+    """A module may read a file in its own folder. The workers run in the driver's folder, which has no modules."""
     helpers = """
         from pathlib import Path
 

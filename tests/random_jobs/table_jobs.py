@@ -203,7 +203,7 @@ class TableJob:
         return list(rows.items())
 
     def _apply(self, rows: dict[int, int | None], existing: Mapping[int, int | None]) -> None:
-        """Apply the change of others. ``there``: the rows just before it."""
+        """Apply the change of others. ``existing``: the rows just before it."""
         if self.case.change == "insert row" and not (self.case.mode == "replace" and OLD[0] in existing):
             rows[OTHERS[0]] = OTHERS[1]
         if self.case.change == "delete row" and self.target.victim in existing:

@@ -189,7 +189,7 @@ def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: 
 def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_them(
     spares: Spares, is_swapped: bool
 ) -> None:
-    """The second worker found the subtasks abandoned, and then slept.
+    """The second worker found the subtasks abandoned, and was then paused.
 
     The first one, which runs them now, loses its logs. It writes nothing more and stands by again.
     """

@@ -1,4 +1,4 @@
-"""Turns of many JobMasters: few work at once, and none waits for one that hangs."""
+"""Turns of many JobMasters: few work at once, and a hanging JobMaster blocks no other."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class ReleaseRecorder:
-    """Sink that keeps the ids of the handles that it was given, in ``released``."""
+    """Sink that keeps the ids of released handles in ``released``."""
 
     def __init__(self) -> None:
         self.released: list[str] = []
