@@ -159,13 +159,13 @@ def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
     shutil.copytree(tmp_path, first / f"told{pace}")
     Driver(job.next_driver(), 0, 0).finish()
     alone = named(job, "/0004")
-    at, verbs_then = 0, 1
-    while verbs_then >= at:
+    at, verbs_of_driver = 0, 1
+    while verbs_of_driver >= at:
         at += 1
         job = restore_copy(first / f"told{pace}", tmp_path)
         driver = Driver(job.next_driver(), at, pace)
         garbage = list_during(job, driver.meet)
-        verbs_then = driver.verbs
+        verbs_of_driver = driver.verbs
         driver.finish()
         delete_by_hand(job, garbage)
         assert (job.missing(), named(job, "/0004")) == ([], alone), (at, garbage)
@@ -180,13 +180,13 @@ def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_o
     removed.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
     removed.write(ev.StatusChanged(JobStatus.STOPPED, 7.0))
     shutil.copytree(tmp_path, first / "back")
-    at, verbs_then, some = 0, 1, 0
-    while verbs_then >= at:
+    at, verbs_of_driver, some = 0, 1, 0
+    while verbs_of_driver >= at:
         at += 1
         job = restore_copy(first / "back", tmp_path)
-        driver = Driver(brought_back(job), at, 100)
+        driver = Driver(return_of_operator(job), at, 100)
         collected = list_during(job, driver.meet)
-        verbs_then = driver.verbs
+        verbs_of_driver = driver.verbs
         driver.finish()
         new = named(job, "0005")
         delete_by_hand(job, collected)
@@ -196,7 +196,7 @@ def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_o
     assert some > 10
 
 
-def brought_back(job: CrashedJob) -> Iterator[None]:
+def return_of_operator(job: CrashedJob) -> Iterator[None]:
     """Claim epoch 5 and start a removed operator from scratch."""
     journal = job.claimed(5)
     journal.write(ev.PlanRecorded(GRAPH, {}, 8.0, job.definition()))
@@ -346,13 +346,13 @@ def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_noth
     """The newest attempt lives, and publishes its predecessor's prepared batch while the collection reads."""
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "published")
-    at, verbs_then = 0, 1
-    while verbs_then >= at:
+    at, verbs_of_driver = 0, 1
+    while verbs_of_driver >= at:
         at += 1
         job = restore_copy(first / "published", tmp_path)
         driver = Driver(recovered(job), at, 1)
         garbage = list_during(job, driver.meet)
-        verbs_then = driver.verbs
+        verbs_of_driver = driver.verbs
         driver.finish()
         delete_by_hand(job, garbage)
         assert job.missing() == [], (at, garbage)

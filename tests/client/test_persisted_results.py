@@ -91,7 +91,7 @@ def test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else(storage: St
     assert len(job.data()) > len(PERSISTED_FILES)
     clean(storage)
     assert job.data() == PERSISTED_FILES
-    late = job.writes(CLEAN, "0001-aa", 7)
+    late = job.write_batch(CLEAN, "0001-aa", 7)
     clean(storage)
     assert job.data() == PERSISTED_FILES, late
 
@@ -134,7 +134,7 @@ def test_a_collection_finds_what_a_sleeper_wrote_and_nothing_that_is_kept(storag
     job = PersistedJob(storage)
     clean(storage)
     assert collect_garbage(storage, delete=True).files == 0
-    job.writes(CLEAN, "0001-aa", 7)
+    job.write_batch(CLEAN, "0001-aa", 7)
     report = collect_garbage(storage)
     assert [garbage.path for garbage in report.jobs[0].garbage] == [
         f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"

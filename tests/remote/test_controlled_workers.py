@@ -74,7 +74,7 @@ def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want
     bench.worker.post(rp.SubtaskAtEndOfData(*WORLD))
     bench.clock.now += 1.0
     bench.worker._step(bench.gateway)
-    reports = bench.master.receive(bench.says.name)[1]
+    reports = bench.master.receive(bench.outbox_of_worker.name)[1]
     assert len(reports) == MAX_UNREAD + 1
     assert reports[-1] == rp.SubtaskAtEndOfData(*WORLD)
     bench.master.deliver()  # this acknowledges the messages

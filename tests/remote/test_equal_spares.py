@@ -67,7 +67,7 @@ class Spares:
         return self.cluster._watched.refresh()
 
     @staticmethod
-    def opens(spare: StandbyProcess, at: int = 0) -> bool:
+    def open_log(spare: StandbyProcess, at: int = 0) -> bool:
         """Open the worker's log number ``at``. Return whether there was one to open."""
         if not spare._begun:
             spare.run()
@@ -86,10 +86,10 @@ class Spares:
             self.cluster.clock.now += 2.0
             spare.run()
 
-    def opens_all(self, spare: StandbyProcess) -> None:
+    def open_all(self, spare: StandbyProcess) -> None:
         """Let the worker open logs until it has all of them or none of the subtasks."""
         for _ in range(10):
-            while self.opens(spare):
+            while self.open_log(spare):
                 pass
             if spare in self.at_work() or not spare.subtasks:
                 return
@@ -99,22 +99,22 @@ class Spares:
         """Return the workers that have opened all their logs and still believe that they own them."""
         return [spare for spare in self.both if spare.subtasks and spare.logs.keys() == set(spare.subtasks)]
 
-    def stands_by(self, spare: StandbyProcess) -> bool:
+    def is_standing_by(self, spare: StandbyProcess) -> bool:
         return not spare.is_over and not spare.subtasks
 
     def attempts(self) -> list[AttemptId]:
         self.cluster.world.look()
         return [record.attempt for record in self.cluster.world.logs[LOG] if isinstance(record, Open)]
 
-    def settles(self) -> StandbyProcess:
+    def settle(self) -> StandbyProcess:
         """Run both workers until one of them stands by again. Return the other one, which runs the subtasks."""
         for _ in range(20):
             for spare in self.both:
-                self.opens_all(spare)
+                self.open_all(spare)
                 self.read_reports(spare)
         (winner,) = self.at_work()
         (loser,) = (spare for spare in self.both if spare is not winner)
-        assert self.stands_by(loser)
+        assert self.is_standing_by(loser)
         return winner
 
     def finish(self, winner: StandbyProcess) -> None:
@@ -156,10 +156,10 @@ def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool
     first.run()
     second.run()
     before = spares.attempts()
-    spares.opens_all(first)
-    spares.opens_all(second)
+    spares.open_all(first)
+    spares.open_all(second)
     assert second.tasks == []
-    assert spares.settles() is first
+    assert spares.settle() is first
     assert len(spares.attempts()) == len(before) + 1
     spares.finish(first)
 
@@ -175,13 +175,13 @@ def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: 
     def at_verb(process: SimulatedProcess, when: str, verb: str, path: str) -> None:
         if process is second and (when, verb) == ("before", "create") and "/log/" in path and not opened:
             opened.append(path)
-            spares.opens_all(first)
+            spares.open_all(first)
 
     spares.cluster.at_verb = at_verb  # type: ignore[method-assign]
-    spares.opens(second)
+    spares.open_log(second)
     assert opened
     assert second.tasks == []
-    assert spares.settles() is first
+    assert spares.settle() is first
     spares.finish(first)
 
 
@@ -198,7 +198,7 @@ def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_th
     cluster.add(first)
     cluster.run(lambda: spares.state.last_released > released)
     cluster.processes.remove(first)
-    spares.opens_all(second)
+    spares.open_all(second)
     attempts = spares.attempts()
     refused: list[BaseException] = []
     written = {subtask: len(log) for subtask, log in cluster.world.logs.items()}
@@ -212,7 +212,7 @@ def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_th
             log.end_of_data("finish")
     cluster.world.look()
     assert {subtask: len(log) for subtask, log in cluster.world.logs.items()} == written
-    assert spares.settles() is second
+    assert spares.settle() is second
     assert spares.attempts() == attempts
     spares.finish(second)
 
@@ -228,12 +228,12 @@ def test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work
             if not spare._begun:
                 spare.run()
         for _ in spares.cluster.graph.subtasks:
-            spares.opens(first, 0)
-            spares.opens(second, 2)
+            spares.open_log(first, 0)
+            spares.open_log(second, 2)
         for spare in (first, second):
             spares.read_reports(spare)
         if spares.at_work():
             break
     (winner,) = spares.at_work()
-    assert winner is spares.settles()
+    assert winner is spares.settle()
     spares.finish(winner)

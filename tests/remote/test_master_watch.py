@@ -27,9 +27,9 @@ class Twin:
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage, self.journal, self.now = storage, Journal(storage, "orders"), 0.0
         prepared(self.journal)
-        self.claims(JOB_ID)
+        self.claim(JOB_ID)
 
-    def claims(self, name: str) -> None:
+    def claim(self, name: str) -> None:
         self.journal.claim(name, Worker(), 3.0, deployment=1)
 
     def write(self, outbox: Outbox) -> None:
@@ -80,7 +80,7 @@ def test_a_second_twin_is_given_its_own_time(twin: Twin) -> None:
     twin.write(FIRST)
     watch = twin.watch()
     assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
-    twin.claims(JOB_ID)
+    twin.claim(JOB_ID)
     assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
 
 
@@ -93,7 +93,7 @@ def test_time_in_which_nobody_looked_is_not_held_against_it(twin: Twin) -> None:
 
 
 def test_another_name_has_the_job(twin: Twin) -> None:
-    twin.claims("shop.orders.r1~t2.coordinate")
+    twin.claim("shop.orders.r1~t2.coordinate")
     owner, state = twin.watch().poll()
     assert (owner, state.epoch) == (Owner.OTHER, 3)
 

@@ -56,26 +56,26 @@ def bench(tmp_path: Path) -> WorkerBench:
     return bench
 
 
-def begins(bench: WorkerBench) -> list[cm.RestartSubtask]:
+def restart_commands(bench: WorkerBench) -> list[cm.RestartSubtask]:
     return [command for command in bench.sent_commands() if isinstance(command, cm.RestartSubtask)]
 
 
 def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: WorkerBench) -> None:
     bench.journaled(CHANGED)
     bench.turn()
-    assert begins(bench) == []
+    assert restart_commands(bench) == []
     bench.journaled(ADDED)
     bench.turn()
-    (begin,) = begins(bench)
+    (begin,) = restart_commands(bench)
     assert (begin.subtask, begin.attempt, begin.plan.parallelism) == (GUEST, AttemptId.vacant(1), {"v": 3})
     bench.turn()
-    assert begins(bench) == [], "once"
+    assert restart_commands(bench) == [], "once"
 
 
 def test_one_that_is_put_beside_another_is_for_whoever_runs_that(bench: WorkerBench) -> None:
     bench.journaled(replace(CHANGED, graph=replace(CHANGE, hosts={GUEST: OTHER})), ADDED)
     bench.turn()
-    assert begins(bench) == []
+    assert restart_commands(bench) == []
 
 
 def test_it_says_what_becomes_of_both_and_stays_for_both(bench: WorkerBench) -> None:
@@ -98,7 +98,7 @@ def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: WorkerBench)
     bench.journaled(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     bench.turn(DONE)
     assert bench.worker._end is None
-    assert [begin.subtask for begin in begins(bench)] == [GUEST]
+    assert [begin.subtask for begin in restart_commands(bench)] == [GUEST]
 
 
 def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: WorkerBench) -> None:
@@ -110,7 +110,7 @@ def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subta
     bench.fenced_by = AttemptId(1, 2, "other")
     with pytest.raises(SubtaskTakenError):
         bench.turn()
-    assert begins(bench) == []
+    assert restart_commands(bench) == []
 
 
 def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_goes_on(bench: WorkerBench) -> None:

@@ -80,14 +80,14 @@ class Room:
         self._alive.append(mailbox)
         return mailbox
 
-    def silent(self, worker: Mailbox) -> None:
+    def silence(self, worker: Mailbox) -> None:
         self._alive.remove(worker)
 
-    def answers(self, worker: Mailbox) -> None:
+    def answer(self, worker: Mailbox) -> None:
         self._alive.append(worker)
 
-    def leaves(self, worker: Mailbox) -> None:
-        self.silent(worker)
+    def leave(self, worker: Mailbox) -> None:
+        self.silence(worker)
         worker.leave("it was told to")
         worker.deliver()
 
@@ -130,7 +130,7 @@ def test_what_nobody_runs_is_taken_at_once(room: Room) -> None:
 
 def test_what_another_one_runs_is_not_taken_as_long_as_it_lives(room: Room) -> None:
     worker = room.worker("x", A)
-    room.then = [(200.0, lambda: room.silent(worker))]
+    room.then = [(200.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A,)
     assert 200 + LOST_AFTER - 2 <= room.clock.now <= 200 + LOST_AFTER + 2
 
@@ -144,7 +144,7 @@ def test_one_whose_process_is_seen_to_be_gone_is_not_waited_for(room: Room) -> N
 
 def test_one_that_leaves_is_not_waited_for(room: Room) -> None:
     worker = room.worker("x", A)
-    room.then = [(50.0, lambda: room.leaves(worker))]
+    room.then = [(50.0, lambda: room.leave(worker))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 50.0
 
@@ -172,7 +172,7 @@ def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
 
 def test_one_that_the_jobmaster_has_buried_runs_nothing(room: Room) -> None:
     worker = room.worker("x", A)
-    room.silent(worker)
+    room.silence(worker)
     room.then = [(5.0, lambda: room.storage.delete("job/deployments/0001/worker-x.json"))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 5.0
@@ -183,9 +183,9 @@ def test_what_has_finished_is_not_taken(room: Room) -> None:
     worker = room.worker("x", A)
     two = room.worker("y", B)
     SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
-    room.leaves(worker)
+    room.leave(worker)
     standby = room.standby(A, B)
-    room.then = [(100.0, lambda: room.leaves(two))]
+    room.then = [(100.0, lambda: room.leave(two))]
     assert standby.wait() == (B,)
     assert room.storage.lists < 5
 
@@ -196,7 +196,7 @@ def test_who_leaves_because_it_has_finished_leaves_nothing_behind(room: Room) ->
 
     def finishes() -> None:
         SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
-        room.leaves(worker)
+        room.leave(worker)
 
     room.then = [(50.5, finishes)]
     assert room.standby(A).wait() is WorkerEnd.DONE
@@ -207,7 +207,7 @@ def test_the_end_of_the_job_ends_it(room: Room) -> None:
 
     def ends() -> None:
         StatusChanged(JobStatus.STOPPED, 2.0).apply(room.state)
-        room.leaves(worker)
+        room.leave(worker)
 
     room.then = [(50.0, ends)]
     assert room.standby(A).wait() is WorkerEnd.JOB_OVER
@@ -248,14 +248,14 @@ def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room
     worker = room.worker("x", A)
 
     def fails() -> None:
-        room.silent(worker)
+        room.silence(worker)
         room.storage.fails = 200
 
-    def answers() -> None:
+    def answer() -> None:
         assert room.storage.fails < 10
-        room.answers(worker)
+        room.answer(worker)
 
-    room.then = [(11.0, fails), (113.0, answers), (150.0, lambda: room.silent(worker))]
+    room.then = [(11.0, fails), (113.0, answer), (150.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now >= 150 + LOST_AFTER - 2
 
@@ -287,14 +287,14 @@ def test_r21_what_was_put_beside_a_subtask_is_run_by_whoever_runs_that(room: Roo
     """The worker that started before the rescale does not list the new subtask."""
     worker = room.worker("x", A)
     rescaled(room)
-    room.then = [(200.0, lambda: room.silent(worker))]
+    room.then = [(200.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A, GUEST)
     assert room.clock.now > 200
 
 
 def test_one_that_waits_while_it_comes_takes_it_too(room: Room) -> None:
     worker = room.worker("x", A)
-    room.then = [(20.0, lambda: rescaled(room)), (100.0, lambda: room.leaves(worker))]
+    room.then = [(20.0, lambda: rescaled(room)), (100.0, lambda: room.leave(worker))]
     assert room.standby(A).wait() == (A, GUEST)
 
 
@@ -306,7 +306,7 @@ def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room
     worker = room.worker("x", A)
     rescaled(room)
     SubtaskFinished(A, "0001-a", 1.0).apply(room.state)
-    room.then = [(50.0, lambda: room.leaves(worker))]
+    room.then = [(50.0, lambda: room.leave(worker))]
     taken = room.standby(A).wait()
     assert taken == (A, GUEST)
     again = Reconfigured(1, {}, 2.0, GraphChange(WIDER.rescaled({"a": 3}), {"a": 3}, {SubtaskId("a/2"): A}))

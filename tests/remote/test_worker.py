@@ -234,7 +234,7 @@ def test_it_is_not_overtaken_by_itself(bench: WorkerBench) -> None:
 def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     for _ in range(30):
-        bench.master.post(bench.says.name, cm.TriggerBarrier(1, V, SECOND, 3))
+        bench.master.post(bench.outbox_of_worker.name, cm.TriggerBarrier(1, V, SECOND, 3))
         bench.turn()
     assert bench.worker._end is None
     for _ in range(21):
@@ -260,7 +260,7 @@ def test_it_leaves_when_it_is_asked_to_and_says_so(bench: WorkerBench) -> None:
     assert bench.worker._end is WorkerEnd.ASKED
     bench.worker.post(AT_END)
     bench.worker._close(bench.gateway, "it was told to")
-    outbox, last = bench.master.receive(bench.says.name)
+    outbox, last = bench.master.receive(bench.outbox_of_worker.name)
     assert outbox is not None
     assert (bench.gateway.stopped, outbox.left, last) == (True, "it was told to", [AT_END])
 
@@ -304,7 +304,7 @@ def test_what_is_stopped_with_it_has_not_failed(bench: WorkerBench) -> None:
     bench.worker.post(rp.SubtaskFailed(*WORLD, "interrupted"))
     bench.worker.post(end)
     bench.worker._close(bench.gateway, "it was told to")
-    outbox, received = bench.master.receive(bench.says.name)
+    outbox, received = bench.master.receive(bench.outbox_of_worker.name)
     assert received == [end]
     assert outbox is not None
     assert outbox.left == "it was told to"
@@ -315,7 +315,7 @@ def test_what_is_stopped_with_it_has_not_failed(bench: WorkerBench) -> None:
 CUT = replace(PLAN, settings=VertexSettings(state_partitions=4))
 
 
-def begins_again(bench: WorkerBench) -> None:
+def check_restart(bench: WorkerBench) -> None:
     assert bench.sent_commands() == [cm.RestartSubtask(*WORLD, 0.0, CUT)]
     opened = replace(OPENED, attempt=SECOND)
     assert bench.turn(opened) == [opened]
@@ -330,7 +330,7 @@ def test_r21_one_that_stands_still_for_another_cut_begins_again_for_it(bench: Wo
     bench.turn(PAUSED)
     bench.sent_commands()
     bench.turn(cm.RestartSubtask(*WORLD, 0.0, CUT))
-    begins_again(bench)
+    check_restart(bench)
 
 
 def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decided(bench: WorkerBench) -> None:
@@ -341,14 +341,14 @@ def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decide
     bench.sent_commands()
     bench.claim()
     bench.turn(cm.DeploySubtask(*WORLD, CUT))
-    begins_again(bench)
+    check_restart(bench)
 
 
 def test_r21_one_that_began_before_the_decision_and_is_deployed_behind_it_begins_again(bench: WorkerBench) -> None:
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, CUT))
-    begins_again(bench)
+    check_restart(bench)
 
 
 def test_another_change_than_of_the_cut_needs_no_other_attempt(bench: WorkerBench) -> None:
@@ -372,7 +372,7 @@ def test_it_shows_itself_before_it_begins_anything(tmp_path: Path) -> None:
 
     made = WorkerBench(tmp_path)
     made.storage.delete(f"{deployment_path('job', 1)}/worker-w.json")
-    made.says._is_changed = True
+    made.outbox_of_worker._is_changed = True
     made.worker._begin(Looking())
     assert len(shown) == 1
     assert shown[0] is not None

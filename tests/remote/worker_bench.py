@@ -68,11 +68,11 @@ class WorkerBench:
         split = frozenset({"v"} if by_split else ())
         feeds, plan = {"v": frozenset(reads or ())}, replace(PLAN, parallelism=dict(reads or {}))
         part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: plan}, split, restarts, feeds)
-        self.says = self._correspondence("worker-w")
+        self.outbox_of_worker = self._correspondence("worker-w")
         self.worker = Worker(
             "job",
             part,
-            self.says,
+            self.outbox_of_worker,
             lambda: self.state,
             self._check_owned,
             lambda part, state: part.with_added_subtasks(self.storage, state),
@@ -112,12 +112,12 @@ class WorkerBench:
             if isinstance(message, rp.TaskReport):
                 self.worker.post(message)
             else:
-                self.master.post(self.says.name, message)
+                self.master.post(self.outbox_of_worker.name, message)
         if self.epoch > 1:
             self.master.deliver()
         self.clock.now += 1.0
         self.worker._step(self.gateway)
-        return self.master.receive(self.says.name)[1] if self.epoch > 1 else []
+        return self.master.receive(self.outbox_of_worker.name)[1] if self.epoch > 1 else []
 
     def sent_commands(self) -> list[cm.Command]:
         """Return the commands to the tasks since the last call."""
