@@ -177,9 +177,9 @@ class Killing(WrappedStorage):
     ``slow``: seconds for each batch of a query.
     """
 
-    def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, published: set[str]) -> None:
+    def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, seen: set[str]) -> None:
         super().__init__(inner)
-        self.kill, self.slow, self.fault, self.known = kill, slow, fault, published
+        self.kill, self.slow, self.fault, self.seen = kill, slow, fault, seen
 
     def replace(self, path: str, data: bytes) -> None:
         if _NOTE.search(f"/{path}"):
@@ -188,13 +188,13 @@ class Killing(WrappedStorage):
 
     def create(self, path: str, data: bytes) -> None:
         match = _LOG.search(f"/{path}")
-        if self.kill == "open" and match is not None and match[1] not in self.known and "changed" in self.known:
+        if self.kill == "open" and match is not None and match[1] not in self.seen and "changed" in self.seen:
             self._die(path)
         if match is not None:
-            self.known.add(match[1])
+            self.seen.add(match[1])
         super().create(path, data)
         if b'"Reconfigured"' in data:
-            self.known.add("changed")
+            self.seen.add("changed")
             if self.kill == "change":
                 self._die(path)
 
@@ -203,7 +203,7 @@ class Killing(WrappedStorage):
         raise StorageTransientError(verb="create", uri=path, reason="killed")
 
     def _wrap(self, inner: Storage) -> Killing:
-        return Killing(inner, self.kill, self.slow, self.fault, self.known)
+        return Killing(inner, self.kill, self.slow, self.fault, self.seen)
 
 
 class Splitting:
@@ -244,7 +244,7 @@ class Splitting:
         if nothing_is_covered(self.world.state()):
             self._is_anew = True
             self.evidence.rewound()
-            self.story.note("begins anew")
+            self.story.note("restarts from scratch")
 
     # ---- the job
 

@@ -209,8 +209,8 @@ class TableJob:
         if self.case.change == "delete row" and self.target.victim in existing:
             del rows[self.target.victim]
         if self.case.change == "drop column":
-            for path in rows.keys() & existing.keys():  # a row that was upserted later has its value again
-                rows[path] = None if rows[path] == existing[path] else rows[path]
+            for key in rows.keys() & existing.keys():  # a row that was upserted later has its value again
+                rows[key] = None if rows[key] == existing[key] else rows[key]
 
     def _check_audit(self) -> None:
         """Check that the trigger saw each released row once. Of an upsert, only a row's newest value must be there."""

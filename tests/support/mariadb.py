@@ -137,7 +137,7 @@ class MariaDB:
         """Return True if each of its threads is stopped."""
         assert self._process is not None
         stats = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
-        return all(process.read_text().rpartition(")")[2].split()[0] == "T" for process in stats)
+        return all(entry.read_text().rpartition(")")[2].split()[0] == "T" for entry in stats)
 
     def _is_ready(self) -> bool:
         assert self._process is not None

@@ -127,8 +127,8 @@ class PostgreSQL:
     def _signal(self, number: signal.Signals) -> list[int]:
         """Send the signal to all processes of the server and return its children."""
         assert self._process is not None
-        output = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
-        children = [int(pid) for pid in output.split()]
+        text = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        children = [int(pid) for pid in text.split()]
         for pid in (self._process.pid, *children):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
