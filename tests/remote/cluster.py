@@ -177,9 +177,9 @@ class Cluster:
             finally:
                 self._depth -= 1
 
-    def may_fail(self, process: SimulatedProcess, step_name: str) -> None:
+    def may_fail(self, process: SimulatedProcess, moment: str) -> None:
         if self.random.random() < self.faults * 4:
-            raise OSError(f"{process.name}: {step_name}")
+            raise OSError(f"{process.name}: {moment}")
 
     # -- processes
 

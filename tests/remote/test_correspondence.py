@@ -67,9 +67,8 @@ def test_messages_are_read_once_and_in_order(pair: Pair) -> None:
 def test_a_message_stays_until_its_receiver_says_that_it_was_read(pair: Pair) -> None:
     pair.sender.post("other", message(1))
     pair.sender.deliver()
-    assert pair.received(pair.reopen("other"), "one") == [
-        1
-    ]  # a reader that dies before it acknowledges has read nothing
+    # a reader that dies before it acknowledges has read nothing
+    assert pair.received(pair.reopen("other"), "one") == [1]
     assert pair.received(pair.receiver, "one") == [1]
     pair.sender.post("other", message(2))
     pair.sender.receive("other")

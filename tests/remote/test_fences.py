@@ -140,8 +140,8 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
     first.kill()
     failures = iter(["after an attempt has opened its log"])
 
-    def may_fail(process: SimulatedProcess, step_name: str) -> None:
-        if process is not first and step_name == next(failures, None):
+    def may_fail(process: SimulatedProcess, moment: str) -> None:
+        if process is not first and moment == next(failures, None):
             raise OSError("on purpose")
 
     cluster.may_fail = may_fail  # type: ignore[method-assign]
