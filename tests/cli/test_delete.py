@@ -19,18 +19,18 @@ from tests.client.ended_job import EndedJob
 from tests.client.persisted_job import JOB, PersistedJob
 from tests.support.books import books
 
-ReportedReleases = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def ckpt(tmp_path: Path, capsys: ReportedReleases) -> Ckpt:
+def ckpt(tmp_path: Path, capsys: Capture) -> Ckpt:
     """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(command: str, *arguments: str) -> tuple[int, str, str]:
         code = main([command, *arguments, "--root", str(tmp_path / "root")])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
@@ -47,8 +47,8 @@ def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
     )
     assert job.parts() == ["journal"]
     assert ckpt("delete", "orders") == (0, "job orders is DELETED already\n", "")
-    told = ckpt("checkpoints", "orders")[1]
-    assert told.startswith("job orders was deleted, with the records of its checkpoints (last completed: "), told
+    printed = ckpt("checkpoints", "orders")[1]
+    assert printed.startswith("job orders was deleted, with the records of its checkpoints (last completed: "), printed
 
 
 def test_without_a_terminal_it_is_refused_until_yes_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
@@ -187,12 +187,12 @@ def test_other_jobs_have_no_deletion_to_show(tmp_path: Path, ckpt: Ckpt) -> None
 
 def test_what_a_job_keeps_for_others_is_shown_and_goes_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
     job = PersistedJob(open_storage(tmp_path / "root"))
-    code, told, _ = ckpt("show", JOB, "--partitions")
-    assert (code, "keeps results of  clean" in " ".join(told.split("\n")[0:40])) == (0, True), told
-    assert [line.split()[0] for line in told.splitlines() if line.startswith("clean/")] == ["clean/0", "clean/1"]
+    code, printed, _ = ckpt("show", JOB, "--partitions")
+    assert (code, "keeps results of  clean" in " ".join(printed.split("\n")[0:40])) == (0, True), printed
+    assert [line.split()[0] for line in printed.splitlines() if line.startswith("clean/")] == ["clean/0", "clean/1"]
     assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == ["clean"]
-    code, _, told = ckpt("delete", JOB)
-    assert (code, "the results of clean are kept" in told, "--persisted" in told) == (2, True, True)
+    code, _, printed = ckpt("delete", JOB)
+    assert (code, "the results of clean are kept" in printed, "--persisted" in printed) == (2, True, True)
     assert ckpt("delete", JOB, "--persisted", "--yes")[0] == 0
     assert job.data() == []
     assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == []

@@ -117,8 +117,8 @@ def test_java_that_does_not_see_every_name_is_noted(
     java.write_text(f"#!/bin/sh\necho 'sun.jnu.encoding = {encoding}\nopenjdk version \"17.0.15\"' >&2\n")
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found = check_java()
-    assert (found.verdict, encoding in found.text) == (verdict, verdict == "note")
+    finding = check_java()
+    assert (finding.verdict, encoding in finding.text) == (verdict, verdict == "note")
 
 
 def test_a_java_home_without_java_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,9 +139,9 @@ def test_a_root_that_cannot_be_written_is_a_problem(tmp_path: Path, capsys: pyte
     assert root.startswith("problem")
 
 
-@pytest.mark.parametrize("there", ["", "base", "base/root"])
-def test_a_doctor_leaves_nothing_that_it_made(tmp_path: Path, there: str) -> None:
-    (tmp_path / there).mkdir(parents=True, exist_ok=True)
+@pytest.mark.parametrize("existing", ["", "base", "base/root"])
+def test_a_doctor_leaves_nothing_that_it_made(tmp_path: Path, existing: str) -> None:
+    (tmp_path / existing).mkdir(parents=True, exist_ok=True)
     before = sorted(tmp_path.rglob("*"))
     main(["doctor", "--root", str(tmp_path / "base/root")])
     assert sorted(tmp_path.rglob("*")) == before
@@ -166,13 +166,13 @@ def test_a_root_that_a_run_would_refuse_is_a_problem(tmp_path: Path, capsys: pyt
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / ROOT_MARKER).write_text("hello")
-    told = {
+    reasons = {
         "outer/inner": "inside another",
         "a[b]": "pattern",
         "foreign": "not a checkpoint root",
         ".": "contain another",
     }
-    for root, reason in told.items():
+    for root, reason in reasons.items():
         assert main(["doctor", "--root", str(tmp_path / root)]) == 1
         line = next(line for line in capsys.readouterr().out.splitlines() if " root" in line)
         assert line.startswith("problem")
@@ -190,18 +190,18 @@ def test_a_root_that_is_one_is_fine(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_the_findings_are_given_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json", "--root", str(tmp_path / "a[b]")])
-    said = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     assert code == 1
-    assert said["ok"] is False
-    found = {finding["subject"]: finding for finding in said["findings"]}
-    assert list(found) == ["python", "java", "pyspark", "archive", "airflow", "root"]
-    assert found["python"]["verdict"] == "ok"
-    assert found["root"]["verdict"] == "problem"
-    assert "pattern" in found["root"]["text"]
+    assert report["ok"] is False
+    findings = {finding["subject"]: finding for finding in report["findings"]}
+    assert list(findings) == ["python", "java", "pyspark", "archive", "airflow", "root"]
+    assert findings["python"]["verdict"] == "ok"
+    assert findings["root"]["verdict"] == "problem"
+    assert "pattern" in findings["root"]["text"]
 
 
 def test_sound_findings_are_given_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json", "--root", str(tmp_path / "root")])
-    said = json.loads(capsys.readouterr().out)
-    assert said["ok"] is (code == 0)
-    assert said["ok"] is all(finding["verdict"] != "problem" for finding in said["findings"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is (code == 0)
+    assert report["ok"] is all(finding["verdict"] != "problem" for finding in report["findings"])

@@ -26,7 +26,7 @@ from tests.support.definitions import STREAMING
 from tests.support.journals import write_events
 from tests.support.waiting import wait_until
 
-told = RequestOutcome.parse
+parse_outcome = RequestOutcome.parse
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_the_exit_code_says_whether_it_took_place(
         (request,) = wait_until(lambda: pending_requests(storage, "orders", 1, ()), "the request")
         write_events(
             running,
-            RequestAnswered(request.name, kind, told(outcome), NOON),
+            RequestAnswered(request.name, kind, parse_outcome(outcome), NOON),
             StatusChanged(JobStatus(status), NOON),
         )
 

@@ -1,4 +1,4 @@
-"""Commands about a job in whose ``requests/`` lie files that are no requests."""
+"""Commands about a job whose ``requests/`` folder contains files that are no requests."""
 
 from __future__ import annotations
 

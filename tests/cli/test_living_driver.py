@@ -77,11 +77,11 @@ def test_a_job_whose_driver_lives_is_refused_before_spark_starts(
     _runs(journal, _driver_of(process))
     (tmp_path / "orders.py").write_text(JOB)
     assert main([command, f"{tmp_path}/orders.py:job", "--root", str(tmp_path / "root"), "--job-id", "orders"]) == 2
-    told = capfd.readouterr().err
-    assert f"job 'orders' is RUNNING, and has a driver: pid {process.pid} on host {identify().host}, last" in told
+    printed = capfd.readouterr().err
+    assert f"job 'orders' is RUNNING, and has a driver: pid {process.pid} on host {identify().host}, last" in printed
     stop = f"`ckpt stop orders --root {tmp_path}/root`"
-    assert f"Stop the job first ({stop}), or take it from that driver, which then ends (--take-over)\n" in told
-    assert "Spark" not in told
+    assert f"Stop the job first ({stop}), or take it from that driver, which then ends (--take-over)\n" in printed
+    assert "Spark" not in printed
     journal.write(CheckpointTriggered(2, time.time()))  # not fenced
     assert process.poll() is None
 

@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from tests.cli.conftest import NOON, claim
 from tests.support.journals import write_events
 
-told = RequestOutcome.parse
+parse_outcome = RequestOutcome.parse
 
 
 def _files(root: str) -> set[Path]:
@@ -94,7 +94,7 @@ def test_show_names_files_that_changed_and_files_that_were_given_up(
     main(["show", "orders", "--root", empty_root, "--json"])
     view = json.loads(capsys.readouterr().out)
     assert view["changed_files"]["counts"] == {"live": {"files": 4, "bytes": 25}}
-    assert [one["bytes_now"] for one in view["changed_files"]["last"]] == [30, 4, 35]
+    assert [file["bytes_now"] for file in view["changed_files"]["last"]] == [30, 4, 35]
     assert view["forgotten_files"] == ["/in/x.json.tmp"]
 
 
@@ -103,10 +103,10 @@ def test_show_says_what_became_of_a_stop_that_failed(
 ) -> None:
     write_events(
         running,
-        RequestAnswered("r1", "stop", told("accepted"), NOON + 801),
-        RequestAnswered("r1", "stop", told("failed: the savepoint expired; the job continues"), NOON + 900),
-        RequestAnswered("r2", "stop", told("accepted"), NOON + 901),
-        RequestAnswered("r2", "stop", told("completed: savepoint 5"), NOON + 902),
+        RequestAnswered("r1", "stop", parse_outcome("accepted"), NOON + 801),
+        RequestAnswered("r1", "stop", parse_outcome("failed: the savepoint expired; the job continues"), NOON + 900),
+        RequestAnswered("r2", "stop", parse_outcome("accepted"), NOON + 901),
+        RequestAnswered("r2", "stop", parse_outcome("completed: savepoint 5"), NOON + 902),
     )
     assert main(["show", "orders", "--root", empty_root]) == 0
     shown = capsys.readouterr().out

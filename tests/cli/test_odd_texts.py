@@ -50,7 +50,7 @@ def test_so_do_the_other_commands(odd: Journal, empty_root: str, capsys: pytest.
     shown = capsys.readouterr()
     assert SHOWN in shown.out
     for text in (shown.out, shown.err):
-        assert not any(ord(one) < 32 and one != "\n" for one in text)
+        assert not any(ord(char) < 32 and char != "\n" for char in text)
         text.encode()
 
 

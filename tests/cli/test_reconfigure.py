@@ -54,7 +54,7 @@ def test_a_reconfiguration_reaches_the_driver(
 
 
 @pytest.mark.parametrize(
-    ("changes", "what"),
+    ("changes", "message"),
     [
         (["daily.pool_weight=2", "daily.pool_weight=3"], "daily: pool_weight is given twice"),
         (["daily.logic=a.py:job", "daily.logic=b.py:job"], "daily: logic is given twice"),
@@ -68,12 +68,12 @@ def test_one_of_two_that_contradict_each_other_is_not_chosen_without_a_word(
     storage: Storage,
     capsys: pytest.CaptureFixture[str],
     changes: list[str],
-    what: str,
+    message: str,
 ) -> None:
     streaming(running)
     for more in ([], ["--plan"]):
         assert main(["reconfigure", "orders", *changes, *more, "--root", empty_root]) == 2
-        assert what in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert pending_requests(storage, "orders", 1, ()) == []
 
 
@@ -95,7 +95,7 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ("daily.max_bytes_per_batch=1000", ["no difference: it has these settings"]),
         (
@@ -108,7 +108,7 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
     ],
 )
 def test_a_plan_says_what_would_be_other_than_it_is(
-    change: str, told: list[str], running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+    change: str, expected: list[str], running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One limit replaces the other. The file of a function is read again if the function is requested again."""
     streaming(running)
@@ -116,7 +116,7 @@ def test_a_plan_says_what_would_be_other_than_it_is(
     write_events(running, Reconfigured(1, {"daily": settings}, NOON))
     assert main(["reconfigure", "orders", change, "--plan", "--root", empty_root]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
-    assert [line for line in lines if not line.startswith("its state")] == told
+    assert [line for line in lines if not line.startswith("its state")] == expected
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pyt
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
     view = json.loads(capsys.readouterr().out)
     assert view["settings"]["daily"]["state_partitions"] == 16
-    (one,) = view["reconfigurations"]
-    assert (one["number"], one["took"]["daily"]["resume"]) == (1, 1.5)
+    (reconfiguration,) = view["reconfigurations"]
+    assert (reconfiguration["number"], reconfiguration["took"]["daily"]["resume"]) == (1, 1.5)
 
 
 def test_functions_are_assigned_while_nobody_runs_the_job(
@@ -209,12 +209,16 @@ def test_show_tells_who_changed_the_job_last_and_why(
         "by Autoscaler(daily), because each micro-batch is as large as it may be: completed: daily was paused" in shown
     )
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["reconfigurations"]
-    assert (found["by"], found["why"], found["request"]) == ("Autoscaler(daily)", why, None)
+    (reconfiguration,) = json.loads(capsys.readouterr().out)["reconfigurations"]
+    assert (reconfiguration["by"], reconfiguration["why"], reconfiguration["request"]) == (
+        "Autoscaler(daily)",
+        why,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
-    ("given", "asked"),
+    ("arguments", "asked"),
     [
         ([], UpgradeRequest()),
         (["v2.py:job"], UpgradeRequest("v2.py:job")),
@@ -226,11 +230,11 @@ def test_an_upgrade_reaches_the_driver(
     empty_root: str,
     storage: Storage,
     capsys: pytest.CaptureFixture[str],
-    given: list[str],
+    arguments: list[str],
     asked: UpgradeRequest,
 ) -> None:
     streaming(running)
-    assert main(["upgrade", "orders", *given, "--root", empty_root]) == 0
+    assert main(["upgrade", "orders", *arguments, "--root", empty_root]) == 0
     (request,) = pending_requests(storage, "orders", 1, ())
     assert request == replace(asked, name=request.name, epoch=1, at=request.at)
     assert f"asked epoch 1 of job orders to upgrade (request {request.name})" in capsys.readouterr().out

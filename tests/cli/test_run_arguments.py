@@ -84,7 +84,7 @@ def test_every_option_arrives(reference: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["--checkpoint-interval", "often"], "often"),
         (["--stop-at", "2026-01-01 00:00"], "zone"),
@@ -102,12 +102,12 @@ def test_every_option_arrives(reference: str) -> None:
     ],
 )
 def test_a_bad_value_is_refused_by_name(
-    words: list[str], said: str, reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], expected: str, reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "root"
     assert main(["run", reference, "--root", str(root), *words]) == 2
     refusal = capsys.readouterr().err
-    assert said in refusal
+    assert expected in refusal
     assert "Traceback" not in refusal
     assert not root.exists()
 

@@ -136,8 +136,8 @@ def test_a_jvm_that_ends_while_the_job_is_planned_is_told_and_is_no_mistake_of_t
     done = pipeline.run()
     assert done.returncode == 1, done.stdout + done.stderr
     # This is not always the last line, because py4j logs each object that it cannot release when it is collected.
-    [told] = [line for line in done.stderr.splitlines() if line.startswith("ckpt: error: ")]
-    assert told.startswith("ckpt: error: Spark's JVM ended before the job was planned")
+    [error_line] = [line for line in done.stderr.splitlines() if line.startswith("ckpt: error: ")]
+    assert error_line.startswith("ckpt: error: Spark's JVM ended before the job was planned")
     assert not pipeline.root.exists()
 
 

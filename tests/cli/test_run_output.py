@@ -19,17 +19,17 @@ def test_of_a_failed_subtask_the_cause_is_printed_once_with_the_users_frames(
     print_sentence(
         StatusLine(LineKind.SUBTASK_FAILED, "priced/0 failed with ZeroDivisionError: x", {"traceback": TRACE})
     )
-    told = capsys.readouterr()
-    assert told.out == "priced/0 failed with ZeroDivisionError: x\n"
-    assert told.err == FRAMES
+    printed = capsys.readouterr()
+    assert printed.out == "priced/0 failed with ZeroDivisionError: x\n"
+    assert printed.err == FRAMES
 
 
 def test_an_error_is_the_last_line_and_begins_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     more = {"traceback": TRACE, "traces": "/tmp/ckpt-1.log"}
     print_sentence(StatusLine(LineKind.FAILED, "job orders RESTARTING", more))
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err == (
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
         f"{FRAMES}ckpt: whole stack traces are in /tmp/ckpt-1.log\nckpt: error: job orders RESTARTING\n"
     )
 

@@ -16,10 +16,10 @@ HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bou
 
 
 def state() -> JobState:
-    found = JobState("orders")
+    job_state = JobState("orders")
     for event in [ev.PlanRecorded(JobGraph((HISTORY,), ()), {}, 0.0, STREAMING), *of_splits()]:
-        event.apply(found)
-    return found
+        event.apply(job_state)
+    return job_state
 
 
 def test_show_tells_it() -> None:
@@ -30,11 +30,11 @@ def test_show_tells_it() -> None:
 
 
 def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
-    found = state()
+    rescaled = state()
     change = ev.GraphChange(JobGraph((HISTORY,), ()).rescaled({"history": 8}), {"history": 8})
-    ev.Reconfigured(1, {}, 9.0, change).apply(found)
-    assert str(dict(summary(found))["splits"]).endswith("4 left, rescaled to 8")
-    assert job_view(found, None)["rescaled"] == {"history": 8}
+    ev.Reconfigured(1, {}, 9.0, change).apply(rescaled)
+    assert str(dict(summary(rescaled))["splits"]).endswith("4 left, rescaled to 8")
+    assert job_view(rescaled, None)["rescaled"] == {"history": 8}
     assert job_view(state(), None)["rescaled"] == {}
 
 
@@ -43,8 +43,8 @@ def test_a_running_job_tells_that_it_is_rescaled() -> None:
     reporter = StatusReporter(lines.append, "orders", None, "/r")
     change = ev.GraphChange(JobGraph((HISTORY,), ()), {"history": 8})
     reporter.event(ev.Reconfigured(1, {}, 9.0, change), state())
-    told = "reconfiguration 1 is decided; from here on history will be read by 8"
-    assert (lines[-1].kind, lines[-1].message) == ("reconfigured", told)
+    expected = "reconfiguration 1 is decided; from here on history will be read by 8"
+    assert (lines[-1].kind, lines[-1].message) == ("reconfigured", expected)
 
 
 def test_a_job_without_splits_tells_nothing() -> None:

@@ -30,11 +30,11 @@ def test_which_subtasks_workers_have_to_run_is_shown() -> None:
 
 
 def test_who_runs_beside_whom_is_shown_once_he_is_to_begin() -> None:
-    state, told = JobState("orders"), []
+    state, shown = JobState("orders"), []
     for event in (*of_deployment(), *of_rescaled_workers()[:2], *of_deployment()):
         event.apply(state)
-        told.append(dict(summary(state))["workers"])
-    assert told[-1] == "prepared in epoch 1, to run: history/0, history/1"
+        shown.append(dict(summary(state))["workers"])
+    assert shown[-1] == "prepared in epoch 1, to run: history/0, history/1"
     ev.SubtasksAdded((SubtaskId("history/2"), SubtaskId("history/3")), 135.0).apply(state)
     beside = "history/0 (with history/2), history/1 (with history/3)"
     assert dict(summary(state))["workers"] == f"prepared in epoch 1, to run: {beside}"
@@ -45,10 +45,10 @@ def test_a_job_that_was_prepared_and_has_no_jobmaster_yet_does_not_run() -> None
     state = JobState("orders", epoch=1, deployment=1)
     gone = replace(identify(), started="0")
     for worker in (Worker(), gone, identify()):
-        told = dict(summary(replace(state, worker=worker)))["status"]
-        assert told == "not RUNNING yet (planned; no JobMaster has started)"
-    told = dict(summary(replace(state, worker=gone, epoch=2)))["status"]
-    assert told == "not RUNNING yet (its JobMaster is gone; workers that live continue until the next one)"
+        status = dict(summary(replace(state, worker=worker)))["status"]
+        assert status == "not RUNNING yet (planned; no JobMaster has started)"
+    status = dict(summary(replace(state, worker=gone, epoch=2)))["status"]
+    assert status == "not RUNNING yet (its JobMaster is gone; workers that live continue until the next one)"
 
 
 def test_a_run_that_failed_is_shown_as_one_that_can_be_retried() -> None:

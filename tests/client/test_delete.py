@@ -1,4 +1,4 @@
-"""Deletion of a job that has ended: which jobs it takes, which files go or stay, and what it refuses. Needs no
+"""Deletion of a job that has ended: accepted jobs, deleted and kept files, and refusals. Needs no
 Spark."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RUNNING, RESTARTING = JobStatus.RUNNING, JobStatus.RESTARTING
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    return lambda *args, **given: EndedJob.run(tmp_path, *args, **given)
+    return lambda *args, **options: EndedJob.run(tmp_path, *args, **options)
 
 
 def test_a_finished_job_goes_with_what_it_had_and_what_it_released_stays(make: Make) -> None:
@@ -263,7 +263,7 @@ def test_one_target_that_does_not_answer_keeps_nothing_of_the_others(make: Make)
     job = make()
     lake: Any = job.sink.bind(SinkContext("orders", "lake"))
 
-    def no_answer(*given: object) -> list[str]:
+    def no_answer(*arguments: object) -> list[str]:
         raise ConnectionError("no answer")
 
     first: Any = SimpleNamespace(collect_garbage=no_answer)
@@ -279,7 +279,7 @@ def test_one_that_was_overtaken_deletes_nothing_of_the_others(make: Make) -> Non
     job = make()
     lake: Any = job.sink.bind(SinkContext("orders", "lake"))
 
-    def overtaken(*given: object) -> list[str]:
+    def overtaken(*arguments: object) -> list[str]:
         raise FencedError(job_id="orders", epoch=3, attempt="a", worker="w", own_epoch=2)
 
     first: Any = SimpleNamespace(collect_garbage=overtaken)

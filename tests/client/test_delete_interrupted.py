@@ -261,7 +261,7 @@ def test_of_two_deletions_at_once_the_later_one_completes_and_the_other_harms_no
     root = Between(job.storage, "delete_tree", "orders/vertices", lambda: later.append(job.client.delete()))
     with pytest.raises(FencedError):
         JobClient(root, "orders").delete()
-    assert [one.was for one in later] == [JobStatus.FINISHED]
+    assert [deletion.was for deletion in later] == [JobStatus.FINISHED]
     assert is_gone(job)
     assert (job.output(), job.client.state().status) == (output, JobStatus.DELETED)
 

@@ -33,7 +33,7 @@ from tests.client.ended_job import GONE
 from tests.journal.samples import one_event_of_each
 from tests.support.journals import write_events
 
-told = RequestOutcome.parse
+parse_outcome = RequestOutcome.parse
 
 ENDS = [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED, JobStatus.RESTARTING]
 
@@ -132,7 +132,7 @@ def test_a_state_stays_as_it_was_seen(world: World) -> None:
         ev.SourceFrozen("other", None, 0, 3.0),
         ev.LateFilesFound("other", ("/late",), True, 3.0),
         ev.SubtaskFinished(SubtaskId("daily/1"), "t", 3.0),
-        ev.RequestAnswered("r9", "stop", told("failed: x"), 3.0),
+        ev.RequestAnswered("r9", "stop", parse_outcome("failed: x"), 3.0),
         ended(JobStatus.RESTARTING),
     )
     assert client.look() == driver.state
@@ -199,10 +199,10 @@ def test_a_driver_is_asked_in_its_epoch(world: World) -> None:
     world.driver()
     client, storage = world.client(), open_storage(world.root)
     stop, drain = client.stop(leaves=True), client.drain()
-    found = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
-    assert {stop.name, drain.name} == set(found)
-    assert found[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
-    assert found[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
+    pending = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
+    assert {stop.name, drain.name} == set(pending)
+    assert pending[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
+    assert pending[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
 
 
 def test_a_driver_whose_process_has_to_go_is_known(world: World) -> None:
@@ -278,26 +278,28 @@ def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:
     world.then = lambda: write_events(
         driver,
         ev.CheckpointReleased(3, 2.0),
-        ev.RequestAnswered("r", "stop", told("completed: savepoint 3 is released"), 2.0),
+        ev.RequestAnswered("r", "stop", parse_outcome("completed: savepoint 3 is released"), 2.0),
         ended(JobStatus.STOPPED),
     )
     answer = world.client().answer(asked("stop"), 60.0)
     assert (answer.state.status, answer.state.last_released, world.sleeps) == ("STOPPED", 3, 2)
-    assert (answer.outcome, answer.is_served) == (told("completed: savepoint 3 is released"), True)
+    assert (answer.outcome, answer.is_served) == (parse_outcome("completed: savepoint 3 is released"), True)
 
 
 @pytest.mark.parametrize("outcome", ["failed: no savepoint within 60 s; the job continues", "refused: batch"])
 def test_the_answer_may_be_that_the_job_goes_on(world: World, outcome: str) -> None:
     driver = world.driver()
-    write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
-    world.then = lambda: write_events(driver, ev.RequestAnswered("r", "stop", told(outcome), 2.0))
+    write_events(driver, ev.RequestAnswered("r", "stop", parse_outcome("accepted"), 2.0))
+    world.then = lambda: write_events(driver, ev.RequestAnswered("r", "stop", parse_outcome(outcome), 2.0))
     answer = world.client().answer(asked("stop"), 60.0)
-    assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", told(outcome), 2)
+    assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", parse_outcome(outcome), 2)
     assert not answer.is_served
 
 
 def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -> None:
-    write_events(world.driver(), ev.RequestAnswered("r", "stop", told("accepted"), 2.0), ended(JobStatus.STOPPED))
+    write_events(
+        world.driver(), ev.RequestAnswered("r", "stop", parse_outcome("accepted"), 2.0), ended(JobStatus.STOPPED)
+    )
     assert world.client().answer(asked("stop")).is_served
     assert not world.client().answer(asked("drain")).is_served
 
@@ -306,7 +308,7 @@ def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -
 def test_waiting_for_a_driver_that_is_gone_ends_with_the_timeout(world: World, answered: bool, words: str) -> None:
     driver = world.driver()
     if answered:
-        write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
+        write_events(driver, ev.RequestAnswered("r", "stop", parse_outcome("accepted"), 2.0))
     with pytest.raises(RequestUnansweredError, match=words) as raised:
         world.client().answer(asked("stop"), 3.0)
     assert raised.value.retryable

@@ -125,7 +125,7 @@ def test_what_cannot_be_given_is_refused(
 
 
 def test_settings_are_taken_back_and_the_others_stay(driver: Journal, tmp_path: Path) -> None:
-    """A value with which the job cannot run ends it, and each later run, before its driver could be asked."""
+    """A bad value ends the job, and each later run, before its driver reads a request."""
     bad = VertexSettings(max_files_per_batch=3, trigger_interval=5.0, pool_weight=2, executors=900)
     driver.write(ev.Reconfigured(4, {"clean": bad, "daily": VertexSettings(pool_weight=3)}, 2.0))
     driver.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "out of memory"))

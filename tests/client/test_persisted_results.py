@@ -49,7 +49,8 @@ def test_it_is_whole_when_the_job_has_finished(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [one for one in JobStatus if one not in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)]
+    "status",
+    [status for status in JobStatus if status not in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)],
 )
 def test_before_that_it_is_refused(storage: Storage, status: JobStatus) -> None:
     PersistedJob(storage, status)
@@ -90,7 +91,7 @@ def test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else(storage: St
     assert len(job.data()) > len(PERSISTED_FILES)
     clean(storage)
     assert job.data() == PERSISTED_FILES
-    late = job.writes(CLEAN, "0001-aa", 7)
+    late = job.write_batch(CLEAN, "0001-aa", 7)
     clean(storage)
     assert job.data() == PERSISTED_FILES, late
 
@@ -133,9 +134,11 @@ def test_a_collection_finds_what_a_sleeper_wrote_and_nothing_that_is_kept(storag
     job = PersistedJob(storage)
     clean(storage)
     assert collect_garbage(storage, delete=True).files == 0
-    job.writes(CLEAN, "0001-aa", 7)
-    found = collect_garbage(storage)
-    assert [one.path for one in found.jobs[0].garbage] == [f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"]
+    job.write_batch(CLEAN, "0001-aa", 7)
+    report = collect_garbage(storage)
+    assert [garbage.path for garbage in report.jobs[0].garbage] == [
+        f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"
+    ]
     collect_garbage(storage, delete=True)
     assert job.data() == PERSISTED_FILES
 
@@ -166,8 +169,11 @@ def test_it_goes_with_the_job_if_that_is_said(storage: Storage) -> None:
 def test_its_partitions_are_there_with_their_metrics_when_all_others_are_given_back(storage: Storage) -> None:
     PersistedJob(storage)
     clean(storage)
-    found = JobClient(storage, JOB).get_partition_with_metrics(["clean"])
-    assert [(one.subtask, one.rows, one.bytes, one.files, one.is_finished) for one in found] == [
+    partitions = JobClient(storage, JOB).get_partition_with_metrics(["clean"])
+    assert [
+        (partition.subtask, partition.rows, partition.bytes, partition.files, partition.is_finished)
+        for partition in partitions
+    ] == [
         ("clean/0", 6, 12, 4, True),
         ("clean/1", 6, 12, 4, True),
     ]

@@ -76,14 +76,14 @@ class Driver:
     def sink(self, on_release: Callable[[int], object] = lambda checkpoint: None) -> ReleaseLogSink:
         return ReleaseLogSink(self.release_log, on_release)
 
-    def job(self, sink: ReleaseLogSink | None = None, uid: str = "s", **given: Any) -> Job:
+    def job(self, sink: ReleaseLogSink | None = None, uid: str = "s", **options: Any) -> Job:
         job = Job("orders")
 
         @job.source(uid="v")
         def live(read: Any) -> Any:
             raise AssertionError("a release calls none of the job's functions")
 
-        job.sink(uid, live, sink or self.sink(), **given)
+        job.sink(uid, live, sink or self.sink(), **options)
         return job
 
     @property
@@ -183,15 +183,15 @@ class Overtaking(LocalStorage):
 
 
 @pytest.mark.parametrize(
-    ("worker", "given", "words"),
+    ("worker", "says_gone", "words"),
     [(HERE, True, "lives"), (HERE, False, "lives"), (ELSEWHERE, False, "on worker-7 cannot be seen from here")],
 )
 def test_a_driver_that_may_live_is_left_alone(
-    make: Callable[..., Driver], worker: Worker, given: bool, words: str
+    make: Callable[..., Driver], worker: Worker, says_gone: bool, words: str
 ) -> None:
     driver = make(worker)
     with pytest.raises(JobRunsError, match=f"is RUNNING, and its driver {words}"):
-        driver.client.release(driver.job(), driver_is_gone=given)
+        driver.client.release(driver.job(), driver_is_gone=says_gone)
     driver.write(ev.CheckpointTriggered(4, 3.0))  # not fenced
     assert driver.released() == FIRST
 

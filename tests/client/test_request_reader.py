@@ -1,4 +1,4 @@
-"""The polls of a JobMaster over a folder of requests that others write to."""
+"""Polls of a JobMaster over a folder to which others write requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = "orders/requests"
 
 
 class Counted(WrappedStorage):
-    """Storage that counts the verbs of a poll, and fails if it is told to."""
+    """Storage that counts the verbs of a poll, and fails on demand."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(open_storage(root))
@@ -52,7 +52,7 @@ class Counted(WrappedStorage):
 
 
 class Polled:
-    """A reader of epoch 7 with what it warns of, and its clock."""
+    """A reader of epoch 7 with its warnings and its clock."""
 
     def __init__(self, root: Path, since: int = 7) -> None:
         self.folder = root / FOLDER
@@ -74,7 +74,7 @@ class Polled:
 
     @property
     def names(self) -> list[str]:
-        return [one.removesuffix(".json") for one in sorted(os.listdir(self.folder))]
+        return [name.removesuffix(".json") for name in sorted(os.listdir(self.folder))]
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_request_has_one_warning_and_the_others_are_taken(poll
 
 
 def test_it_is_read_again_later_and_less_and_less_often(polled: Polled) -> None:
-    """Somebody is about to write it, or gives the driver the right to read it."""
+    """The file may be incomplete, or the driver may get the right to read it later."""
     polled.put("half")
     for _ in range(1000):
         polled.poll()
@@ -115,7 +115,7 @@ def test_a_folder_is_no_request_and_a_link_is_an_invalid_one(polled: Polled) -> 
     (polled.folder / "link.json").symlink_to("nowhere")
     for _ in range(30):
         assert polled.poll() in ([], ["link"])
-    assert sorted(one.partition(" in ")[0] for one in polled.warnings) == ["'folder'", "'link'"]
+    assert sorted(warning.partition(" in ")[0] for warning in polled.warnings) == ["'folder'", "'link'"]
     assert polled.storage.taken()["read"] <= 6
 
 
@@ -201,8 +201,8 @@ def test_a_request_among_files_that_are_none_is_found(polled: Polled) -> None:
         polled.put(f"{number:06d}")
     stop = polled.ask()
     (polled.folder / f"{stop}.json").rename(polled.folder / "zzz.json")
-    found = [polled.poll() for _ in range(MOST_FILES // READS)]
-    assert ["zzz"] in found
+    polls = [polled.poll() for _ in range(MOST_FILES // READS)]
+    assert ["zzz"] in polls
 
 
 def test_a_folder_that_cannot_be_listed_has_one_warning_until_it_can(polled: Polled) -> None:

@@ -31,9 +31,9 @@ class Flaky(WrappedStorage):
 
 @pytest.fixture
 def storage() -> Flaky:
-    found = open_storage("memory:///served-requests")
-    found.delete_tree("")
-    return Flaky(found)
+    memory = open_storage("memory:///served-requests")
+    memory.delete_tree("")
+    return Flaky(memory)
 
 
 def by(parallelism: int) -> ReconfigureRequest:

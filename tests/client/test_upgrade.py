@@ -1,4 +1,4 @@
-"""Requests that a running job becomes another version, sent from outside."""
+"""Requests to upgrade a running job, sent from outside."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in(
         client.answer(asked, 0.0)
     assert client.changes_in_progress() == [asked]
     answer(later, asked.name, DONE)
-    told = client.answer(asked, 0.0)
-    assert (told.is_served, told.outcome) == (True, DONE)
+    answered = client.answer(asked, 0.0)
+    assert (answered.is_served, answered.outcome) == (True, DONE)
     assert client.changes_in_progress() == []
 
 
@@ -92,8 +92,8 @@ def test_another_driver_is_no_version_of_this_one(client: JobClient, driver: Jou
 def test_what_comes_to_nothing_is_no_success(client: JobClient, driver: Journal) -> None:
     asked = client.upgrade("v2.py:job")
     answer(driver, asked.name, RequestOutcome.failed("SyntaxError; the job continues unchanged"))
-    told = client.answer(asked, 0.0)
-    assert not told.is_served
+    answered = client.answer(asked, 0.0)
+    assert not answered.is_served
     asked = client.upgrade("v2.py:job")
     answer(driver, asked.name, ACCEPTED)
     driver.write(ev.StatusChanged(JobStatus.FAILED, 4.0, "boom"))

@@ -89,15 +89,15 @@ def run(
 
 
 def rows(place: Path) -> list[dict[str, Any]]:
-    found = [json.loads(line) for path in (place / "out").glob("*.json") for line in path.read_text().splitlines()]
-    return sorted(found, key=lambda row: int(row["id"]))
+    records = [json.loads(line) for path in (place / "out").glob("*.json") for line in path.read_text().splitlines()]
+    return sorted(records, key=lambda row: int(row["id"]))
 
 
 def check(place: Path, process: Process, origin: str) -> None:
     assert process.exit_code == 0, process.tail()
-    found = rows(place)
-    assert all(origin in row.pop("origin") for row in found)
-    assert found == [
+    written = rows(place)
+    assert all(origin in row.pop("origin") for row in written)
+    assert written == [
         {"id": 1, "double": 2, "area": 1, "after": 2},
         {"id": 5, "double": 10, "area": 25, "after": 6},
     ]
@@ -144,13 +144,13 @@ def test_what_py_files_hold_is_taken_from_there_and_a_missing_module_ends_the_jo
         for name, content in {**MODULES, "shapes/__init__.py": ""}.items():
             file.writestr(name, content)
     shutil.rmtree(tmp_path / "root")
-    given = {"spark.submit.pyFiles": str(archive)}
-    process = run(tmp_path, f"{path}:job", cluster.url, executor_python, path=str(elsewhere), conf=given)
+    archives = {"spark.submit.pyFiles": str(archive)}
+    process = run(tmp_path, f"{path}:job", cluster.url, executor_python, path=str(elsewhere), conf=archives)
     check(tmp_path, process, "/given.zip/")
 
 
 def test_workers_of_a_local_master_read_the_modules_where_they_are(executor_python: Path, tmp_path: Path) -> None:
-    """So a module may read a file beside it. The workers run in the driver's folder, which has no modules."""
+    """A module may read a file in its own folder. The workers run in the driver's folder, which has no modules."""
     helpers = """
         from pathlib import Path
 

@@ -72,8 +72,8 @@ def test_an_idle_driver_looks_for_a_fence_and_for_requests_each_second() -> None
 
 
 def test_a_look_from_outside_is_two_requests() -> None:
-    found = {names: (cost.gets, cost.puts) for names, cost in tables.looks().items()}
-    assert list(found.values()) == [(120, 0), (720, 0), (960, 0), (840, 0), (960, 0), (1080, 0), (1432, 0)]
+    requests = {names: (cost.gets, cost.puts) for names, cost in tables.looks().items()}
+    assert list(requests.values()) == [(120, 0), (720, 0), (960, 0), (840, 0), (960, 0), (1080, 0), (1432, 0)]
 
 
 def test_a_price_is_that_of_the_list() -> None:

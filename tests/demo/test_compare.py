@@ -60,9 +60,9 @@ def test_delays_are_counted_by_day_and_carrier_and_a_day_of_cancelled_flights_ha
 def test_rows_that_are_missing_or_there_too_often_are_found(
     actual: dict[tuple[int], int], missing: int, extra: int
 ) -> None:
-    found = compare.difference(Counter({(1,): 2, (2,): 1}), Counter(actual))
-    assert (found.missing, found.extra, found.equal) == (missing, extra, not missing and not extra)
-    assert bool(found.examples) == (not found.equal)
+    difference = compare.difference(Counter({(1,): 2, (2,): 1}), Counter(actual))
+    assert (difference.missing, difference.extra, difference.equal) == (missing, extra, not missing and not extra)
+    assert bool(difference.examples) == (not difference.equal)
 
 
 @pytest.mark.parametrize("unit", [pa.timestamp("ns"), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
@@ -74,9 +74,9 @@ def test_released_flights_are_read_whatever_timestamps_spark_writes(unit: pa.Dat
     pq.write_table(
         expected.set_column(index, "scheduled", spelled).drop_columns(["month"]), tmp_path / "month=1" / "a.parquet"
     )
-    found = compare.released_flights(tmp_path, ["month=1/a.parquet"])
-    assert compare.rows_of(found) == compare.rows_of(expected)
-    assert compare.by_month(found) == {1: 2}
+    released = compare.released_flights(tmp_path, ["month=1/a.parquet"])
+    assert compare.rows_of(released) == compare.rows_of(expected)
+    assert compare.by_month(released) == {1: 2}
     assert compare.rows_of(compare.released_flights(tmp_path, ["month=1/a.parquet"] * 2)).total() == 4
 
 
@@ -85,8 +85,8 @@ def test_of_delays_written_again_and_again_the_newest_counts(tmp_path: Path) -> 
     second = compare.expected_delays(flights(raw(), raw(), {**raw(), "carrier": "AA"}))
     pq.write_table(second, tmp_path / "b.parquet")
     pq.write_table(first, tmp_path / "a.parquet")
-    found = compare.newest_delays(tmp_path, ["b.parquet", "a.parquet"])
-    assert compare.rows_of(found) == compare.rows_of(second)
+    newest = compare.newest_delays(tmp_path, ["b.parquet", "a.parquet"])
+    assert compare.rows_of(newest) == compare.rows_of(second)
 
 
 def test_a_reader_of_the_folder_sees_released_files_only(tmp_path: Path) -> None:

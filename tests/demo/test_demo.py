@@ -22,9 +22,9 @@ def test_without_java_it_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert main(["--workdir", str(tmp_path / "work")]) == 1
-    said = capsys.readouterr().err
-    assert "was not found" in said
-    assert "apt-get install openjdk-17-jre-headless" in said
+    output = capsys.readouterr().err
+    assert "was not found" in output
+    assert "apt-get install openjdk-17-jre-headless" in output
     assert not (tmp_path / "work").exists()
 
 
@@ -50,11 +50,11 @@ def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signal
     )
     assert demo.stdout is not None
     try:
-        said = next(line for line in demo.stdout if "Airflow runs the Dag flights" in line)
+        output = next(line for line in demo.stdout if "Airflow runs the Dag flights" in line)
         children = psutil.Process(demo.pid).children()
         demo.send_signal(number)
-        said += demo.stdout.read()
-        assert demo.wait(60) == 130, said
+        output += demo.stdout.read()
+        assert demo.wait(60) == 130, output
     finally:
         demo.kill()
         demo.wait()

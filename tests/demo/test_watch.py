@@ -22,7 +22,7 @@ class World:
     """World with a clock, whose sleeps run the next of ``steps``."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.now, self.said = root, 0.0, list[str]()
+        self.root, self.now, self.printed = root, 0.0, list[str]()
         self.ended: str | None = None
         self.steps: list[Callable[[], object]] = []
         self._journal: Journal | None = None
@@ -41,7 +41,7 @@ class World:
 
     def follower(self) -> JobFollower:
         return JobFollower(
-            self.root, "j", self.said.append, lambda: self.ended, clock=lambda: self.now, sleep=self.sleep
+            self.root, "j", self.printed.append, lambda: self.ended, clock=lambda: self.now, sleep=self.sleep
         )
 
 
@@ -60,7 +60,7 @@ def test_a_job_that_has_not_started_is_waited_for_and_progress_is_told(world: Wo
     ]
     state = world.follower().wait("RUNNING", lambda s: s.status == "RUNNING")
     assert (state.status, world.steps) == ("RUNNING", [])
-    assert world.said == ["  checkpoint   1  released   1,234 flights"]
+    assert world.printed == ["  checkpoint   1  released   1,234 flights"]
 
 
 def test_something_is_done_for_each_checkpoint_that_completes_meanwhile(world: World) -> None:

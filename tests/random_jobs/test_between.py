@@ -33,7 +33,7 @@ def test_late_rows_are_counted_or_not(released: list[Values]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("released", "said"),
+    ("released", "expected"),
     [
         ([LATE], "lost that are in time"),
         ([], "lost that are in time"),
@@ -43,8 +43,8 @@ def test_late_rows_are_counted_or_not(released: list[Values]) -> None:
         ([(10_000_001, 1, 6, 0)], "too many"),
     ],
 )
-def test_rows_that_are_lost_repeated_or_made_up_are_found(released: list[Values], said: str) -> None:
-    with pytest.raises(AssertionError, match=said):
+def test_rows_that_are_lost_repeated_or_made_up_are_found(released: list[Values], expected: str) -> None:
+    with pytest.raises(AssertionError, match=expected):
         SOME_LATE.check(ROWS, released)
 
 

@@ -55,4 +55,4 @@ def test_what_a_failed_clean_up_left_is_gone_after_the_next_start(
     job = CleanUpFails(spark, JOB, Schedule((RunPlan("fault", when=when, once=once),), 1.0, deletes=False), tmp_path)
     job.tree = tree
     story = job.run()
-    assert any(line.startswith("started again") for line in story.told), story
+    assert any(line.startswith("started again") for line in story.notes), story

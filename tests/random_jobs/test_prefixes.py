@@ -14,7 +14,7 @@ Shown = Mapping[int, str]
 
 
 def check(*shown: Shown) -> None:
-    rows = [{at: Counter((ord(row), 0, 0, 0) for row in of) for at, of in one.items()} for one in shown]
+    rows = [{at: Counter((ord(row), 0, 0, 0) for row in of) for at, of in sink_rows.items()} for sink_rows in shown]
     check_prefixes("t0", rows)
 
 

@@ -44,7 +44,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
     first.host.abandon()
     assert first.host.has_ended_within(30)
     assert first.ends == [ExitCode.FAILED]
-    assert [line.kind for line in first.told if "next one resumes it" in line.message] == ["warning"]
+    assert [line.kind for line in first.lines if "next one resumes it" in line.message] == ["warning"]
     state = Journal(storage, JOB).refresh()
     assert (state.deployment, state.cause) == (1, None)
     assert state.status is None or state.status.is_alive
@@ -88,9 +88,9 @@ def test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_succ
     hosted, admitted = RunningAttempt(cluster), Master._admit
 
     def admit(master: Master, state: JobState) -> int:
-        found = admitted(master, state)
+        epoch = admitted(master, state)
         hosted.host.abandon()
-        return found
+        return epoch
 
     with mock.patch.object(Master, "_admit", admit):
         hosted.host.start()

@@ -32,13 +32,13 @@ from tests.simulation.world import JOB
 def make() -> Iterator[Callable[..., Cluster]]:
     made: list[Cluster] = []
 
-    def cluster(**given: int) -> Cluster:
-        made.append(one_worker(**given))  # type: ignore[arg-type]
+    def cluster(**options: int) -> Cluster:
+        made.append(one_worker(**options))  # type: ignore[arg-type]
         return made[-1]
 
     yield cluster
-    for one in made:
-        one.world.delete()
+    for started in made:
+        started.world.delete()
 
 
 def planned(cluster: Cluster) -> Cluster:
@@ -140,8 +140,8 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
     first.kill()
     failures = iter(["after an attempt has opened its log"])
 
-    def may_fail(process: SimulatedProcess, what: str) -> None:
-        if process is not first and what == next(failures, None):
+    def may_fail(process: SimulatedProcess, moment: str) -> None:
+        if process is not first and moment == next(failures, None):
             raise OSError("on purpose")
 
     cluster.may_fail = may_fail  # type: ignore[method-assign]
@@ -162,13 +162,13 @@ def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
     second: list[SimulatedProcess] = []
 
     def second_comes() -> bool:
-        hosted = [one for worker in workers if isinstance(worker, WorkerProcess) and worker._begun
-                  for one in worker.worker._slots._running.values()]  # fmt: skip
+        hosted = [subtask for worker in workers if isinstance(worker, WorkerProcess) and worker._begun
+                  for subtask in worker.worker._slots._running.values()]  # fmt: skip
         if not second and isinstance(master, MasterProcess) and any("Finish" in f"{q}" for q in queued(master)):
             second.append(cluster.add(cluster.master()))
             second[0].run()  # it has claimed the epoch and read the logs
             master.wakes_at = cluster.clock.now + 1e6
-        return bool(second) and all(one.is_done for one in hosted)
+        return bool(second) and all(subtask.is_done for subtask in hosted)
 
     cluster.run(second_comes)
     cluster.processes.remove(master)
@@ -196,13 +196,13 @@ def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_ne
 
     cluster.before_step = reads
     master, workers = live(cluster)
-    victim = next(one for one in workers if isinstance(one, WorkerProcess) and one.subtasks == ("src/0",))
-    others = [one for one in workers if one is not victim]
-    for one in others:  # the first reader gets two splits; its next attempt gets one of them back first
-        one.wakes_at = math.inf
+    victim = next(worker for worker in workers if isinstance(worker, WorkerProcess) and worker.subtasks == ("src/0",))
+    others = [worker for worker in workers if worker is not victim]
+    for worker in others:  # the first reader gets two splits; its next attempt gets one of them back first
+        worker.wakes_at = math.inf
     cluster.run(lambda: bool(assigned(cluster)))
-    for one in others:
-        one.wakes_at = 0.0
+    for worker in others:
+        worker.wakes_at = 0.0
     cluster.run(lambda: assigned(cluster) >= {SubtaskId("src/0"), SubtaskId("src/1"), SubtaskId("src/2")})
     victim.worker.post(rp.SubtaskFailed(1, victim.subtasks[0], victim.tasks[-1].attempt, "on purpose"))
     held.add("src/1")
@@ -257,7 +257,7 @@ def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attemp
     )
     master, workers = live(cluster)
     cluster.run(lambda: assigned(cluster) >= {SubtaskId("src/0"), SubtaskId("src/1"), SubtaskId("src/2")})
-    late = next(one for one in workers if isinstance(one, WorkerProcess) and one.subtasks == ("src/0",))
+    late = next(worker for worker in workers if isinstance(worker, WorkerProcess) and worker.subtasks == ("src/0",))
     cluster.run(lambda: any(task._runner.reading.next() for task in late.tasks))  # type: ignore[attr-defined]
     late.wakes_at = cluster.clock.now + 5.0
     master.kill()

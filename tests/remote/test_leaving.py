@@ -105,17 +105,19 @@ def test_one_without_spark_leaves_in_any_case(storage: Storage) -> None:
 
 def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(storage: Storage) -> None:
     run(storage, restarts=False)
-    heard: list[TaskReport] = []
+    received: list[TaskReport] = []
     gateway = RemoteGateway(
         outbox_of(storage, master_name(MASTER)),
         MASTER,
         DEPLOYMENT,
-        heard.append,
+        received.append,
         poll_interval=0.01,
         lost_after=30.0,
         unassigned=UnassignedSubtasks([V], lambda subtasks: None, 0.0),
         check_fenced=lambda: None,
     )
     gateway.poll()
-    failures = [one for one in heard if isinstance(one, SubtaskFailed)]
-    assert {(one.cause, one.driver_is_lost, one.worker_is_lost) for one in failures[:1]} == {("disk full", False, True)}
+    failures = [report for report in received if isinstance(report, SubtaskFailed)]
+    assert {(failure.cause, failure.driver_is_lost, failure.worker_is_lost) for failure in failures[:1]} == {
+        ("disk full", False, True)
+    }

@@ -65,9 +65,9 @@ class Job:
         )
 
     def complete(self, number: int) -> CheckpointCompleted:
-        one = CheckpointCompleted(number, 0.0, 1.0, "checkpoint", {V: self.writer.barrier(1, number)}, {})
-        self.journal.write(one)
-        return one
+        completed = CheckpointCompleted(number, 0.0, 1.0, "checkpoint", {V: self.writer.barrier(1, number)}, {})
+        self.journal.write(completed)
+        return completed
 
 
 @pytest.fixture
@@ -110,5 +110,5 @@ def test_r7_what_could_not_be_read_holds_the_log(storage: Storage, monkeypatch: 
     master.close()
     again = SubtaskLog(storage, job.path)
     again.load()
-    handles = [one.handles["s"]["id"] for _, one in again.records() if isinstance(one, Batch)]
+    handles = [record.handles["s"]["id"] for _, record in again.records() if isinstance(record, Batch)]
     assert handles == ["h1", "h2", "h3", "h4"]

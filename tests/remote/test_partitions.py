@@ -42,8 +42,10 @@ def attempts(cluster: Cluster) -> int:
 
 
 def worker(cluster: Cluster) -> WorkerProcess:
-    (found,) = [one for one in cluster.processes if isinstance(one, WorkerProcess) and one.subtasks == (LIVE,)]
-    return found
+    (running,) = [
+        process for process in cluster.processes if isinstance(process, WorkerProcess) and process.subtasks == (LIVE,)
+    ]
+    return running
 
 
 def loses_its_jobmaster(cluster: Cluster) -> Callable[[], bool]:
@@ -74,12 +76,12 @@ def unread(cluster: Cluster, subtask: SubtaskId) -> set[str]:
     state = cluster._watched.refresh()
     done = state.checkpoints.get(state.last_completed)
     snapshots = [
-        (done.subtasks.get(one) if done else None, channel) for one, channel in readers(cluster.graph, subtask)
+        (done.subtasks.get(reader) if done else None, channel) for reader, channel in readers(cluster.graph, subtask)
     ]
-    lowest = min(0 if one is None else one.inputs.get(channel.key, 0) for one, channel in snapshots)
+    lowest = min(0 if snapshot is None else snapshot.inputs.get(channel.key, 0) for snapshot, channel in snapshots)
     # these are the archive's records: no entry is ever deleted from it
     records = list(enumerate(cluster.world.logs[subtask]))
-    batches = [one for number, one in records if isinstance(one, Batch) and number >= lowest - 1]
+    batches = [record for number, record in records if isinstance(record, Batch) and number >= lowest - 1]
     return {file.path for batch in batches for file in batch.files}
 
 
@@ -104,7 +106,11 @@ def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_ha
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     first = {subtask: set(files) for subtask, files in cluster.world.partitions().items()}
     cluster.run(
-        lambda: not any(first[one] & set(files) for one, files in cluster.world.partitions().items() if one in first),
+        lambda: (
+            not any(
+                first[subtask] & set(files) for subtask, files in cluster.world.partitions().items() if subtask in first
+            )
+        ),
         4000,
     )
     write_request(cluster.world.live, JOB, DrainRequest(epoch=cluster.state.epoch))

@@ -158,9 +158,9 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     The JobMaster that took the request for the bad version has died. The older request is completed first. The newer
     one is then refused, or it takes effect after a decided older one.
     """
-    one = LOGIC if back == "logic" else VertexSettings(pool_weight=2)
+    older = LOGIC if back == "logic" else VertexSettings(pool_weight=2)
     two = VertexSettings(logic={"b": ""}) if back == "logic" else VertexSettings(pool_weight=3)
-    first = ask(cluster, ReconfigureRequest({"b": one}))
+    first = ask(cluster, ReconfigureRequest({"b": older}))
 
     def has_come_so_far() -> bool:
         state = cluster._watched.refresh()
@@ -169,8 +169,8 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     cluster.run(has_come_so_far)
     epoch = cluster.state.epoch
     cluster.awake(MasterProcess)[0].kill()
-    workers = [one for one in cluster.awake(WorkerProcess) if isinstance(one, WorkerProcess)]
-    victim = next(one for one in workers if one.subtasks == ("live/1",))
+    workers = [worker for worker in cluster.awake(WorkerProcess) if isinstance(worker, WorkerProcess)]
+    victim = next(worker for worker in workers if worker.subtasks == ("live/1",))
     victim.kill()
     cluster.supervises = False
     cluster.add(cluster.master())
@@ -181,8 +181,8 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     if moment == "decided":
         cluster.run(lambda: second in cluster._watched.refresh().outcomes)
     else:
-        told = cluster.clock.now + 3
-        cluster.run(lambda: cluster.clock.now > told)
+        later = cluster.clock.now + 3
+        cluster.run(lambda: cluster.clock.now > later)
         assert not {first, second} & cluster._watched.refresh().outcomes.keys(), "one worker is missing yet"
     cluster.add(cluster.worker(victim.subtasks))
     cluster.run(lambda: {first, second} <= cluster._watched.refresh().outcomes.keys())
@@ -193,14 +193,14 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
         assert state.settings.get("b") == (None if back == "logic" else two)
     else:
         assert str(state.outcomes[second]) == f"refused: reconfiguration 1 (of b, request {first}) is in progress"
-        assert state.settings["b"].changed_values() == one.changed_values()
+        assert state.settings["b"].changed_values() == older.changed_values()
 
 
 def test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last(cluster: Cluster) -> None:
     cluster.supervises = False
     name = ask(cluster, ReconfigureRequest({"b": CUT}))
-    for one in (*cluster.awake(WorkerProcess), *cluster.awake(MasterProcess)):
-        one.kill()
+    for process in (*cluster.awake(WorkerProcess), *cluster.awake(MasterProcess)):
+        process.kill()
     cluster.add(cluster.master())
     cluster.run(lambda: name in cluster._watched.refresh().outcomes)
     assert "does not run now" in cluster._watched.refresh().outcomes[name].detail

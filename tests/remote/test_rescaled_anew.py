@@ -49,7 +49,7 @@ def cluster() -> Iterator[Cluster]:
 
 def published(cluster: Cluster) -> list[Batch]:
     log = TailingLogReader(cluster.world.live, subtask_log_path(JOB, GUEST.vertex, GUEST.number))
-    return [one for _, one in log.records() if isinstance(one, Batch)]
+    return [record for _, record in log.records() if isinstance(record, Batch)]
 
 
 def start_from_scratch(cluster: Cluster) -> OwnedJournal:
@@ -61,7 +61,7 @@ def start_from_scratch(cluster: Cluster) -> OwnedJournal:
     assert definition is not None
     frozen = journal.state.frozen["src"]
     assert frozen.path is not None
-    vertices = tuple(replace(one, parallelism=1) if one.splits else one for one in cluster.graph.vertices)
+    vertices = tuple(replace(vertex, parallelism=1) if vertex.splits else vertex for vertex in cluster.graph.vertices)
     narrow = replace(cluster.graph, vertices=vertices)
     journal.write(Restored(0, {}, time.time(), anew=True))
     record_plan(journal, JOB, narrow, definition, {}, {}, {"src": 1})

@@ -40,10 +40,10 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
     states: dict[SubtaskId, SubtaskStatus] = {}
 
     def look() -> bool:
-        for one in cluster.awake(MasterProcess):
-            if isinstance(one, MasterProcess) and one.job is not None:
-                states.update(one.job._coordinator.subtask_statuses())
-        by_split = [states[one] for one in states if one.vertex in ("parts", "more")]
+        for master in cluster.awake(MasterProcess):
+            if isinstance(master, MasterProcess) and master.job is not None:
+                states.update(master.job._coordinator.subtask_statuses())
+        by_split = [states[subtask] for subtask in states if subtask.vertex in ("parts", "more")]
         return len(by_split) == 12 and set(by_split) == {SubtaskStatus.RUNNING}
 
     try:
@@ -51,7 +51,7 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
         changes = {uid: VertexSettings(parallelism=6) for uid in ("parts", "more")}
         write_request(cluster.world.live, JOB, ReconfigureRequest(changes, epoch=cluster.state.epoch))
         cluster.run(look, 6000)
-        assert all(one.left for one in cluster._watched.refresh().split_progress())
+        assert all(progress.left for progress in cluster._watched.refresh().split_progress())
         cluster.finish()
     finally:
         cluster.world.delete()
@@ -65,7 +65,7 @@ def test_killed_and_begun_again_with_room_for_some(seed: int) -> None:
     A worker with a sink keeps its place to the end. The others use the remaining place one after the other.
     """
     cluster = random_cluster(seed, 0.02, "batch")
-    to_the_end = {one for vertex in cluster.graph.vertices if vertex.sinks for one in vertex.subtasks}
+    to_the_end = {subtask for vertex in cluster.graph.vertices if vertex.sinks for subtask in vertex.subtasks}
     cluster.room = sum(not to_the_end.isdisjoint(group) for group in cluster.groups) + 1
     try:
         for _ in range(400):

@@ -53,10 +53,10 @@ class FarStorage(WrappedStorage):
 
     def list(self, path: str) -> list[str]:
         self.lists += 1
-        found = super().list(path)
+        names = super().list(path)
         if path.endswith("0001"):
             self.on_list()
-        return found
+        return names
 
 
 class Room:
@@ -75,21 +75,21 @@ class Room:
         self._alive: list[Mailbox] = []
 
     def worker(self, name: str, *subtasks: SubtaskId) -> Mailbox:
-        one = Mailbox(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, subtasks)
-        one.deliver()
-        self._alive.append(one)
-        return one
+        mailbox = Mailbox(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, subtasks)
+        mailbox.deliver()
+        self._alive.append(mailbox)
+        return mailbox
 
-    def silent(self, one: Mailbox) -> None:
-        self._alive.remove(one)
+    def silence(self, worker: Mailbox) -> None:
+        self._alive.remove(worker)
 
-    def answers(self, one: Mailbox) -> None:
-        self._alive.append(one)
+    def answer(self, worker: Mailbox) -> None:
+        self._alive.append(worker)
 
-    def leaves(self, one: Mailbox) -> None:
-        self.silent(one)
-        one.leave("it was told to")
-        one.deliver()
+    def leave(self, worker: Mailbox) -> None:
+        self.silence(worker)
+        worker.leave("it was told to")
+        worker.deliver()
 
     def standby(self, *subtasks: SubtaskId, only_begun: bool = False) -> Standby:
         return Standby(
@@ -108,10 +108,10 @@ class Room:
 
     def _sleep(self, seconds: float) -> None:
         self.clock.now += seconds
-        for one in self._alive:
-            one.deliver()
+        for worker in self._alive:
+            worker.deliver()
         due = [act for at, act in self.then if at <= self.clock.now]
-        self.then = [one for one in self.then if one[0] > self.clock.now]
+        self.then = [action for action in self.then if action[0] > self.clock.now]
         for act in due:
             act()
         assert self.clock.now < 1000, "it waits for ever"
@@ -129,8 +129,8 @@ def test_what_nobody_runs_is_taken_at_once(room: Room) -> None:
 
 
 def test_what_another_one_runs_is_not_taken_as_long_as_it_lives(room: Room) -> None:
-    one = room.worker("x", A)
-    room.then = [(200.0, lambda: room.silent(one))]
+    worker = room.worker("x", A)
+    room.then = [(200.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A,)
     assert 200 + LOST_AFTER - 2 <= room.clock.now <= 200 + LOST_AFTER + 2
 
@@ -143,8 +143,8 @@ def test_one_whose_process_is_seen_to_be_gone_is_not_waited_for(room: Room) -> N
 
 
 def test_one_that_leaves_is_not_waited_for(room: Room) -> None:
-    one = room.worker("x", A)
-    room.then = [(50.0, lambda: room.leaves(one))]
+    worker = room.worker("x", A)
+    room.then = [(50.0, lambda: room.leave(worker))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 50.0
 
@@ -171,8 +171,8 @@ def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
 
 
 def test_one_that_the_jobmaster_has_buried_runs_nothing(room: Room) -> None:
-    one = room.worker("x", A)
-    room.silent(one)
+    worker = room.worker("x", A)
+    room.silence(worker)
     room.then = [(5.0, lambda: room.storage.delete("job/deployments/0001/worker-x.json"))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 5.0
@@ -180,34 +180,34 @@ def test_one_that_the_jobmaster_has_buried_runs_nothing(room: Room) -> None:
 
 def test_what_has_finished_is_not_taken(room: Room) -> None:
     """Its worker has left. The other subtasks still run, which is no reason to list new workers again and again."""
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
     two = room.worker("y", B)
     SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
-    room.leaves(one)
+    room.leave(worker)
     standby = room.standby(A, B)
-    room.then = [(100.0, lambda: room.leaves(two))]
+    room.then = [(100.0, lambda: room.leave(two))]
     assert standby.wait() == (B,)
     assert room.storage.lists < 5
 
 
 def test_who_leaves_because_it_has_finished_leaves_nothing_behind(room: Room) -> None:
     """The journal had the end before the worker left. The standby worker may have polled the journal earlier."""
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
 
     def finishes() -> None:
         SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
-        room.leaves(one)
+        room.leave(worker)
 
     room.then = [(50.5, finishes)]
     assert room.standby(A).wait() is WorkerEnd.DONE
 
 
 def test_the_end_of_the_job_ends_it(room: Room) -> None:
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
 
     def ends() -> None:
         StatusChanged(JobStatus.STOPPED, 2.0).apply(room.state)
-        room.leaves(one)
+        room.leave(worker)
 
     room.then = [(50.0, ends)]
     assert room.standby(A).wait() is WorkerEnd.JOB_OVER
@@ -245,17 +245,17 @@ def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room
 
     When it answers again, the worker's last beat is old, but the worker is alive.
     """
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
 
     def fails() -> None:
-        room.silent(one)
+        room.silence(worker)
         room.storage.fails = 200
 
-    def answers() -> None:
+    def answer() -> None:
         assert room.storage.fails < 10
-        room.answers(one)
+        room.answer(worker)
 
-    room.then = [(11.0, fails), (113.0, answers), (150.0, lambda: room.silent(one))]
+    room.then = [(11.0, fails), (113.0, answer), (150.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now >= 150 + LOST_AFTER - 2
 
@@ -271,7 +271,7 @@ def test_a_worker_that_cannot_be_understood_ends_nobody_who_stands_by(
     room.then.append((5.0, lambda: room.gone.add("x")))
     assert room.standby(A).wait() == (A,)
     assert 190 + LOST_AFTER <= room.clock.now < 195 + LOST_AFTER
-    assert len([one for one in caplog.records if "cannot be read, the worker counts" in one.getMessage()]) == 1
+    assert len([record for record in caplog.records if "cannot be read, the worker counts" in record.getMessage()]) == 1
 
 
 GUEST = SubtaskId("a/1")
@@ -285,16 +285,16 @@ def rescaled(room: Room) -> None:
 
 def test_r21_what_was_put_beside_a_subtask_is_run_by_whoever_runs_that(room: Room) -> None:
     """The worker that started before the rescale does not list the new subtask."""
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
     rescaled(room)
-    room.then = [(200.0, lambda: room.silent(one))]
+    room.then = [(200.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A, GUEST)
     assert room.clock.now > 200
 
 
 def test_one_that_waits_while_it_comes_takes_it_too(room: Room) -> None:
-    one = room.worker("x", A)
-    room.then = [(20.0, lambda: rescaled(room)), (100.0, lambda: room.leaves(one))]
+    worker = room.worker("x", A)
+    room.then = [(20.0, lambda: rescaled(room)), (100.0, lambda: room.leave(worker))]
     assert room.standby(A).wait() == (A, GUEST)
 
 
@@ -303,16 +303,16 @@ def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room
 
     The worker of the other one runs it.
     """
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
     rescaled(room)
     SubtaskFinished(A, "0001-a", 1.0).apply(room.state)
-    room.then = [(50.0, lambda: room.leaves(one))]
-    found = room.standby(A).wait()
-    assert found == (A, GUEST)
+    room.then = [(50.0, lambda: room.leave(worker))]
+    taken = room.standby(A).wait()
+    assert taken == (A, GUEST)
     again = Reconfigured(1, {}, 2.0, GraphChange(WIDER.rescaled({"a": 3}), {"a": 3}, {SubtaskId("a/2"): A}))
     for event in (again, SubtasksAdded((SubtaskId("a/2"),), 3.0)):
         event.apply(room.state)
-    assert room.state.with_colocated(found) == (A, GUEST, "a/2")
+    assert room.state.with_colocated(taken) == (A, GUEST, "a/2")
 
 
 def begun(room: Room, subtask: SubtaskId, number: int) -> None:
@@ -329,8 +329,8 @@ def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
     assert standby.wait() == (B,)
     room.then = [(30.0, lambda: begun(room, A, 1)), (30.0, lambda: room.worker("y", A))]
     room.then += [(60.0, lambda: room.gone.add("y"))]
-    one = room.worker("x", B)
-    assert one.name == "worker-x"
+    worker = room.worker("x", B)
+    assert worker.name == "worker-x"
     assert standby.wait() == (A,)
     assert room.clock.now == 60.0
 

@@ -40,8 +40,8 @@ def made() -> Iterator[Callable[[Cluster], Cluster]]:
         return cluster
 
     yield keep
-    for one in clusters:
-        one.world.delete()
+    for kept in clusters:
+        kept.world.delete()
 
 
 def all_die(cluster: Cluster) -> None:
@@ -50,7 +50,7 @@ def all_die(cluster: Cluster) -> None:
     cluster.supervises = False
 
 
-def comes(cluster: Cluster) -> MasterProcess:
+def start_master(cluster: Cluster) -> MasterProcess:
     """Start a JobMaster, which takes the job over if nothing is wrong."""
     master = cluster.master()
     master.run()
@@ -73,7 +73,7 @@ def test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more(made: Cal
         cluster.world.live.delete(f"{journal_path(JOB)}/{name}")
     older = journal(cluster).refresh()
     assert older.deployment, "it is prepared"
-    assert isinstance(comes(cluster).error, OutputLostError)
+    assert isinstance(start_master(cluster).error, OutputLostError)
     assert journal(cluster).refresh().epoch == older.epoch, "nothing is claimed"
 
 
@@ -86,7 +86,7 @@ def test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_no
     path = subtask_log_path(JOB, "b", 0)
     for name in cluster.world.live.list(path)[1:]:
         cluster.world.live.delete(f"{path}/{name}")
-    assert isinstance(comes(cluster).error, SubtaskLogLostError)
+    assert isinstance(start_master(cluster).error, SubtaskLogLostError)
 
 
 def test_a_job_whose_sinks_are_not_all_given_is_not_taken_over(made: Callable[[Cluster], Cluster]) -> None:
@@ -96,7 +96,7 @@ def test_a_job_whose_sinks_are_not_all_given_is_not_taken_over(made: Callable[[C
     all_die(cluster)
     epoch = journal(cluster).refresh().epoch
     del cluster.sinks["raw"]
-    error = comes(cluster).error
+    error = start_master(cluster).error
     assert isinstance(error, InvalidInputError)
     assert "which the given definition lacks" in str(error)
     assert journal(cluster).refresh().epoch == epoch
@@ -111,7 +111,7 @@ def test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_
     )
     all_die(cluster)
     cluster.world.targets["raw"].last_released = 0
-    assert isinstance(comes(cluster).error, OutputLostError)
+    assert isinstance(start_master(cluster).error, OutputLostError)
 
 
 def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then(
@@ -151,7 +151,7 @@ def test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_co
     cluster.run(is_closed)
     assert SOURCE not in journal(cluster).refresh().finished
     all_die(cluster)
-    assert comes(cluster).error is None
+    assert start_master(cluster).error is None
     assert SOURCE in journal(cluster).refresh().finished
 
 
@@ -166,7 +166,7 @@ def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
     cluster.add(cluster.worker(cluster.groups[0]))
     cluster.run(lambda: bool(cluster._watched.refresh().splits_assigned))
     all_die(cluster)
-    master = comes(cluster)
+    master = start_master(cluster)
     assert master.job is not None
     gateway = master.job._gateway
     gateway.poll()  # type: ignore[attr-defined]
@@ -196,5 +196,5 @@ def test_a_job_that_is_being_deleted_is_not_gone_on_with_and_the_error_says_so(
     deletes = journal(cluster)
     epoch = takeover.claim(deletes, "deletes", Place("x")).epoch
     OwnedJournal(deletes).write(DeletionBegun(JobStatus.RUNNING, 1.0))
-    assert isinstance(comes(cluster).error, JobDeletedError)
+    assert isinstance(start_master(cluster).error, JobDeletedError)
     assert journal(cluster).refresh().epoch == epoch, "nothing is claimed"

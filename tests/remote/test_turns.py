@@ -1,4 +1,4 @@
-"""Turns of many JobMasters: few work at once, and none waits for one that hangs."""
+"""Turns of many JobMasters: few work at once, and a hanging JobMaster blocks no other."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def test_who_came_first_is_next(working: Callable[[FairSemaphore], Work]) -> Non
         others.append(working(turns))
         wait_until(lambda number=number: len(turns._waiting) == number + 1, "its place in the line")  # type: ignore[misc]
     first.end()
-    for number, one in enumerate(others):
-        wait_until(one.begun.is_set, "its turn")
+    for number, work in enumerate(others):
+        wait_until(work.begun.is_set, "its turn")
         assert not any(later.begun.is_set() for later in others[number + 1 :])
-        one.end()
+        work.end()
 
 
 def test_a_turn_is_given_back_by_who_fails() -> None:

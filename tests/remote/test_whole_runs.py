@@ -145,5 +145,5 @@ def test_rescaled_while_each_worker_is_asked_for_a_vertex(mode: RuntimeMode, see
     for it in vain.
     """
     cluster = random_cluster(seed, 0.02, mode, rescales=0.02, make_graph=two_by_split)
-    cluster.by_vertex, cluster.groups = True, tuple(one.subtasks for one in cluster.graph.vertices)
+    cluster.by_vertex, cluster.groups = True, tuple(vertex.subtasks for vertex in cluster.graph.vertices)
     run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))

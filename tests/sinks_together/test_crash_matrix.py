@@ -33,26 +33,26 @@ ZOMBIES = drawn([(step, when) for step in STEPS for when in WHEN if step.split()
 def test_a_driver_killed_around_each_step_has_shown_each_row_once_everywhere(world: World) -> None:
     chance = random.Random(SEED)
     world.put_history(8)
-    told = [f"CKPT_TOGETHER_SEED={SEED}"]
+    story = [f"CKPT_TOGETHER_SEED={SEED}"]
     try:
         for step, when in KILLS:
             times = chance.choice([1, 1, 2, 3])
-            told.append(f"killed {when} {step}, the {times}. time")
+            story.append(f"killed {when} {step}, the {times}. time")
             kill(world.until_step(step, after=when == "after", times=times))
             check_nothing_twice(world)
         world.finish()
         world.check_all()
         check_computed(world)
     except AssertionError as error:
-        raise AssertionError(f"{'; '.join(told)}\n{error}") from error
+        raise AssertionError(f"{'; '.join(story)}\n{error}") from error
 
 
 def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> None:
     world.put_history(8)
-    told = [f"CKPT_TOGETHER_SEED={SEED}"]
+    story = [f"CKPT_TOGETHER_SEED={SEED}"]
     try:
         for step, when in ZOMBIES:
-            told.append(f"stopped {when} {step}")
+            story.append(f"stopped {when} {step}")
             zombie = world.until_step(step, after=when == "after", host="another-host")
             successor = world.start({})
             world.put_live()
@@ -68,7 +68,7 @@ def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> 
         world.check_all()
         check_computed(world)
     except AssertionError as error:
-        raise AssertionError(f"{'; '.join(told)}\n{error}") from error
+        raise AssertionError(f"{'; '.join(story)}\n{error}") from error
 
 
 @pytest.mark.parametrize("which", ["table", "mariadb", "topic"])
@@ -106,5 +106,5 @@ def check_nothing_twice(world: World) -> None:
 
 def check_computed(world: World) -> None:
     """Assert that all sinks show the same random values, because each micro-batch is computed once for all of them."""
-    found = world.computed()
-    assert all(one == found["files"] for one in found.values())
+    computed = world.computed()
+    assert all(rows == computed["files"] for rows in computed.values())

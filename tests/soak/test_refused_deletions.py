@@ -40,7 +40,7 @@ def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
             job.run(150)
     assert sum(name in path for path, _ in storage.files("")) == 1
     assert files(storage) <= files(open_storage(f"memory://{tmp_path}/sound")) + 6
-    assert sum("stays for now" in one.getMessage() for one in caplog.records) <= 2, "once by each driver"
+    assert sum("stays for now" in record.getMessage() for record in caplog.records) <= 2, "once by each driver"
     refusing.refused = lambda path: False
     job.run(150)
     assert not any("checkpoints/chk-7/" in path for path, _ in storage.files(""))
@@ -118,5 +118,5 @@ def test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one(
     assert len(fences) == 1
     first = asked.index(fences[0])
     assert asked[first + 1].startswith("job/checkpoints/"), "the rest of that pass would have deleted data"
-    assert sum("housekeeping" in one.getMessage() for one in caplog.records) == 1
+    assert sum("housekeeping" in record.getMessage() for record in caplog.records) == 1
     assert files(storage) <= files(sound) + 6

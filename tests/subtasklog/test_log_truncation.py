@@ -88,8 +88,8 @@ def test_r7_what_is_not_released_stays_with_who_is_not_told(
 
 def idle(writer: SubtaskLog, checkpoints: int) -> int:
     """Append so many barriers and return the position of the last."""
-    known = len(writer.state.barriers)
-    return [writer.barrier(1, known + number).position for number in range(checkpoints)][-1]
+    barriers = len(writer.state.barriers)
+    return [writer.barrier(1, barriers + number).position for number in range(checkpoints)][-1]
 
 
 def test_r1_the_last_batch_stays_however_long_ago_it_was(writer: SubtaskLog, storage: Storage) -> None:

@@ -54,7 +54,7 @@ def test_r7_unreleased_handles_do_not_pin_the_barriers_of_weeks() -> None:
     records = log_of(4, 7)
     assert [head(records, n, unreleased=4) for n in (8, 11, 12, 20)] == [4, 4, 12, 20]
     assert head(records, 20, 7, unreleased=0) == 7  # an entry that a consumer has not read holds the head
-    gone = [one for one in records if one[0] in (4, 7) or one[0] >= 12]
+    gone = [record for record in records if record[0] in (4, 7) or record[0] >= 12]
     assert [head(gone, n, unreleased=4) for n in (13, 17, 18)] == [4, 4, 18]  # not at each checkpoint
 
 

@@ -492,8 +492,8 @@ class FlakyBarriers(WrappedStorage):
 
     def create(self, path: str, data: bytes) -> None:
         if self.late is not None:
-            (where, what), self.late = self.late, None
-            self.inner.create(where, what)
+            (where, data), self.late = self.late, None
+            self.inner.create(where, data)
         if f'"checkpoint": {self.failing}'.encode() in data and self.tries < 3:  # the append log tries thrice
             self.tries += 1
             if self.tries == 3 and self.lands == "though it failed":
@@ -506,13 +506,13 @@ class FlakyBarriers(WrappedStorage):
 
 def barriers(log: SubtaskLog) -> list[tuple[int, int]]:
     """Return (checkpoint, position) of each barrier. Check that each is the fold of exactly the entries before it."""
-    found = [(number, record) for number, record in log.records() if isinstance(record, Barrier)]
-    assert all(record.snapshot.position == number for number, record in found)
+    numbered = [(number, record) for number, record in log.records() if isinstance(record, Barrier)]
+    assert all(record.snapshot.position == number for number, record in numbered)
     published = dict(log.records())
-    for number, record in found:
-        before = [one.batch_id for n, one in published.items() if n < number and isinstance(one, Batch)]
+    for number, record in numbered:
+        before = [record.batch_id for n, record in published.items() if n < number and isinstance(record, Batch)]
         assert record.snapshot.batch_id == (before[-1] if before else None)
-    return [(record.checkpoint, number) for number, record in found]
+    return [(record.checkpoint, number) for number, record in numbered]
 
 
 def with_a_failed_barrier(storage: Storage, lands: str) -> SubtaskLog:

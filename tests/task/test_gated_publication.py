@@ -1,4 +1,4 @@
-"""Publications and feeds of a streaming query when the storage fails between two of them, without Spark."""
+"""Publications and feeds of a streaming query when the storage fails between two of them. Needs no Spark."""
 
 from __future__ import annotations
 

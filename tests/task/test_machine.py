@@ -49,28 +49,28 @@ def run(machine: TaskMachine, reads: set[str] = BOTH, now: ReadProgress | None =
     return machine
 
 
-def told(actions: list[Action]) -> list[Report]:
-    return [one.report for one in actions if isinstance(one, PostReport)]
+def reports(actions: list[Action]) -> list[Report]:
+    return [action.report for action in actions if isinstance(action, PostReport)]
 
 
 def test_from_its_deployment_to_its_end() -> None:
     task = mixed()
     assert task.deploy(FIRST, None) == [BuildQuery(FIRST)]
     assert task.planned(BOTH, ends_by_itself=False, progress=seen()) == [RunQuery()]
-    assert told(task.started(seen())) == [SubtaskRunning(*TASK, plan=0)]
+    assert reports(task.started(seen())) == [SubtaskRunning(*TASK, plan=0)]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
     assert task.drain(seen("history")) == [ReadAvailable()]
     assert task.advance(seen("history")) == []
     assert task.query_ended() == [EndData("drain")]
-    assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
+    assert reports(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.finish() == [EndPartition()]
-    assert told(task.partition_ended()) == [SubtaskDone(*TASK)]
+    assert reports(task.partition_ended()) == [SubtaskDone(*TASK)]
     assert task.phase is TaskPhase.FINISHED
 
 
 def test_r11_the_log_s_tail_decides_and_nothing_is_read_any_more() -> None:
     task = mixed()
-    assert told(task.deploy(FIRST, "drain")) == [SubtaskAtEndOfData(*TASK)]
+    assert reports(task.deploy(FIRST, "drain")) == [SubtaskAtEndOfData(*TASK)]
     assert task.phase is TaskPhase.AT_END_OF_DATA
 
 
@@ -102,10 +102,10 @@ def test_a_pause_and_a_resume() -> None:
     task = run(mixed(), now=seen("history"))
     assert task.pause(DROP) == [PauseQuery()]
     assert task.phase is TaskPhase.PAUSING
-    assert told(task.paused_at(4)) == [SubtaskPaused(*TASK, DROP, 4)]
+    assert reports(task.paused_at(4)) == [SubtaskPaused(*TASK, DROP, 4)]
     assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(VertexPlan(1, ("history",)))]
     assert task.planned(BOTH, ends_by_itself=False, progress=seen("history")) == [RunQuery()]
-    assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
+    assert reports(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
 
 
 def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume() -> None:
@@ -135,7 +135,7 @@ def test_a_pause_on_the_way_to_the_end_is_answered_by_the_end() -> None:
     task = run(TaskMachine(TASK, {"a"}), {"a"})
     task.advance(seen("a"))
     assert task.pause(DropSource("a")) == []
-    assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
+    assert reports(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.pause(DropSource("a")) == []
 
 
@@ -143,7 +143,9 @@ def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
     task = TaskMachine(TASK, {"edge"})
     task.deploy(FIRST, None)
     early = seen(inputs_ended=False)
-    assert told(task.planned({"edge", "jdbc"}, ends_by_itself=True, progress=early)) == [SubtaskRunning(*TASK, plan=0)]
+    assert reports(task.planned({"edge", "jdbc"}, ends_by_itself=True, progress=early)) == [
+        SubtaskRunning(*TASK, plan=0)
+    ]
     assert task.phase is TaskPhase.WAITING
     assert task.advance(early) == []
     assert task.advance(seen("edge")) == [RunQuery(), AnnounceEnd("edge", 3)]
@@ -196,7 +198,7 @@ def test_a_query_that_stood_still_in_a_drain_reads_what_is_there_when_it_resumes
     before = task.reads_available
     assert task.planned(BOTH, ends_by_itself=False, progress=seen("history")) == [RunQuery()]
     assert (before, task.reads_available) == (False, True)
-    assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
+    assert reports(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
     assert task.query_ended() == [EndData("drain")]
 
 

@@ -34,9 +34,9 @@ def two_vertices(exchange: Exchange) -> JobGraph:
 def make(request: pytest.FixtureRequest) -> Callable[..., SyntheticJob]:
     def job(exchange: Exchange, mode: RuntimeMode = "streaming", seed: int = 1) -> SyntheticJob:
         name = f"parallel-{os.getpid()}-{next(_NUMBERS)}"
-        one = SyntheticJob(two_vertices(exchange), ROWS, mode, name=name, seed=seed, far_apart=request.param)
-        request.addfinalizer(one.world.delete)
-        return one
+        made = SyntheticJob(two_vertices(exchange), ROWS, mode, name=name, seed=seed, far_apart=request.param)
+        request.addfinalizer(made.world.delete)
+        return made
 
     return job
 

@@ -40,9 +40,9 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     def job(mode: RuntimeMode = "streaming", seed: int = 1) -> SyntheticJob:
         name = f"rescaling-{os.getpid()}-{next(_NUMBERS)}"
         splits = {"parts": SPLITS}
-        one = SyntheticJob(graph(), {}, mode, name=name, seed=seed, far_apart=request.param, splits=splits)
-        request.addfinalizer(one.world.delete)
-        return one
+        made = SyntheticJob(graph(), {}, mode, name=name, seed=seed, far_apart=request.param, splits=splits)
+        request.addfinalizer(made.world.delete)
+        return made
 
     return job
 
@@ -67,10 +67,10 @@ class Rescales:
         if not isinstance(runner, SplitRunner) or not runner.reading.next():
             return True
         with self._lock:
-            told = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
-            if not self._steps or done(self.job) < self._steps[0][0]:
-                return bool(told)
-            if told and told[-1] != "accepted":
+            outcomes = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
+            if not self._steps or count_done(self.job) < self._steps[0][0]:
+                return bool(outcomes)
+            if outcomes and outcomes[-1] != "accepted":
                 _, wanted = self._steps.pop(0)
                 self.asked.append(self.job.rescale("parts", wanted))
             return False
@@ -81,7 +81,7 @@ def answers(job: SyntheticJob, request: str) -> list[str]:
     return [str(event.outcome).partition(":")[0] for event in events if event.request == request]
 
 
-def done(job: SyntheticJob) -> int:
+def count_done(job: SyntheticJob) -> int:
     return sum(size(event.splits) for _, event in list(job.world.journal) if isinstance(event, ev.SplitsDone))
 
 
@@ -98,7 +98,9 @@ def readers(job: SyntheticJob) -> set[SubtaskId]:
 
 def opened(job: SyntheticJob, epoch: int) -> list[SubtaskId]:
     logs = job.world.logs.items()
-    return [name for name, log in logs if any(isinstance(one, Open) and one.attempt.epoch == epoch for one in log)]
+    return [
+        name for name, log in logs if any(isinstance(record, Open) and record.attempt.epoch == epoch for record in log)
+    ]
 
 
 @pytest.mark.slow
@@ -126,10 +128,17 @@ def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., 
     job = make()
 
     def held(runner: Runner) -> bool:
-        if not rescales.asked or not isinstance(runner, SplitRunner) or not runner.reading.next() or done(job) < 6:
+        if (
+            not rescales.asked
+            or not isinstance(runner, SplitRunner)
+            or not runner.reading.next()
+            or count_done(job) < 6
+        ):
             return True
         new = SubtaskId("parts/1")
-        return any(isinstance(one, ev.CheckpointCompleted) and new in one.subtasks for _, one in job.world.journal)
+        return any(
+            isinstance(event, ev.CheckpointCompleted) and new in event.subtasks for _, event in job.world.journal
+        )
 
     rescales = Rescales(job, {2: 3}, held)
     assert job.run(rescales, parallelism={"parts": 1}).status == "FINISHED"
@@ -197,7 +206,7 @@ def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes
     job.begin = begin  # type: ignore[method-assign]
     assert (first.status, "killed" in str(first.cause)) == ("RESTARTING", True)
     assert changes(job)[-1].rescaled == {"parts": 4}
-    assert not any(isinstance(one, Open) for one in job.world.logs[SubtaskId("parts/3")])
+    assert not any(isinstance(record, Open) for record in job.world.logs[SubtaskId("parts/3")])
     assert job.run(parallelism={"parts": declared}).status == "FINISHED"
     job.world.check_all_rows()
     assert job.graph.vertex("parts").parallelism == 4
@@ -215,7 +224,7 @@ def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
         """Return a hook that crashes after so many splits."""
 
         def crashing(runner: Runner) -> bool:
-            if done(job) < splits:
+            if count_done(job) < splits:
                 return True
             if splits == 8 and not changes(job):
                 # the request is not decided, or not yet due because several splits are reported as done at once

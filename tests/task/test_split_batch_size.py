@@ -11,20 +11,20 @@ from airflow_provider_ckpt.task.split_reading import SplitBatchSize
 
 def after(took: list[float], most: int = 64) -> list[int]:
     """Return the next number of splits after each reading of the current number."""
-    size, found = SplitBatchSize(most), []
+    size, counts = SplitBatchSize(most), []
     for seconds in took:
         size.took(size.now, seconds)
-        found.append(size.now)
-    return found
+        counts.append(size.now)
+    return counts
 
 
 def read(job: float, each: float, times: int, most: int = 64) -> list[int]:
     """Return the numbers of splits read. Each split takes ``each`` seconds, and each job ``job`` seconds on top."""
-    size, found = SplitBatchSize(most), []
+    size, counts = SplitBatchSize(most), []
     for _ in range(times):
-        found.append(size.now)
+        counts.append(size.now)
         size.took(size.now, job + size.now * each)
-    return found
+    return counts
 
 
 def test_the_first_one_is_read_alone() -> None:

@@ -26,9 +26,9 @@ def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: P
         master, members = world.master(), world.workers(GROUPS)
         master.wait_for("running")
         for member in members.values():
-            told = member.lines("started")[0]
-            assert told["outputs"] == {name: str(world.base / name) for name in ("lake", "cellar")}, told
-            assert "spark_ui" in told, "none here, where Spark is told to have no UI"
+            line = member.lines("started")[0]
+            assert line["outputs"] == {name: str(world.base / name) for name in ("lake", "cellar")}, line
+            assert "spark_ui" in line, "none here, where Spark is told to have no UI"
         evidence.wait_for_batches(*VERTICES, more=1)
         world.client.stop()
         check_left([master, *members.values()], 0)
@@ -77,8 +77,8 @@ def test_a_batch_job_ends_by_itself_though_a_worker_and_the_master_are_killed(tm
             world.worker("live", "orders", "cold", **bounded),
         )
         master.wait_for("running")
-        for one in (readers, master):
-            one.kill()
+        for process in (readers, master):
+            process.kill()
         world.slow(False)
         master, readers = world.master(**bounded), world.worker("history", "archive", **bounded)
         check_left([master, readers, others], 0)

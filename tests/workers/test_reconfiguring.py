@@ -39,8 +39,8 @@ def test_queries_of_workers_are_changed_and_one_of_these_is_killed_in_the_midst_
         wait_until(begun.exists, counts.tail, seconds=PATIENCE)
         counts.kill()  # during its trial run, before anything is decided
         counts = world.worker("counts")
-        told = str(world.client.answer(asked, PATIENCE).outcome)
-        assert told == "failed: counts/0 failed meanwhile; the job continues unchanged"
+        outcome = str(world.client.answer(asked, PATIENCE).outcome)
+        assert outcome == "failed: counts/0 failed meanwhile; the job continues unchanged"
         world.feed_and_wait()
 
         asked = world.client.reconfigure(

@@ -84,7 +84,10 @@ def test_controllers_change_a_job_that_workers_run(tmp_path: Path, monkeypatch: 
         world.plan()
         master, members = world.master(), world.workers(groups)
         wait_until(
-            lambda: {one.by for one in world.state().reconfigurations} >= {"Autoscaler(history)", "Weighs"},
+            lambda: (
+                {reconfiguration.by for reconfiguration in world.state().reconfigurations}
+                >= {"Autoscaler(history)", "Weighs"}
+            ),
             lambda: f"two changes: {world.state().reconfigurations}\n{master.tail()}",
             seconds=PATIENCE,
         )

@@ -88,7 +88,7 @@ def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> No
         check_untouched(evidence, before, BY_SPLIT)
         assert all(member.exit_code is None for member in members.values())
         before = count(evidence)
-        members["live"] = told_to_leave(world, master, members["live"])
+        members["live"] = ask_to_leave(world, master, members["live"])
         evidence.wait_for_batches(*VERTICES)
         members["orders+cold"] = without_jvm(world, members["orders+cold"])
         evidence.wait_for_batches(*VERTICES)
@@ -96,7 +96,7 @@ def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> No
         finish(world, evidence, master, members.values())
 
 
-def told_to_leave(world: World, master: Member, worker: Member) -> Member:
+def ask_to_leave(world: World, master: Member, worker: Member) -> Member:
     """Send SIGTERM: the worker leaves at a boundary.
 
     The run continues without it, although nothing may restart (R15).

@@ -1,4 +1,4 @@
-"""That a query that has run gets readers and loses some (R7)."""
+"""Consumers that a running query gains and loses (R7)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _COME = "tests/spark/test_consumers_that_come.py::"
 
 CONSUMERS = (
     Mutant(
-        "edge-shown-what-was-before",
+        "edge-shows-earlier-entries",
         "R7",
         "EdgeLog._without_old_files",
         "    return replace(record, files=())",
@@ -17,7 +17,7 @@ CONSUMERS = (
         "a new consumer reads whatever part of the partition happens to be left",
     ),
     Mutant(
-        "folders-of-edges-anew",
+        "folders-of-edges-made-again",
         "R7",
         "JobGraph._folder_after",
         "    return before.edge_folder(stays[0]) if stays else",
@@ -44,7 +44,7 @@ CONSUMERS = (
         "data published for a query is never read because the query new_edges reads another input",
     ),
     Mutant(
-        "producer-back-to-who-remembers-it",
+        "producer-returns-to-a-consumer-that-remembers-it",
         "R6",
         "_check_returned",
         "        if edge.producer in state.abandoned and edge.producer not in vertices and edge.consumer in vertices:",

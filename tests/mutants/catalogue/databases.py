@@ -200,7 +200,7 @@ DATABASES = (
         "a crash of the server empties the staging tables",
     ),
     Mutant(
-        "replaced-jobs-go-on",
+        "replaced-jobs-continue",
         "R9",
         "ParticipantRelease.empty",
         "        self._ledger.supersede(self._connection)\n",
@@ -209,7 +209,7 @@ DATABASES = (
         "the table holds a mixture of two jobs, although one must replace the other",
     ),
     Mutant(
-        "replace-beside-others",
+        "replace-next-to-other-jobs",
         "R9",
         "ParticipantRelease._lock_row",
         "exclusive=self._replaces and row.last == 0)",
@@ -281,7 +281,7 @@ DATABASES = (
         "two releasers both read the previous entry, and both move the rows or one fails for good",
     ),
     Mutant(
-        "sqlite-rows-that-a-trigger-passes-over",
+        "sqlite-rows-skipped-by-a-trigger",
         "R9",
         "SqlReleaseStatements._upsert",
         "        return staged_rows - (self._count_rows(newest) - inserted)",
@@ -290,7 +290,7 @@ DATABASES = (
         "rows that a trigger leaves out of an upsert count as released",
     ),
     Mutant(
-        "mysql-without-the-tls-that-is-wanted",
+        "mysql-without-the-requested-tls",
         "R17",
         "open_session",
         "    if _wants_tls(parameters) and not session._secure:",
@@ -308,7 +308,7 @@ DATABASES = (
         "two releasers both read the previous ledger entry, because SQLite has no other lock",
     ),
     Mutant(
-        "sql-snapshot-of-before-the-lock",
+        "sql-snapshot-from-before-the-lock",
         "R9",
         "_SETTLE",
         "ISOLATION LEVEL READ COMMITTED",
@@ -317,7 +317,7 @@ DATABASES = (
         "a releaser that has waited for the lock does not see the batches that were released meanwhile",
     ),
     Mutant(
-        "sql-replace-beside-others",
+        "sql-replace-next-to-other-jobs",
         "R9",
         "SqlLedger.lock_target",
         "    connection.execute(query.with_for_update(read=not exclusive)).all()",
@@ -362,7 +362,7 @@ DATABASES = (
         "a server that is not strict truncates values, and parses the driver's literals differently",
     ),
     Mutant(
-        "sql-blanks-cut-in-silence",
+        "sql-trailing-blanks-dropped-silently",
         "R9",
         "_values",
         "    if characters is not None and",
@@ -372,7 +372,7 @@ DATABASES = (
     ),
     *(
         Mutant(
-            f"{name}-in-transactions-of-their-own",
+            f"{name}-in-separate-transactions",
             "R9",
             "BoundDatabaseSink.release_together",
             "            undropped.append(current._undropped(connection))",
@@ -384,7 +384,7 @@ DATABASES = (
     ),
     *(
         Mutant(
-            f"{name}-emptied-in-the-order-of-their-filling",
+            f"{name}-emptied-in-insert-order",
             "R9",
             "BoundDatabaseSink.release_together",
             "in reversed(releases):",
@@ -398,7 +398,7 @@ DATABASES = (
         )
     ),
     Mutant(
-        "each-of-a-transaction-by-itself",
+        "sinks-of-a-transaction-released-separately",
         "R9",
         "SinkReleases.carry_out",
         "    if uid in self._policies.transactions:",
@@ -407,7 +407,7 @@ DATABASES = (
         "sinks that share a transaction are released one after the other",
     ),
     Mutant(
-        "rows-of-a-shared-release-told-twice",
+        "rows-of-a-shared-release-counted-twice",
         "R9",
         "TransactionGroup.carry_out",
         "self._uncollected.pop(uid, ",
@@ -416,7 +416,7 @@ DATABASES = (
         "the journal counts rows twice, and the next start takes the target for one that lost a release",
     ),
     Mutant(
-        "ledger-forgets-what-is-in-the-call",
+        "ledger-forgets-handles-of-the-call",
         "R9",
         "ParticipantRelease._forget_released.upto",
         'upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED',
@@ -425,7 +425,7 @@ DATABASES = (
         "a batch whose release the journal does not record counts as missing for ever",
     ),
     Mutant(
-        "rows-told-of-a-checkpoint-that-the-sink-has-not",
+        "rows-counted-for-a-checkpoint-that-the-sink-lacks",
         "R9",
         "summed_counts.earlier",
         '"rows" if number < checkpoint else EARLIER_ROWS',
@@ -434,7 +434,7 @@ DATABASES = (
         "the next start refuses the job because the target lacks rows that the journal records as released",
     ),
     Mutant(
-        "rows-of-a-lost-reply-told-by-nobody",
+        "rows-of-a-lost-reply-never-counted",
         "R9",
         "ReleaseCounts.of.total",
         "total = sum(number or 0 for handle_id, number in rows.items() if handle_id not in counted)",
@@ -443,7 +443,7 @@ DATABASES = (
         "a job reports fewer rows than it has released",
     ),
     Mutant(
-        "rows-told-by-two-answers",
+        "rows-counted-by-two-answers",
         "R9",
         "ReleaseCounts.of.total",
         " if handle_id not in counted)",

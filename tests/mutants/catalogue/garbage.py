@@ -9,7 +9,7 @@ _RACES = "tests/client/test_gc_races.py::"
 
 GARBAGE = (
     Mutant(
-        "housekeeping-that-waits-for-one",
+        "housekeeping-waits-for-one-failure",
         "R7",
         "Retention._delete_old",
         "            self._removal.delete(checkpoint_path(",
@@ -18,7 +18,7 @@ GARBAGE = (
         "no later checkpoint is deleted after an old one that cannot be deleted",
     ),
     Mutant(
-        "data-that-wait-for-one",
+        "data-deletion-waits-for-one-failure",
         "R7",
         "Retention._delete_data",
         '        self._removal.delete(f"{partition}/{folder}")',
@@ -27,7 +27,7 @@ GARBAGE = (
         "a log is never truncated after one data folder that cannot be deleted",
     ),
     Mutant(
-        "pass-that-goes-on-though-overtaken",
+        "overtaken-pass-continues",
         "R8",
         "Retention._run_step",
         "    except OvertakenError:\n        raise\n",
@@ -36,7 +36,7 @@ GARBAGE = (
         "a fenced driver deletes files of its successor",
     ),
     Mutant(
-        "checkpoints-told-by-a-clock-that-was",
+        "checkpoints-reported-by-a-stale-clock",
         "R10",
         "Clock.to_wall",
         "    return at + self.wall() - self.now()\n",
@@ -45,7 +45,7 @@ GARBAGE = (
         "after the clock was set back, a sensor reports rows as released before their release",
     ),
     Mutant(
-        "late-files-remembered-for-ever",
+        "late-files-remembered-forever",
         "R7",
         "LateFilesFound.apply",
         "[*state.late_files, self][-REMEMBERED:]",
@@ -54,7 +54,7 @@ GARBAGE = (
         "the journal grows for ever while a job's history folder receives files",
     ),
     Mutant(
-        "late-files-known-before-they-are-told",
+        "late-files-known-before-they-are-journaled",
         "R7",
         "_report_new",
         "        store.write(state.epoch, late)\n",
@@ -72,7 +72,7 @@ GARBAGE = (
         "a retry reports that no driver checked for late files, although its successor did",
     ),
     Mutant(
-        "deletion-that-goes-on-though-overtaken",
+        "overtaken-deletion-continues",
         "R8",
         "JobDeletion._delete_staged",
         "            if isinstance(error, OvertakenError):\n                break\n",
@@ -93,7 +93,7 @@ GARBAGE = (
         "a job is reported as deleted, and its staged files stay in the sink for ever",
     ),
     Mutant(
-        "leftover-that-ends-the-run",
+        "leftover-ends-the-run",
         "R5",
         "best_effort",
         "    except CkptError as error:\n        log.warning(",
@@ -111,7 +111,7 @@ GARBAGE = (
         "a query waits for its next trigger for as long as the machine's clock was set back",
     ),
     Mutant(
-        "gc-beside-a-living-driver",
+        "gc-next-to-a-live-driver",
         "R8",
         "find_garbage",
         "    if (reason := why_running(state)) is not None:\n",
@@ -129,7 +129,7 @@ GARBAGE = (
         "a driver on another host counts as gone",
     ),
     Mutant(
-        "gc-behind-an-attempt-not-begun",
+        "gc-after-an-attempt-that-never-began",
         "R8",
         "read_subtask_files",
         "    if newest is not None and has_folder and not storage.exists(",
@@ -141,7 +141,7 @@ GARBAGE = (
         "the collection deletes the Spark folder that the next attempt resumes from",
     ),
     Mutant(
-        "gc-beside-an-attempt-that-opens",
+        "gc-while-an-attempt-opens",
         "R8",
         "read_subtask_files",
         "    if newest is not None and _last_open(records) != newest:\n",
@@ -150,7 +150,7 @@ GARBAGE = (
         "an attempt's folder is deleted before the next attempt has copied it",
     ),
     Mutant(
-        "gc-what-is-prepared",
+        "gc-deletes-prepared-output",
         "R5",
         "SubtaskFiles._live_batches",
         "    yield from self.publishable\n",
@@ -159,7 +159,7 @@ GARBAGE = (
         "the next driver publishes a batch whose files are deleted, so its rows are lost",
     ),
     Mutant(
-        "gc-prepared-read-behind-the-log",
+        "gc-prepared-records-read-after-the-log",
         "R5",
         "read_subtask_files",
         "    if newest is not None and _last_open(records) != newest:\n",
@@ -178,7 +178,7 @@ GARBAGE = (
         "a batch that Spark has committed can no longer be published",
     ),
     Mutant(
-        "gc-folder-of-what-was-published",
+        "gc-deletes-folders-of-published-data",
         "R8",
         "orphans",
         "unit.attempt not in (publisher, subtask_files.newest)",
@@ -187,7 +187,7 @@ GARBAGE = (
         "a folder that turns out to be damaged no longer has a predecessor",
     ),
     Mutant(
-        "gc-new-names-of-a-given-up-operator",
+        "gc-new-names-of-a-dropped-operator",
         "R5",
         "orphaned_output:_units_until.attempts",
         "attempts = {attempt for attempt in opened if attempt.epoch <= epoch}\n",
@@ -196,7 +196,7 @@ GARBAGE = (
         "an operator that was added again loses files that it has just written",
     ),
     Mutant(
-        "gc-new-list-of-a-given-up-source",
+        "gc-new-list-of-a-dropped-source",
         "R11",
         "garbage_search:_frozen",
         "(was_dropped and generation <= state.epoch)",
@@ -214,7 +214,7 @@ GARBAGE = (
         "a task cannot find out that the last driver was asked to leave",
     ),
     Mutant(
-        "gc-without-looking-again",
+        "gc-without-a-second-listing",
         "R5",
         "GarbageRemoval.run.pieces",
         "pieces = [piece for piece in self._shown.garbage if (piece.sink, piece.path) in current_keys]\n",
@@ -223,7 +223,7 @@ GARBAGE = (
         "files that an earlier listing reported are deleted although they are needed again",
     ),
     Mutant(
-        "gc-goes-on-behind-a-claim",
+        "gc-continues-after-a-claim",
         "R8",
         "GarbageRemoval._delete",
         "        if (reason := self._stop_reason(self._journal.refresh())) is not None:\n",
@@ -244,7 +244,7 @@ GARBAGE = (
         "the collection takes events that the damage hides for events that did not happen",
     ),
     Mutant(
-        "gc-of-a-log-that-is-cut",
+        "gc-of-a-truncated-log",
         "R5",
         "IdleJobGarbage.__init__",
         "    check_whole(state, {subtask: files.reader for subtask, files in self._subtasks.items()})\n",

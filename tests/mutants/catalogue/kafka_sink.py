@@ -1,4 +1,4 @@
-"""ReleaseState to Kafka (R9, R16). Their tests need a broker. ``make kafka`` reports whether there is one."""
+"""Releases to Kafka (R9, R16). Their tests need a broker. ``make kafka`` reports whether there is one."""
 
 from __future__ import annotations
 

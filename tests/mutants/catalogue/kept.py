@@ -116,7 +116,7 @@ KEPT = (
         "a task whose triggerer lacks the root moves between triggerer and worker for ever",
     ),
     Mutant(
-        "kept-for-no-triggerer",
+        "kept-without-a-triggerer",
         "R23",
         "WaitingTaskOperator._reset_wait",
         "GIVEN_UP, not self.is_deferrable, None",
@@ -125,7 +125,7 @@ KEPT = (
         "a Dag run in an Airflow without a triggerer never ends",
     ),
     Mutant(
-        "kept-looks-unshared",
+        "kept-polls-not-shared",
         "W25",
         "GroupPolls.reading",
         "if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):",

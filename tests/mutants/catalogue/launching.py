@@ -11,7 +11,7 @@ _TRACES = "tests/status/test_trace_file.py"
 
 LAUNCHING = (
     Mutant(
-        "status-line-of-anybody",
+        "status-line-of-any-process",
         "-",
         "status_line:_mark",
         '    return f"CKPT {token} " if token else "CKPT "',
@@ -29,7 +29,7 @@ LAUNCHING = (
         "the secret key of S3 is on spark-submit's command line and in Spark's UI",
     ),
     Mutant(
-        "modules-that-nobody-imports",
+        "modules-without-an-import",
         "-",
         "own_modules:_is_own",
         "    return not any(",
@@ -47,7 +47,7 @@ LAUNCHING = (
         "a job that lacks a module on its executors restarts for ever",
     ),
     Mutant(
-        "archive-of-anybody",
+        "archive-of-any-user",
         "-",
         "ClassArchive.find",
         "        check_owner(path, self.folder)\n",
@@ -83,7 +83,7 @@ LAUNCHING = (
         "another user replaces our archive by a file of root or a link, which then runs in each driver's JVM",
     ),
     Mutant(
-        "archive-folder-above-of-anybody",
+        "archive-parent-folder-of-any-user",
         "-",
         "check_owner",
         "            forbidden = 0 if status.st_mode & stat.S_ISVTX else 0o002 if is_own_group else 0o022",
@@ -119,7 +119,7 @@ LAUNCHING = (
         "two processes that make an archive at once each delete the other's file, and none is left",
     ),
     Mutant(
-        "archive-not-tried-out",
+        "archive-not-tested",
         "-",
         "class_archive:_run",
         "    if completed.returncode:",
@@ -137,7 +137,7 @@ LAUNCHING = (
         "a JVM with the user's -Xshare:on does not start if it rejects our archive",
     ),
     Mutant(
-        "whoever-has-the-number-of-a-jvm-killed",
+        "foreign-process-with-the-pid-of-a-jvm-killed",
         "R8",
         "_SCRIPT",
         '2>/dev/null | cut -d \' \' -f 20)" = "$2" ]; }',
@@ -182,7 +182,7 @@ LAUNCHING = (
         "a driver without a right in an object store is refused minutes later, when Spark has planned the job",
     ),
     Mutant(
-        "trace-file-for-everybody",
+        "trace-file-readable-by-all",
         "-",
         "trace_file:_private",
         "    return os.open(path, flags, 0o600)",

@@ -1,4 +1,4 @@
-"""Recovery in batch mode: results that a job keeps, and subtasks that it runs again (R23, FLIP-383)."""
+"""Recovery in batch mode: results that a job keeps, and subtasks that run again (R23, FLIP-383)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOGETHER = (
 
 RECOVERY = (
     Mutant(
-        "one-of-a-lost-entry-read-again",
+        "only-one-split-of-a-lost-entry-read-again",
         "R23",
         "_reset.splits",
         "for name in entry.splits if name in numbers)",
@@ -23,7 +23,7 @@ RECOVERY = (
         "the other splits of a lost entry are reported as done, although their rows are gone",
     ),
     Mutant(
-        "lost-splits-told-as-kept",
+        "lost-splits-reported-as-kept",
         "R23",
         "_splits_kept",
         " and not (name in resets and is_in(resets[name].positions, position))",
@@ -32,7 +32,7 @@ RECOVERY = (
         "splits that are read again are reported as kept",
     ),
     Mutant(
-        "entries-told-as-splits",
+        "entries-reported-as-splits",
         "R23",
         "_splits_kept",
         "            len(record.splits)\n",
@@ -41,7 +41,7 @@ RECOVERY = (
         "sixty of a thousand kept splits are reported",
     ),
     Mutant(
-        "one-of-an-entry-found",
+        "only-one-split-of-an-entry-found",
         "R14",
         "_restored",
         "            for name in record.splits if isinstance(record, Batch) else ():",
@@ -50,7 +50,7 @@ RECOVERY = (
         "the next driver assigns published splits again, and their rows come twice",
     ),
     Mutant(
-        "one-of-an-entry-told-by-the-next-attempt",
+        "only-one-split-of-an-entry-reported-by-the-next-attempt",
         "R14",
         "published_in",
         "            yield record.splits, position",
@@ -122,7 +122,7 @@ RECOVERY = (
         "the rows of a split that was read again come twice",
     ),
     Mutant(
-        "covered-work-begun-anew",
+        "covered-work-restarted",
         "R16",
         "_not_recovered",
         "    if state.status is JobStatus.STOPPED or not nothing_is_covered(state):",
@@ -131,7 +131,7 @@ RECOVERY = (
         "without batch recovery, a retry repeats work that was released or will be",
     ),
     Mutant(
-        "result-promised-behind-a-checkpoint",
+        "result-promised-after-a-checkpoint",
         "R23",
         "BatchRunner._edge_frame",
         "            if not self._produces_again:",
@@ -159,7 +159,7 @@ RECOVERY = (
         "a subtask with lost splits counts as ended, and the splits are never read",
     ),
     Mutant(
-        "lost-result-fails-for-good",
+        "lost-result-fails-permanently",
         "R23",
         "BatchRunner._edge_frame",
         "            raise ResultLostError(producer=producer, **error.data) from None",

@@ -1,4 +1,4 @@
-"""A JobMaster and workers that talk through the storage (W*: the rules of processes that fail by themselves)."""
+"""A JobMaster and workers that exchange messages through the storage (W*: rules of processes that fail alone)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _REFUSED = "tests/workers/test_refusals.py::test_"
 
 REMOTE = (
     Mutant(
-        "spares-take-half-each",
+        "spares-take-half-of-the-subtasks-each",
         "W14",
         "TaskSlots.begin",
         "    self._begin_first(1, gateway)\n",
@@ -58,7 +58,7 @@ REMOTE = (
         "a standby worker runs another function than its operator was assigned meanwhile",
     ),
     Mutant(
-        "what-is-so-is-refused",
+        "repeated-change-is-refused",
         "R21",
         "RequestHandler._early_outcome",
         "        case ReconfigureRequest() if not request.changes:\n",
@@ -69,7 +69,7 @@ REMOTE = (
         "a retried task fails because its first try has already made the change",
     ),
     Mutant(
-        "numbers-that-are-so-are-wanted",
+        "unchanged-numbers-are-requested",
         "R21",
         "unapplied_changes",
         "            change = replace(change, parallelism=None)\n",
@@ -87,7 +87,7 @@ REMOTE = (
         "a change in effect is answered as refused",
     ),
     Mutant(
-        "change-refused-by-who-takes-over",
+        "change-refused-after-a-takeover",
         "W20",
         "RequestHandler._holds_changes",
         "    return not is_running and now < self._hold_until\n",
@@ -96,7 +96,7 @@ REMOTE = (
         "a change is lost with the JobMaster that had taken it",
     ),
     Mutant(
-        "newer-change-goes-first",
+        "newer-change-applied-first",
         "W20",
         "RequestHandler.poll",
         "        elif holds and request.is_change:\n",
@@ -105,7 +105,7 @@ REMOTE = (
         "a version that was withdrawn replaces the running one",
     ),
     Mutant(
-        "change-waits-for-ever",
+        "change-waits-forever",
         "W20",
         "RequestHandler._holds_changes",
         "    return not is_running and now < self._hold_until\n",
@@ -132,7 +132,7 @@ REMOTE = (
         "a standby worker runs the function of its own file, which was never checked",
     ),
     Mutant(
-        "worker-refused-for-what-others-run",
+        "worker-refused-for-functions-of-others",
         "W28",
         "check_code",
         "if uid not in assigned]",
@@ -141,7 +141,7 @@ REMOTE = (
         "each new worker is refused because the job's file lacks a function that was assigned to the running job",
     ),
     Mutant(
-        "plan-tells-the-digest-of-then",
+        "plan-records-a-stale-digest",
         "W28",
         "LogicLoader._digests",
         "            read[uid] = version.digest\n",
@@ -150,7 +150,7 @@ REMOTE = (
         "no worker is accepted for a job whose function was edited between two runs",
     ),
     Mutant(
-        "remote-buried-by-the-overtaken",
+        "remote-outbox-deleted-by-an-overtaken-jobmaster",
         "W27",
         "RemoteGateway._delete_outbox",
         "    self._check_fenced()\n",
@@ -204,7 +204,7 @@ REMOTE = (
         "a message that a storage failure held up waits until the next heartbeat",
     ),
     Mutant(
-        "remote-far-looks-count",
+        "remote-distant-polls-count",
         "W26",
         "HeartbeatMonitor.observe",
         "min(now - self._observed_at, self._longest_gap)",
@@ -213,7 +213,7 @@ REMOTE = (
         "a JobMaster that was paused takes all of its workers for lost",
     ),
     Mutant(
-        "remote-lost-unsaid",
+        "remote-lost-worker-not-reported",
         "W13",
         "RemoteGateway._check_liveness",
         "        host.is_lost = True\n",
@@ -244,7 +244,7 @@ REMOTE = (
         "a split is returned twice, and read twice",
     ),
     Mutant(
-        "remote-splits-not-begun-again",
+        "remote-split-readers-not-restarted",
         "W13",
         "TaskSlots.report_all",
         "        if running.subtask.vertex in self._part.by_split and running.is_deployed",
@@ -273,7 +273,7 @@ REMOTE = (
         "the workers leave when a JobMaster comes",
     ),
     Mutant(
-        "remote-fence-of-others-passed",
+        "remote-foreign-fence-ignored",
         "W14",
         "Worker._refuse_fenced",
         "    if by is None or by.nonce not in self._nonces:",
@@ -282,7 +282,7 @@ REMOTE = (
         "a worker that was replaced never leaves",
     ),
     Mutant(
-        "remote-claims-unasked",
+        "remote-claims-without-checks",
         "W20",
         "Master.take_over.takeover_result",
         "takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)",
@@ -320,7 +320,7 @@ REMOTE = (
         "the next JobMaster never learns that the subtask is at its end",
     ),
     Mutant(
-        "remote-restarting-is-there",
+        "remote-restarting-attempt-counts-as-present",
         "W13",
         "TaskSlots.carry_out",
         "running.is_opened, running.state = False, None",
@@ -329,7 +329,7 @@ REMOTE = (
         "the failure of the next attempt goes unnoticed",
     ),
     Mutant(
-        "remote-leaves-unheard",
+        "remote-leave-report-ignored",
         "W11",
         "Worker._follow",
         "    if self._slots.is_done and state.finished.issuperset(self._part.attempts):",
@@ -347,7 +347,7 @@ REMOTE = (
         "an accepted stop is never carried out, and its sender waits for ever",
     ),
     Mutant(
-        "remote-owner-not-looked-at",
+        "remote-owner-not-checked",
         "W14",
         "check_owned",
         "        log.check_fenced()\n",
@@ -386,7 +386,7 @@ REMOTE = (
         "a triggerer that takes over one JobMaster kills the previous triggerer with hundreds of others",
     ),
     Mutant(
-        "remote-twin-claims-from-a-living-one",
+        "remote-twin-claims-from-a-live-jobmaster",
         "W14",
         "JobMasterTrigger._stand_by",
         "            if owner is Owner.NOBODY:",
@@ -398,7 +398,7 @@ REMOTE = (
         "two triggerers take a job from each other for ever, and the event of the loser fails the task",
     ),
     Mutant(
-        "remote-goes-on-abandoned",
+        "remote-abandoned-jobmaster-continues",
         "W4",
         "Master._refuse_abandoned",
         "    if self._abandoned.is_set():",
@@ -428,7 +428,7 @@ REMOTE = (
         "a triggerer releases into a folder by the rules of an older version",
     ),
     Mutant(
-        "remote-end-untold",
+        "remote-end-not-sent",
         "W20",
         "JobMasterTrigger._journaled_end",
         "    if is_over and (",
@@ -461,7 +461,7 @@ REMOTE = (
         "a root that was restored from a backup releases rows again that the output already holds",
     ),
     Mutant(
-        "remote-sinks-unasked",
+        "remote-sinks-not-checked",
         "R9",
         "Master._admit",
         "    check_sinks(self._job, state, definition, self._sinks)\n",
@@ -497,7 +497,7 @@ REMOTE = (
         "a JobMaster resumes with a log that has lost entries, and assigns their positions again",
     ),
     Mutant(
-        "remote-end-unnoted",
+        "remote-end-not-journaled",
         "R11",
         "Master.make",
         "    note_finished(journal, logs)\n",
@@ -521,7 +521,7 @@ REMOTE = (
         "the option execution.batch.job-recovery.previous-worker.recovery.timeout has no effect",
     ),
     Mutant(
-        "remote-buried-unheard",
+        "remote-worker-with-deleted-outbox-unheard",
         "W15",
         "RemoteGateway._poll_host",
         "        if host.outbox is not None and host.attempts:\n",
@@ -542,7 +542,7 @@ REMOTE = (
         "hundreds of JobMasters that start together work together, and block the triggerer's loop",
     ),
     Mutant(
-        "remote-unreadable-lives-for-ever",
+        "remote-unreadable-worker-lives-forever",
         "W26",
         "Standby._read",
         "        return self._storage.read(path), None",
@@ -551,7 +551,7 @@ REMOTE = (
         "one unreadable object keeps every standby worker from taking over",
     ),
     Mutant(
-        "remote-hung-holds-up-all",
+        "remote-hanging-turn-blocks-all",
         "W7",
         "FairSemaphore._turn_ends",
         "if ends > now)",
@@ -590,7 +590,7 @@ REMOTE = (
         "the files of a dead JobMaster start a worker every few minutes",
     ),
     Mutant(
-        "remote-wait-ended-by-a-last-word",
+        "remote-wait-ended-by-a-last-report",
         "W7",
         "MasterAvailable.judge",
         "outbox is not None and outbox.left is None and self",
@@ -629,7 +629,7 @@ REMOTE = (
         "an event that arrives before Airflow has recorded the deferral costs a try",
     ),
     Mutant(
-        "remote-wait-unsaid",
+        "remote-wait-not-reported",
         "W7",
         "worker_run:report_end",
         "        fields[NO_MASTER] = True",
@@ -638,7 +638,7 @@ REMOTE = (
         "a worker that left because it had no JobMaster costs its task a try",
     ),
     Mutant(
-        "remote-run-over-unsaid",
+        "remote-end-of-run-not-reported",
         "W6",
         "worker_run:report_end",
         "        resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}\n",
@@ -659,7 +659,7 @@ REMOTE = (
         "subtasks fill the pool and wait for a task that gets no slot in it, and each uses up a try",
     ),
     Mutant(
-        "remote-preparation-never-given-up",
+        "remote-preparation-never-abandoned",
         "W6",
         "Preparation.judge",
         '    if coordinate in (*GIVEN_UP, "success"):',
@@ -707,7 +707,7 @@ REMOTE = (
         "a standby worker starts finished subtasks again",
     ),
     Mutant(
-        "standby-takes-what-is-just-begun",
+        "standby-takes-a-subtask-just-begun",
         "W14",
         "Standby._still_unassigned",
         "for subtask in self._unassigned if subtask in free",
@@ -725,7 +725,7 @@ REMOTE = (
         "a standby worker takes subtasks that another worker has started without announcing itself",
     ),
     Mutant(
-        "standby-far-looks-count",
+        "standby-distant-polls-count",
         "W26",
         "Standby._add_other.liveness",
         "HeartbeatMonitor(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))",
@@ -734,7 +734,7 @@ REMOTE = (
         "a storage that does not respond for a minute makes all workers count as lost",
     ),
     Mutant(
-        "remote-nobody-awaited",
+        "remote-no-worker-awaited",
         "W6",
         "assembly:job_master",
         "has_workers=bool(identity.deployment),",
@@ -743,7 +743,7 @@ REMOTE = (
         "a job whose worker never comes waits for ever without a notice",
     ),
     Mutant(
-        "remote-deleted-unsaid",
+        "remote-deletion-not-reported",
         "W4",
         "Master._admit",
         "    state.refuse_deleted()\n",

@@ -1,4 +1,4 @@
-"""Staging and release of the file sink, its manifests, and who may release to a folder (R5, R9, R17, R18)."""
+"""Staging and release of the file sink, its manifests, and the jobs that may release to a folder (R5, R9, R17, R18)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SINKS = (
         "the manifest of the second of two releasers hides the rows that the first one released",
     ),
     Mutant(
-        "replaced-by-a-job-that-was-not-seen",
+        "replaced-by-an-unseen-job",
         "R9",
         "_replaced",
         "        if log is None and is_selected(name):",
@@ -106,7 +106,7 @@ SINKS = (
         "a manifest refers to missing files",
     ),
     Mutant(
-        "staged-files-not-looked-at",
+        "staged-files-not-checked",
         "R9",
         "BoundFileSink._prepare_manifest",
         "    self._staged.verify(waiting, checkpoint)",
@@ -133,7 +133,7 @@ SINKS = (
         "a published handle refers to files that are empty after a power failure",
     ),
     Mutant(
-        "looked-back-one-too-few",
+        "one-manifest-too-few-read-back",
         "R9",
         "BoundFileSink._unreleased.released",
         "released = self._log.batches_since(min(",
@@ -205,7 +205,7 @@ SINKS = (
         "two jobs that must not share a folder both release into it",
     ),
     Mutant(
-        "company-in-the-folder",
+        "foreign-job-in-the-folder-ignored",
         "R9",
         "Occupancy.refuse_foreign_content",
         '    if self._mode != "append" and (content := self._foreign_content(self._turns.catch_up())) is not None:',
@@ -214,7 +214,7 @@ SINKS = (
         "a job silently adds its rows to those of another one",
     ),
     Mutant(
-        "company-came-meanwhile",
+        "foreign-job-came-meanwhile",
         "R9",
         "Occupancy.take_turn",
         "        if (content := self._foreign_content(turns)) is not None:",
@@ -250,7 +250,7 @@ SINKS = (
         "a repeated batch writes into the staging folder of the first one",
     ),
     Mutant(
-        "staged-over-what-is-there",
+        "staged-over-existing-files",
         "R5",
         "FileWriter.write.writer",
         '.mode("errorifexists")',
@@ -313,7 +313,7 @@ SINKS = (
         "a target without create-if-absent is detected only when two releasers meet",
     ),
     Mutant(
-        "books-in-the-table",
+        "records-inside-the-table",
         "R5",
         "places_of",
         'f"{BOOKS_PREFIX}{target}")',

@@ -1,4 +1,4 @@
-"""Spark's folders, the feeds, what is prepared and what is deleted (R1, R2, R4, R5, R6, R7, R8, R11, R12)."""
+"""Spark's folders, feeds, prepared records and deletions (R1, R2, R4, R5, R6, R7, R8, R11, R12)."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ _EVENT_TIME = (
         "the reason of a malformed row names a column that is only empty",
     ),
     Mutant(
-        "malformed-rows-in-columns-that-nobody-uses-missed",
+        "malformed-rows-in-unused-columns-missed",
         "R1",
         "sources.malformed:as_json",
         "F.struct(*(F.col(quoted(name)) for name in names))",
@@ -198,7 +198,7 @@ _EVENT_TIME = (
         "a file that is written without end holds up its batch for ever",
     ),
     Mutant(
-        "links-that-lead-back-followed",
+        "circular-links-followed",
         "-",
         "refuse_links",
         "if link.loops:",
@@ -228,7 +228,7 @@ _FOLDERS = (
         "the rest of a failed attempt writes into the feed of the next one",
     ),
     Mutant(
-        "folder-gone-on-from-deleted-at-once",
+        "resumed-folder-deleted-at-once",
         "R8",
         "StreamingRunnerFactory.make",
         "folders.delete_before(attempt, keep=continued)",
@@ -237,7 +237,7 @@ _FOLDERS = (
         "an unsuccessful try deletes a folder that a user may want back unchanged",
     ),
     Mutant(
-        "trials-of-later-attempts-deleted",
+        "dry-run-copies-of-later-attempts-deleted",
         "R8",
         "delete_trials_before",
         '        if other is not None and other < attempt:\n            with best_effort(f"{path}/{name}"):',
@@ -415,7 +415,7 @@ _FOLDERS = (
         "Spark resumes after the checkpoint, and the rows in between are lost",
     ),
     Mutant(
-        "frozen-anew",
+        "list-frozen-again",
         "R11",
         "freeze",
         "    return frozen if storage.create_if_absent(path, document) else read_frozen(storage, path)",
@@ -424,7 +424,7 @@ _FOLDERS = (
         "two attempts work with different ends of one source",
     ),
     Mutant(
-        "offsets-frozen-anew",
+        "offsets-frozen-again",
         "R11",
         "freeze_offsets",
         "    return offsets if storage.create_if_absent(path, offsets.encoded()) else read_offsets(storage, path)",
@@ -433,7 +433,7 @@ _FOLDERS = (
         "two attempts work with different ends of one topic",
     ),
     Mutant(
-        "rows-behind-the-frozen-end",
+        "rows-after-the-frozen-end",
         "R11",
         "only_frozen",
         "    return frame.where(is_kept)",
@@ -472,7 +472,7 @@ _FOLDERS = (
 
 _FEEDS = (
     Mutant(
-        "entry-cut-at-a-line-taken-for-whole",
+        "entry-truncated-at-a-line-taken-for-complete",
         "R2",
         "FolderCheck._read",
         "    if not is_as_written(self._storage, path, data):",
@@ -518,7 +518,7 @@ _FEEDS = (
         "a query that fails each hour leaves half a batch each hour",
     ),
     Mutant(
-        "leftovers-with-what-is-published",
+        "leftovers-with-published-data",
         "R5",
         "delete_leftovers",
         "name not in recorded and attempt_of(name) in attempts]",
@@ -527,7 +527,7 @@ _FEEDS = (
         "the published files of a failed attempt are deleted, and consumers wait for them",
     ),
     Mutant(
-        "leftovers-of-attempts-that-live",
+        "leftovers-of-live-attempts",
         "R5",
         "delete_leftovers",
         "name not in recorded and attempt_of(name) in attempts]",
@@ -545,7 +545,7 @@ _FEEDS = (
         "a subtask that fails each hour leaves a whole batch in every sink each hour",
     ),
     Mutant(
-        "staged-of-attempts-with-what-is-published",
+        "staged-of-attempts-with-published-data",
         "R5",
         "delete_leftovers",
         "        _delete_staged(uid, sink, attempts, handles)\n",
@@ -566,7 +566,7 @@ _FEEDS = (
         "files of failed splits stay for as long as the driver runs",
     ),
     Mutant(
-        "feed-that-was-taken-up-deleted",
+        "resumed-feed-deleted",
         "R8",
         "AttemptFeeds.delete_before",
         "        if order < first_order:\n",
@@ -575,7 +575,7 @@ _FEEDS = (
         "the next attempt does not know the entries that its predecessor fed late",
     ),
     Mutant(
-        "feeds-of-an-epoch-for-ever",
+        "feeds-of-an-epoch-kept-forever",
         "R8",
         "StreamingRunnerFactory._feeds",
         "        feed.delete_earlier_feeds()\n",
@@ -584,7 +584,7 @@ _FEEDS = (
         "a subtask that fails each hour leaves a feed each hour",
     ),
     Mutant(
-        "feed-of-a-later-driver-taken-up",
+        "feed-of-a-later-driver-resumed",
         "R19",
         "AttemptFeeds.newest",
         "        if order < self._order and self.numbers(feed):",
@@ -593,7 +593,7 @@ _FEEDS = (
         "an overtaken driver resumes from its successor's feed",
     ),
     Mutant(
-        "cut-feed-is-whole",
+        "truncated-feed-taken-for-complete",
         "R17",
         "feed_entry:decode",
         "    if count != len(lines) - 1:",
@@ -602,7 +602,7 @@ _FEEDS = (
         "files that a lost part of an entry named are never read",
     ),
     Mutant(
-        "lost-state-is-spark-s-to-tell",
+        "lost-state-left-to-spark",
         "R17",
         "FolderCheck._check_commit",
         "    StateCheck(self._storage, self._folder.path).run(number, lines[1])\n",
@@ -620,7 +620,7 @@ _FEEDS = (
         "the last fed batch is fed again and again",
     ),
     Mutant(
-        "batches-read-in-bites",
+        "batches-read-in-parts",
         "R13",
         "StreamingRunnerFactory.builder.edge_frame",
         "    if not self._whole and producer not in self._changing:\n",
@@ -767,7 +767,7 @@ _PREPARED = (
         "staged rows of a live entry are deleted before their release",
     ),
     Mutant(
-        "cleaned-up-unasked",
+        "cleaned-up-without-a-check",
         "R16",
         "clean_up",
         "    if state.status is not JobStatus.FINISHED:",
@@ -779,7 +779,7 @@ _PREPARED = (
         "a job that has not finished loses its state",
     ),
     Mutant(
-        "collected-without-a-look-at-the-job",
+        "collected-without-a-check-of-the-job",
         "R8",
         "collector:collect_garbage",
         "        check_fenced()\n        for uid",
@@ -797,7 +797,7 @@ _PREPARED = (
         "the staged output of other subtasks of the vertex is deleted before its release",
     ),
     Mutant(
-        "collected-without-a-look-at-the-log",
+        "collected-without-a-check-of-the-log",
         "R8",
         "collector:collect_garbage",
         "            logs[name].check_fenced()",
@@ -872,7 +872,7 @@ _FORGOTTEN = (
         "Spark forgets which files it has read, and reads them again",
     ),
     Mutant(
-        "source-log-purged-by-what-follows",
+        "source-log-purged-by-later-entries",
         "R4",
         "FolderPurge._purge_source.compacted",
         "and 0 <= n <= offset)",
@@ -917,7 +917,7 @@ _FORGOTTEN = (
         "files of a producer that was removed are read again when it is added again",
     ),
     Mutant(
-        "long-logs-begun-anew",
+        "long-logs-restarted",
         "R7",
         "SeenFiles.has_grown",
         "max(GROWN, _GROWN_TIMES * self._sizes[0])",
@@ -944,7 +944,7 @@ _FORGOTTEN = (
         "Spark's folder keeps six files of each of the last hundred batches",
     ),
     Mutant(
-        "empty-batch-left-lying",
+        "empty-batch-not-deleted",
         "R7",
         "Outputs._stage",
         "    if copy is not None and not files:",
@@ -962,7 +962,7 @@ _FORGOTTEN = (
         "files that could not be deleted at once stay for the driver's life, after which no entry names them",
     ),
     Mutant(
-        "whole-partition-given-back",
+        "whole-partition-deleted",
         "R8",
         "Retention._delete_data",
         '        self._removal.delete(f"{partition}/{folder}")',
@@ -971,7 +971,7 @@ _FORGOTTEN = (
         "an overtaken JobMaster deletes files that the next attempt has published",
     ),
     Mutant(
-        "missing-copy-takes-another-one-along",
+        "missing-copy-deletes-another-one",
         "R6",
         "Retention._delete_old",
         "        if number not in retained:\n",
@@ -980,7 +980,7 @@ _FORGOTTEN = (
         "a storage that refuses copies for some time leaves no portable copy of a checkpoint",
     ),
     Mutant(
-        "finished-holds-what-it-read",
+        "finished-subtask-holds-its-input",
         "R7",
         "Retention._consumer_positions",
         "            positions.append(self._logs[subtask].position)\n",
@@ -1080,7 +1080,7 @@ _FORGOTTEN = (
         "a job without its folders is refused for good, and no retry reads the files that come later",
     ),
     Mutant(
-        "unlisted-names-not-looked-at",
+        "unlisted-names-not-checked",
         "R11",
         "SourceCalls._check_names",
         "    refuse_unlisted(self.spark, operator.uid, operator.location, reads)\n",
@@ -1089,7 +1089,7 @@ _FORGOTTEN = (
         "Spark silently skips a file whose name Java cannot read",
     ),
     Mutant(
-        "beside-partitions-frozen",
+        "files-next-to-partitions-frozen",
         "R11",
         "freeze_sources",
         "            refuse_beside_partitions(spark, uid, locations[uid], read)\n",
@@ -1098,7 +1098,7 @@ _FORGOTTEN = (
         "the frozen list has a file that Spark lists but never reads, and the source ends without it",
     ),
     Mutant(
-        "beside-partitions-in-a-batch",
+        "files-next-to-partitions-in-a-batch",
         "R2",
         "files_of_batch",
         "        if (path := beside_partitions(index)) is not None:",
@@ -1145,7 +1145,7 @@ _FORGOTTEN = (
         "an emptied partition file is read as a file without rows",
     ),
     Mutant(
-        "retention-not-told",
+        "retention-not-notified",
         "R7",
         "JobMaster._notify_completed",
         "    self._retention.completed(effect.checkpoint)",
@@ -1248,7 +1248,7 @@ _PRODUCERS = (
         "a file that was read again as a whole is reported as cut",
     ),
     Mutant(
-        "drain-leaves-what-waits",
+        "drain-leaves-waiting-files",
         "R12",
         "TaskMachine._check_end",
         "        return self._read_available()\n",

@@ -17,7 +17,7 @@ _CLOSED = ("tests/spark/test_retries.py", "tests/spark/test_crashes.py")
 
 _PUBLISHING = (
     Mutant(
-        "barriers-go-on-behind-the-loop",
+        "barriers-continue-after-the-loop",
         "R8",
         "TaskThreads.run",
         "    wait(futures)\n",
@@ -46,7 +46,7 @@ _PUBLISHING = (
         "the staged files are unknown after a crash between commit and publication",
     ),
     Mutant(
-        "watermark-of-the-batch-to-come",
+        "watermark-of-the-next-batch",
         "R13",
         "MicroBatches._watermark",
         "    if self._stateful:",
@@ -148,7 +148,7 @@ _LOOKS = (
         "an overtaken batch driver publishes its output",
     ),
     Mutant(
-        "answered-beside-the-log",
+        "answered-outside-the-log-lock",
         "R19",
         "Publication.trigger",
         "    with self.lock:\n        try:",
@@ -157,7 +157,7 @@ _LOOKS = (
         "a barrier is acknowledged after later entries of the log were reported",
     ),
     Mutant(
-        "split-told-beside-the-log",
+        "split-reported-outside-the-log-lock",
         "R14",
         "SplitReading.complete",
         "    with self.publication.lock:\n        position",
@@ -175,7 +175,7 @@ _LOOKS = (
         "splits count as done that were never read",
     ),
     Mutant(
-        "good-ones-fail-with-a-bad-one",
+        "good-splits-fail-with-a-bad-one",
         "R14",
         "SplitStage.together",
         "            self._log_failure(splits, error)\n            return None\n        try:",
@@ -193,7 +193,7 @@ _LOOKS = (
         "many large splits run as one job to its end, and a kill undoes all of them",
     ),
     Mutant(
-        "given-back-and-kept",
+        "split-returned-and-kept",
         "R14",
         "AssignedSplits.keep_first",
         "        self._queue.pop()\n",
@@ -202,7 +202,7 @@ _LOOKS = (
         "a split that was returned is read twice, by its former and its new reader",
     ),
     Mutant(
-        "given-back-and-known",
+        "split-returned-and-remembered",
         "R14",
         "AssignedSplits.keep_first",
         "        self._known.discard(split)\n",
@@ -329,7 +329,7 @@ _LOOKS = (
         "an overtaken driver asks for a restart, and takes the job back",
     ),
     Mutant(
-        "part-of-a-log-is-all-of-it",
+        "part-of-a-log-taken-for-all-of-it",
         "R9",
         "TailingLogReader._read_new",
         "    while self._entries.is_cut_short:",
@@ -338,7 +338,7 @@ _LOOKS = (
         "after one failed read, a release lacks rows of its checkpoint for ever",
     ),
     Mutant(
-        "a-log-that-ends-early-releases-what-there-is",
+        "truncated-log-releases-its-rest",
         "R9",
         "SinkReleases._subtask_handles",
         "    if log.position < end:",
@@ -347,7 +347,7 @@ _LOOKS = (
         "entries that were deleted are skipped, and the checkpoint counts as released",
     ),
     Mutant(
-        "what-was-given-up-is-released",
+        "voided-output-is-released",
         "R9",
         "SinkReleases._subtask_handles",
         "(from_epoch(records, progress.epoch) if is_final else records)",
@@ -356,7 +356,7 @@ _LOOKS = (
         "a sink that was added again shows rows that were discarded with its predecessor",
     ),
     Mutant(
-        "held-logs-truncated-again-and-again",
+        "held-logs-truncated-repeatedly",
         "R7",
         "Retention._truncate",
         "    if head <= self._heads.get(subtask, 0):",
@@ -383,7 +383,7 @@ _LOOKS = (
         "a release from outside continues beside a driver that has taken the job over",
     ),
     Mutant(
-        "released-beside-a-driver",
+        "released-next-to-a-driver",
         "R8",
         "RollForward._check_driver",
         "    if alive or unknown:",
@@ -482,7 +482,7 @@ _ENDS = (
         "the last windows come after the end of data, and are refused",
     ),
     Mutant(
-        "ended-while-it-stands-still",
+        "ended-while-paused",
         "R20",
         "TaskMachine.advance",
         "    if self.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):\n        return []\n    if self.phase is",
@@ -563,7 +563,7 @@ _ENDS = (
         "the checkpoint covers the last batch before its barrier but never releases it",
     ),
     Mutant(
-        "released-behind-the-checkpoint",
+        "released-beyond-the-checkpoint",
         "R9",
         "SinkReleases._subtask_handles",
         "        if isinstance(record, Batch) and number < end and uid in record.handles",
@@ -581,7 +581,7 @@ _ENDS = (
         "a sink that releases at the end shows rows before it",
     ),
     Mutant(
-        "gate-not-asked",
+        "gate-not-called",
         "R9",
         "SinkReleases._handles_past_gate",
         "    if not self._is_gate_open(uid, completed, handles):",
@@ -612,7 +612,7 @@ _TAKE_OVER = (
         hangs=True,
     ),
     Mutant(
-        "driver-before-left-alone",
+        "previous-driver-not-ended",
         "R8",
         "claim.fate",
         'fate = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"',
@@ -621,7 +621,7 @@ _TAKE_OVER = (
         "the previous driver runs at the same time as its successor",
     ),
     Mutant(
-        "the-driver-before-is-that-of-the-beginning",
+        "previous-driver-taken-from-the-start",
         "R8",
         "Journal.claim",
         "        predecessor = self._state.worker if self._state.epoch else None",
@@ -630,7 +630,7 @@ _TAKE_OVER = (
         "a driver that claimed the job while this one prepared runs on at the same time",
     ),
     Mutant(
-        "decision-not-asked-for-again",
+        "decision-not-requested-again",
         "R3",
         "Journal.claim",
         "        admit(self._state)",
@@ -640,7 +640,7 @@ _TAKE_OVER = (
         hangs=True,
     ),
     Mutant(
-        "end-in-the-log-not-noted",
+        "end-in-the-log-not-journaled",
         "R11",
         "_journal_finished",
         "    if subtask not in journal.state.finished:\n",
@@ -763,7 +763,7 @@ _RESTORE = (
         "Spark resumes after the checkpoint, and the rows in between are lost",
     ),
     Mutant(
-        "edges-read-on-after-a-restore",
+        "edges-continue-after-a-restore",
         "R4",
         "StreamingRunnerFactory.make.folder",
         "    edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],",
@@ -799,7 +799,7 @@ _RESTORE = (
         "a failed task is not restarted",
     ),
     Mutant(
-        "what-hangs-is-forgotten",
+        "hanging-task-is-forgotten",
         "R8",
         "Restarts._end",
         "        self._unstopped[subtask] = tasks\n",
@@ -817,7 +817,7 @@ _RESTORE = (
         "batches that a producer's next attempt publishes are never read",
     ),
     Mutant(
-        "driver-opens-behind-the-end",
+        "driver-opens-the-log-after-the-end",
         "R15",
         "open_logs",
         ", unless_closed=stays_closed)",
@@ -826,7 +826,7 @@ _RESTORE = (
         "a driver that comes while its predecessor closes a log appends after the end of the partition",
     ),
     Mutant(
-        "sink-gone-while-behind",
+        "sink-removed-with-unreleased-output",
         "R9",
         "_check_behind",
         "        if released < state.last_completed:\n",
@@ -835,7 +835,7 @@ _RESTORE = (
         "staged output of a removed sink counts as released but is never visible",
     ),
     Mutant(
-        "final-sink-gone-behind-the-end",
+        "final-sink-removed-after-the-end",
         "R9",
         "_check_behind",
         ' or (sink.release == "final" and not is_at_end):',
@@ -844,7 +844,7 @@ _RESTORE = (
         "the whole output of a sink that releases at the end is never visible, and the job is FINISHED",
     ),
     Mutant(
-        "next-attempt-behind-the-end",
+        "next-attempt-after-the-end",
         "R11",
         "SparkTaskFactory.begin",
         ", unless_closed=not void)",
@@ -862,7 +862,7 @@ _RESTORE = (
         "an overtaken JobMaster deletes the folders of checkpoints",
     ),
     Mutant(
-        "root-of-the-session-unsaid",
+        "root-of-the-session-not-reported",
         "R1",
         "plan_run.spark",
         "build_session(options.job_id, options.conf, storage.uri)",
@@ -871,7 +871,7 @@ _RESTORE = (
         "each file of a checkpoint costs an extra system process",
     ),
     Mutant(
-        "gate-error-is-for-good",
+        "gate-error-is-permanent",
         "R9",
         "SinkReleases._ask",
         "    except Exception as error:  # any error of the gate",
@@ -943,7 +943,7 @@ _RESTORE = (
         "the job continues although only some of its logs were restored",
     ),
     Mutant(
-        "drop-behind-the-checkpoint-restored",
+        "drop-after-the-checkpoint-restored",
         "R4",
         "restored_event",
         "if _was_dropped(uid, at, snapshots)}",

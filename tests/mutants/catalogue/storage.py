@@ -1,4 +1,4 @@
-"""Fsyncs, create-if-absent, what is no absence, and the append log (R3, R17)."""
+"""Fsyncs, create-if-absent, errors that are no absence, and the append log (R3, R17)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FSSPEC = ("tests/storage/test_fsspec.py", "tests/storage/test_s3.py")
 
 _FSYNCS = (
     Mutant(
-        "links-below-a-root-followed",
+        "links-below-the-root-are-followed",
         "R17",
         "LocalStorage._full",
         "    if link is not None:\n",
@@ -111,7 +111,7 @@ _FSYNCS = (
         "an attempt's folder lacks a file that its marker vouches for",
     ),
     Mutant(
-        "fsync-of-folders-that-another-one-made",
+        "fsync-of-folders-made-by-another-process",
         "R8",
         "_Folders.make",
         "        if folder != self._top:\n            folder = os.path.dirname(folder)\n",
@@ -129,7 +129,7 @@ _FSYNCS = (
         "a released file is empty after a power failure, although its manifest records its full size",
     ),
     Mutant(
-        "fsync-of-a-move-that-was-made-before",
+        "fsync-of-an-earlier-move",
         "R9",
         "_rename",
         "            posix.sync_file(goal)\n    except",
@@ -147,7 +147,7 @@ _FSYNCS = (
         "a manifest refers to a file whose name did not survive a power failure",
     ),
     Mutant(
-        "moved-name-synced-after-the-old-one-is-gone",
+        "moved-name-synced-after-the-old-name-is-deleted",
         "R9",
         "move_all",
         "    sync_each(posix.sync_folder, sorted({os.path.dirname(goal) for _, goal in present}))\n"
@@ -214,7 +214,7 @@ _FSYNCS = (
         "the last ones of many staged files are not durable",
     ),
     Mutant(
-        "fsync-of-what-leads-to-a-tree",
+        "fsync-of-the-parents-of-a-tree",
         "R17",
         "LocalStorage.sync",
         "            posix.sync_folder(full)",
@@ -223,7 +223,7 @@ _FSYNCS = (
         "the folder that Spark made for a staged batch is gone after a power failure",
     ),
     Mutant(
-        "fsync-failed-in-silence",
+        "fsync-failure-ignored",
         "R17",
         "sync_folder",
         "        if error.errno != errno.EINVAL:",
@@ -253,7 +253,7 @@ _CREATION = (
         "a crash leaves a half-written entry that blocks its position",
     ),
     Mutant(
-        "lost-reply-of-a-link-is-a-defeat",
+        "lost-reply-of-a-link-counts-as-lost-race",
         "R17",
         "LocalStorage._link",
         "        return os.stat(temporary).st_nlink == 2",
@@ -271,7 +271,7 @@ _CREATION = (
         "two drivers that race for one position both win",
     ),
     Mutant(
-        "creation-that-looks-first-is-trusted",
+        "creation-without-atomicity-is-trusted",
         "R17",
         "FsspecStorage.create",
         "    if not self._exclusive:",
@@ -289,7 +289,7 @@ _CREATION = (
         "a lost race is reported as a storage error on stores that do not name the failed condition",
     ),
     Mutant(
-        "s3-409-is-a-defeat",
+        "s3-409-counts-as-lost-race",
         "R17",
         "S3Storage._create",
         "            if status == 412:",
@@ -409,7 +409,7 @@ _ABSENCE = (
         "a missing bucket counts as a root without jobs",
     ),
     Mutant(
-        "what-another-one-moved-meanwhile-is-an-error",
+        "concurrent-move-is-an-error",
         "R9",
         "_rename",
         "            posix.sync_file(goal)\n    except posix.ABSENT:\n",
@@ -418,7 +418,7 @@ _ABSENCE = (
         "the slower of two releasers fails because of a missing folder",
     ),
     Mutant(
-        "what-another-one-moved-in-a-store-meanwhile-is-missing",
+        "concurrent-move-in-a-store-is-missing",
         "R9",
         "Storage.move",
         "    except ObjectNotFoundError:\n        pass  # another process moves it",
@@ -427,7 +427,7 @@ _ABSENCE = (
         "a job ends over missing files that an overtaken releaser has just moved to their targets",
     ),
     Mutant(
-        "names-of-lake-files-that-another-one-made-are-not-flushed",
+        "names-of-lake-files-of-another-process-not-flushed",
         "R9",
         "LakeFiles.publish",
         "        self._storage.sync(path)",
@@ -436,7 +436,7 @@ _ABSENCE = (
         "a power failure removes names that a commit refers to, after the staged files were deleted",
     ),
     Mutant(
-        "lake-files-that-another-one-committed-between-two-looks-are-missing",
+        "lake-files-committed-between-two-reads-are-missing",
         "R9",
         "LakeFiles._verify",
         "[file.target for file in files if not {",
@@ -445,7 +445,7 @@ _ABSENCE = (
         "a job ends over missing files that an overtaken releaser has just committed",
     ),
     Mutant(
-        "moved-over-something-else",
+        "move-overwrites-another-file",
         "R9",
         "_rename",
         "        if not posix.same_content(origin, goal):",
@@ -454,7 +454,7 @@ _ABSENCE = (
         "a foreign file at the target counts as the released one",
     ),
     Mutant(
-        "copied-over-something-else",
+        "copy-overwrites-another-file",
         "R9",
         "Storage._move",
         "    elif not self._same_content(source, target):",
@@ -520,7 +520,7 @@ _APPEND_LOG = (
         "a claim below the head counts although no reader sees it",
     ),
     Mutant(
-        "somebody-elses-entry-is-ours",
+        "foreign-entry-taken-for-own",
         "R17",
         "AppendLog.append_text",
         "            has_landed = self._unsettled[entry.writer] == body",
@@ -593,7 +593,7 @@ _APPEND_LOG = (
         "claims survive one truncation but not two",
     ),
     Mutant(
-        "stays-though-it-was-left-out",
+        "dropped-entry-stays",
         "R3",
         "KeptEntries.below",
         "    kept |= {number for number in besides if number in present or listing.head <= number < head}",
@@ -602,7 +602,7 @@ _APPEND_LOG = (
         "a head record refers to an entry that another truncation has deleted, and the log counts as damaged for ever",
     ),
     Mutant(
-        "what-stays-besides-stays-for-ever",
+        "kept-entries-stay-forever",
         "R7",
         "KeptEntries.below.kept",
         "kept = present - self._temporary\n",
@@ -611,7 +611,7 @@ _APPEND_LOG = (
         "each truncation leaves a batch, and the log grows for ever",
     ),
     Mutant(
-        "nothing-stays-besides",
+        "no-entries-are-kept",
         "R1",
         "AppendLog.truncate",
         "            kept = self._kept.below(head, listing, keep, besides)",
@@ -774,7 +774,7 @@ _APPEND_LOG = (
         "readers find no state of a job with many claims while its journal is compacted",
     ),
     Mutant(
-        "damage-told-by-one-list",
+        "damage-reported-after-one-list",
         "R3",
         "LogFiles.has_moved",
         "    return any(self.newest_head() != head for _ in range(2))",

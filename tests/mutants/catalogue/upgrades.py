@@ -10,7 +10,7 @@ _CLIENT = "tests/client/test_upgrade.py::"
 
 UPGRADES = (
     Mutant(
-        "upgrade-told-as-an-end",
+        "upgrade-reported-as-an-end",
         "R21",
         "JobLifecycle.end_if_done",
         "    if ending.upgrade is not None:",
@@ -19,7 +19,7 @@ UPGRADES = (
         "a supervisor takes the job for ended, and starts a second driver",
     ),
     Mutant(
-        "upgrade-of-what-was-not-tried",
+        "upgrade-without-a-dry-run",
         "R21",
         "Upgrader.tried",
         "    if message.problem is not None:",
@@ -28,7 +28,7 @@ UPGRADES = (
         "the job is stopped for a version that does not fit",
     ),
     Mutant(
-        "upgrade-ends-what-fails-meanwhile",
+        "upgrade-ends-a-job-that-fails-meanwhile",
         "R21",
         "Failover.failed",
         "    if stop is not None and stop.upgrade is not None:",
@@ -37,7 +37,7 @@ UPGRADES = (
         "a failure that a restart would mend ends the run because of an upgrade request",
     ),
     Mutant(
-        "upgrade-stops-checkpoints-for-ever",
+        "upgrade-stops-checkpoints-forever",
         "R21",
         "Upgrader.advance",
         "    if stop is not None and late and not self._job.is_ending:",
@@ -46,7 +46,7 @@ UPGRADES = (
         "no checkpoint is taken while a sink is out of reach",
     ),
     Mutant(
-        "upgrade-goes-before-a-stop",
+        "upgrade-overrides-a-stop",
         "R21",
         "Requests.take_stop",
         "        self.stop.upgrade = None  # an explicit stop overrides the upgrade\n",
@@ -64,7 +64,7 @@ UPGRADES = (
         "the sender of a request waits for ever, because the job ended before the answer",
     ),
     Mutant(
-        "upgrade-forgets-what-was-asked",
+        "upgrade-forgets-open-requests",
         "R22",
         "RunAttempt._run_claimed",
         "    tidy_up(self._storage, job_id, self._first_epoch(claim))",
@@ -74,7 +74,7 @@ UPGRADES = (
         hangs=True,
     ),
     Mutant(
-        "upgrade-without-a-look-at-what-a-gate-holds",
+        "upgrade-ignores-held-releases",
         "R9",
         "reuse_preparation",
         "    check_resumable(decision.state, prepared.plan, prepared.job.code, "
@@ -95,7 +95,7 @@ UPGRADES = (
         "the sender of an upgrade request is notified that it was overtaken",
     ),
     Mutant(
-        "upgrade-gives-up-what-the-next-one-lacks",
+        "upgrade-drops-operators-that-the-next-version-lacks",
         "R21",
         "VersionTrials._load",
         "drops_operators=request.allow_non_restored_state)",
@@ -104,7 +104,7 @@ UPGRADES = (
         "an operator left out by mistake loses its state, because an earlier upgrade allowed that for another one",
     ),
     Mutant(
-        "upgrade-leaves-a-job-that-seems-to-run",
+        "upgrade-leaves-the-status-running",
         "R21",
         "_upgrade",
         "        if resumed.journal.epoch is None and ended.journal is not None:",
