@@ -59,7 +59,7 @@ class Attacker:
         journal.write(StatusChanged(JobStatus.STOPPED, 1.0))
 
 
-def test_a_driver_runs_no_code_that_whoever_writes_to_the_root_has_named(
+def test_a_driver_refuses_code_from_outside_its_own_folders(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     pipeline = Pipeline(tmp_path_factory.mktemp("job"))

@@ -32,7 +32,7 @@ def ckpt(tmp_path: Path, capsys: Capture) -> Ckpt:
     return run
 
 
-def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_prints_the_garbage_and_deletes_it_on_request(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     before = job.files()
     requests = sum(len(data) for path, data in before.items() if path.startswith("requests/"))
@@ -48,7 +48,7 @@ def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: P
     assert ckpt("orders") == (0, "no longer needed: 0 files, 0 bytes\n", "")
 
 
-def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_reports_that_a_running_job_is_skipped(tmp_path: Path, ckpt: Ckpt) -> None:
     CrashedJob.run(tmp_path, JobStatus.RUNNING, HERE)
     assert ckpt("--delete")[:2] == (
         0,
@@ -56,7 +56,7 @@ def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> No
     )
 
 
-def test_what_cannot_be_read_is_an_error_and_no_absence(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_reports_an_unreadable_job_as_an_error(tmp_path: Path, ckpt: Ckpt) -> None:
     job = CrashedJob.run(tmp_path)
     sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
     code, out, err = ckpt("--delete")
@@ -65,7 +65,7 @@ def test_what_cannot_be_read_is_an_error_and_no_absence(tmp_path: Path, ckpt: Ck
     assert json.loads(ckpt("--json")[1])["jobs"][0]["problem"] in err
 
 
-def test_a_job_and_a_root_that_are_not_there_are_refused(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_refuses_a_missing_root_and_an_unknown_job(tmp_path: Path, ckpt: Ckpt) -> None:
     assert ckpt()[0] == 2
     CrashedJob.run(tmp_path)
     code, _, err = ckpt("visits")
@@ -73,7 +73,9 @@ def test_a_job_and_a_root_that_are_not_there_are_refused(tmp_path: Path, ckpt: C
     assert "there is no job 'visits'" in err
 
 
-def test_json_has_what_the_page_says_and_no_secret(tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_json_of_gc_is_documented_and_contains_no_secret(
+    tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CKPT_STORAGE_OPTIONS", '{"auto_mkdir": "hunter2"}')
     job = CrashedJob.run(tmp_path)
     (job.root / "photos").mkdir()
@@ -95,5 +97,5 @@ def test_json_has_what_the_page_says_and_no_secret(tmp_path: Path, ckpt: Ckpt, m
     assert [reason for reason in Reason if f"| `{reason}` |" not in page] == []
 
 
-def test_every_reason_is_told() -> None:
+def test_every_reason_has_a_text() -> None:
     assert set(_WHY) == set(Reason)

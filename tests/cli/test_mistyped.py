@@ -37,5 +37,5 @@ def test_a_mistyped_word_is_refused_with_a_suggestion(
 
 
 @pytest.mark.parametrize("words", [["--root={}"], ["--del", "--root", "{}"]], ids=["equals sign", "beginning"])
-def test_what_argparse_takes_is_taken(words: list[str], empty_root: str) -> None:
+def test_abbreviated_options_are_accepted(words: list[str], empty_root: str) -> None:
     assert main(["jobs", *(word.format(empty_root) for word in words)]) == 0

@@ -22,14 +22,14 @@ def state() -> JobState:
     return job_state
 
 
-def test_show_tells_it() -> None:
+def test_show_prints_the_split_progress() -> None:
     assert dict(summary(state()))["splits"] == "history: 2 of 10 done, 4 assigned, 4 left"
     assert job_view(state(), None)["splits"] == [
         {"source": "history", "total": 10, "done": 2, "assigned": 4, "left": 4}
     ]
 
 
-def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
+def test_show_prints_the_parallelism_of_a_rescaled_source() -> None:
     rescaled = state()
     change = ev.GraphChange(JobGraph((HISTORY,), ()).rescaled({"history": 8}), {"history": 8})
     ev.Reconfigured(1, {}, 9.0, change).apply(rescaled)
@@ -38,7 +38,7 @@ def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
     assert job_view(state(), None)["rescaled"] == {}
 
 
-def test_a_running_job_tells_that_it_is_rescaled() -> None:
+def test_a_status_line_reports_a_rescale() -> None:
     lines: list[StatusLine] = []
     reporter = StatusReporter(lines.append, "orders", None, "/r")
     change = ev.GraphChange(JobGraph((HISTORY,), ()), {"history": 8})
@@ -47,11 +47,11 @@ def test_a_running_job_tells_that_it_is_rescaled() -> None:
     assert (lines[-1].kind, lines[-1].message) == ("reconfigured", expected)
 
 
-def test_a_job_without_splits_tells_nothing() -> None:
+def test_show_prints_no_split_progress_without_splits() -> None:
     assert dict(summary(JobState("orders")))["splits"] == ""
 
 
-def test_a_release_tells_it_while_some_are_left() -> None:
+def test_a_release_line_has_the_progress_while_splits_are_left() -> None:
     lines: list[StatusLine] = []
     reporter = StatusReporter(lines.append, "orders", None, "/r")
     reporter.event(ev.CheckpointReleased(2, 5.0, {"lake": {"rows": 7}}), state())

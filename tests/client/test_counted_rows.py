@@ -34,7 +34,7 @@ def definition(job: EndedJob) -> Job:
     return declared
 
 
-def test_r9_rows_of_an_answer_that_was_lost_are_told_with_the_next_checkpoint(tmp_path: Path) -> None:
+def test_r9_a_release_counts_rows_whose_sink_answer_was_lost(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=0)
     job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 1)], 1)  # and then it was killed
     (event,) = job.client.release(definition(job))
@@ -43,7 +43,7 @@ def test_r9_rows_of_an_answer_that_was_lost_are_told_with_the_next_checkpoint(tm
     assert release.rows == sum(manifest.rows for manifest in read_manifests(str(job.lake))) == 2
 
 
-def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tmp_path: Path) -> None:
+def test_r9_an_empty_checkpoint_counts_rows_whose_sink_answer_was_lost(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=1)
     bound = job.sink.bind(SinkContext("orders", "lake"))
     bound.release([handle_of(job, 2)], 2)  # and then it was killed
@@ -57,7 +57,7 @@ def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tm
     refuse_lost_output(state, {"lake": bound})  # as the next start does: its folder knows checkpoint 2 only
 
 
-def test_r9_a_sink_that_has_the_checkpoint_keeps_what_was_told_of_it(tmp_path: Path) -> None:
+def test_r9_a_sink_that_has_released_the_checkpoint_keeps_its_counts(tmp_path: Path) -> None:
     """Only another sink lacked the checkpoint, so `ckpt release` calls that sink alone."""
     job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=1)
     counts = job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 2)], 2)

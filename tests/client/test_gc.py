@@ -55,9 +55,7 @@ def paths(job_garbage: JobGarbage) -> set[str]:
 
 
 @pytest.mark.parametrize("status", [STOPPED, JobStatus.FAILED, JobStatus.RESTARTING, RUNNING])
-def test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched(
-    tmp_path: Path, status: JobStatus
-) -> None:
+def test_r5_garbage_of_ended_attempts_is_reported_and_not_deleted(tmp_path: Path, status: JobStatus) -> None:
     job = CrashedJob.run(tmp_path, status)
     before, staged = job.storage.files(""), job.staged()
     collected = collect_job(job)
@@ -67,7 +65,7 @@ def test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched
     assert (job.storage.files(""), job.staged()) == (before, staged)
 
 
-def test_with_delete_exactly_that_goes_and_the_next_driver_goes_on(tmp_path: Path) -> None:
+def test_a_deletion_removes_the_reported_garbage_and_the_job_resumes(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     reported = collect_job(job)
     before = job.files()
@@ -85,7 +83,7 @@ def test_with_delete_exactly_that_goes_and_the_next_driver_goes_on(tmp_path: Pat
     assert job.missing() == []
 
 
-def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
+def test_garbage_collection_does_not_write_to_the_journal(tmp_path: Path) -> None:
     """A claim would fence a live driver on another host, and its entry would stay forever."""
     job = CrashedJob.run(tmp_path)
     before = job.storage.files("orders/journal")
@@ -101,7 +99,7 @@ def test_nothing_is_written_to_the_journal(tmp_path: Path) -> None:
         (RUNNING, ELSEWHERE, "its driver on worker-7 has reported no end and cannot be seen from here"),
     ],
 )
-def test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be(
+def test_r8_a_job_that_may_run_is_skipped_with_a_reason(
     tmp_path: Path, status: JobStatus, worker: Worker, words: str
 ) -> None:
     job = CrashedJob.run(tmp_path, status, worker)
@@ -115,7 +113,7 @@ def test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be(
     assert job.storage.files("") == before
 
 
-def test_of_a_job_for_workers_who_may_go_on_without_a_jobmaster_nothing_is_deleted(tmp_path: Path) -> None:
+def test_a_job_whose_workers_may_still_run_is_skipped(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     journal.write(ev.DeploymentPrepared(4, 1.0))
@@ -123,7 +121,7 @@ def test_of_a_job_for_workers_who_may_go_on_without_a_jobmaster_nothing_is_delet
     assert collect_job(job, delete=True).skipped == "its JobMaster is gone, and its workers may go on"
 
 
-def test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage(tmp_path: Path) -> None:
+def test_r8_an_attempt_without_a_folder_makes_no_older_attempt_garbage(tmp_path: Path) -> None:
     """The next attempt resumes from the folder before it. That folder's attempt may be alive and may commit there."""
     job = CrashedJob.run(tmp_path)
     for subtask in (HISTORY, V):
@@ -133,7 +131,7 @@ def test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage(tmp_path: Path) 
     assert [line.partition(":")[0] for line in collected.left] == ["history/0", "v/0"]
 
 
-def test_r1_what_is_prepared_and_may_still_be_published_stays(tmp_path: Path) -> None:
+def test_r1_prepared_output_that_may_still_be_published_stays(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     collect_job(job, delete=True)
     assert job.storage.exists(f"{PARTITION}/{DATA}/0002-n2-1-kept/0.parquet")
@@ -141,7 +139,7 @@ def test_r1_what_is_prepared_and_may_still_be_published_stays(tmp_path: Path) ->
     assert [record.batch_id for record in job.prepared(HISTORY).read_all()] == [1]
 
 
-def test_of_a_subtask_at_its_end_what_its_last_attempt_has_left_goes_too(tmp_path: Path) -> None:
+def test_leftovers_of_the_last_attempt_of_an_ended_subtask_are_garbage(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     log = job.log(HISTORY)
     log.end_of_data("finish")
@@ -151,7 +149,7 @@ def test_of_a_subtask_at_its_end_what_its_last_attempt_has_left_goes_too(tmp_pat
 
 
 @pytest.mark.parametrize("consumer_too", [False, True])
-def test_r7_of_a_finished_subtask_all_goes_but_what_somebody_still_reads(tmp_path: Path, consumer_too: bool) -> None:
+def test_r7_a_finished_subtask_keeps_only_output_that_is_still_read(tmp_path: Path, consumer_too: bool) -> None:
     """The driver died before it deleted the files. The last completed checkpoint covers the end of the subtask."""
     job = CrashedJob.run(tmp_path)
     for subtask in (HISTORY, V) if consumer_too else (HISTORY,):
@@ -176,7 +174,7 @@ def test_r7_of_a_finished_subtask_all_goes_but_what_somebody_still_reads(tmp_pat
     } == {Reason.SUBTASK}
 
 
-def test_in_batch_mode_an_attempt_that_another_one_follows_is_over(tmp_path: Path) -> None:
+def test_in_batch_mode_a_superseded_attempt_is_garbage(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     for subtask in (HISTORY, V):
         job.storage.delete_tree(f"{job.home(subtask)}/spark")
@@ -190,7 +188,7 @@ def test_in_batch_mode_an_attempt_that_another_one_follows_is_over(tmp_path: Pat
     assert not {f"{PARTITION}/{DATA}/0001-n1-0-n", f"{PARTITION}/{DATA}/0003-n3-1-lost"} & garbage
 
 
-def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(tmp_path: Path) -> None:
+def test_r5_staged_output_of_a_namesake_under_another_root_stays(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(
         books(job.lake) / "orders/lake/staging/0002-n2-1-lost", books(job.lake) / "orders/lake/staging/0002-zz-1-n"
@@ -199,7 +197,7 @@ def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(tmp_pa
     assert "0002-zz-1-n" in job.staged()
 
 
-def test_of_an_operator_that_was_removed_everything_goes_but_its_log(tmp_path: Path) -> None:
+def test_removing_an_operator_deletes_all_but_its_log(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     journal.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
@@ -215,7 +213,7 @@ def test_of_an_operator_that_was_removed_everything_goes_but_its_log(tmp_path: P
     assert not any("v/0/spark/0003" in garbage.path for garbage in deleted.garbage)
 
 
-def test_of_what_was_there_before_a_job_was_begun_anew_the_list_and_the_subtasks_go(tmp_path: Path) -> None:
+def test_a_restart_from_scratch_makes_old_lists_and_subtasks_garbage(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     journal.write(ev.Restored(0, {}, 6.0, anew=True))
@@ -233,7 +231,7 @@ def test_of_what_was_there_before_a_job_was_begun_anew_the_list_and_the_subtasks
 # ---- jobs that have ended
 
 
-def test_of_a_finished_job_what_its_clean_up_would_have_deleted(tmp_path: Path) -> None:
+def test_garbage_of_a_finished_job_is_what_its_clean_up_left(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     output = job.output()
     collected = collect_job(job)
@@ -246,7 +244,7 @@ def test_of_a_finished_job_what_its_clean_up_would_have_deleted(tmp_path: Path) 
     assert collect_job(job).garbage == ()
 
 
-def test_r16_of_one_with_unreleased_checkpoints_nothing(tmp_path: Path) -> None:
+def test_r16_a_job_with_unreleased_checkpoints_is_skipped(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, released=1)
     collected = collect_job(job, delete=True)
     assert collected.garbage == ()
@@ -254,7 +252,7 @@ def test_r16_of_one_with_unreleased_checkpoints_nothing(tmp_path: Path) -> None:
     assert "checkpoint 2, which is not released" in collected.skipped
 
 
-def test_of_a_deleted_job_what_was_written_since(tmp_path: Path) -> None:
+def test_files_written_after_a_deletion_are_garbage(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     job.client.delete()
     assert collect_job(job).garbage == ()
@@ -267,7 +265,7 @@ def test_of_a_deleted_job_what_was_written_since(tmp_path: Path) -> None:
     assert job.client.state().status is JobStatus.DELETED
 
 
-def test_one_whose_deletion_was_interrupted_is_left_to_it(tmp_path: Path) -> None:
+def test_a_job_with_an_interrupted_deletion_is_skipped(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     deleting = Journal(job.storage, "orders")
     deleting.claim("t~delete", Worker(), 9.0, releases_only=True)
@@ -277,7 +275,7 @@ def test_one_whose_deletion_was_interrupted_is_left_to_it(tmp_path: Path) -> Non
     assert (collected.garbage, collected.skipped) == ((), f"its deletion was interrupted: `{delete}` completes it")
 
 
-def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path: Path) -> None:
+def test_staged_output_of_an_unknown_sink_is_left_and_reported(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
     sinks = {"lake": SinkDefinition("checkpoint", {"type": "shop.Table"})}
@@ -292,7 +290,7 @@ def test_a_sink_of_another_kind_is_named_and_what_it_has_staged_is_left(tmp_path
 # ---- files that cannot be read
 
 
-def test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_reported_and_nothing_is_deleted(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
     before = job.files()
@@ -302,7 +300,7 @@ def test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named(tmp_path: Path)
 
 
 @pytest.mark.parametrize("subtask", ["history", "v"])
-def test_of_a_damaged_log_nothing_is_deleted_also_of_other_subtasks(tmp_path: Path, subtask: str) -> None:
+def test_a_damaged_log_keeps_the_garbage_of_all_subtasks(tmp_path: Path, subtask: str) -> None:
     job = CrashedJob.run(tmp_path)
     (job.root / subtask_log_path("orders", subtask, 0) / "00000001.json").write_text("{")
     before = job.files()
@@ -311,7 +309,7 @@ def test_of_a_damaged_log_nothing_is_deleted_also_of_other_subtasks(tmp_path: Pa
     assert (report.files, job.files()) == (0, before)
 
 
-def test_of_a_log_that_is_gone_and_covered_nothing_is_deleted(tmp_path: Path) -> None:
+def test_a_lost_log_that_a_checkpoint_covers_keeps_all_garbage(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.rmtree(job.root / subtask_log_path("orders", "v", 0))
     before = job.files()
@@ -321,7 +319,7 @@ def test_of_a_log_that_is_gone_and_covered_nothing_is_deleted(tmp_path: Path) ->
     assert job.files() == before
 
 
-def test_a_prepared_record_that_cannot_be_read_stops_it(tmp_path: Path) -> None:
+def test_an_unreadable_prepared_record_stops_the_collection(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     (job.root / "orders/vertices/v/0/prepared/0002-n2.json").write_text("{")
     before = job.files()
@@ -329,7 +327,7 @@ def test_a_prepared_record_that_cannot_be_read_stops_it(tmp_path: Path) -> None:
     assert job.files() == before
 
 
-def test_a_lake_that_cannot_be_listed_is_no_empty_one(tmp_path: Path) -> None:
+def test_an_unlistable_lake_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     beside = books(job.lake)
     beside.rename(tmp_path / "away")
@@ -339,7 +337,7 @@ def test_a_lake_that_cannot_be_listed_is_no_empty_one(tmp_path: Path) -> None:
     assert job.files() == before
 
 
-def test_a_job_with_a_problem_holds_up_no_other(tmp_path: Path) -> None:
+def test_a_damaged_job_does_not_stop_the_collection_of_others(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     Journal(job.storage, "visits").claim("t1", GONE, 1.0)
     (job.root / "visits/journal/00000000.json").write_text("{")
@@ -354,7 +352,7 @@ def test_a_job_with_a_problem_holds_up_no_other(tmp_path: Path) -> None:
 # ---- the root
 
 
-def test_what_is_no_job_is_named_and_never_touched(tmp_path: Path) -> None:
+def test_strange_files_in_a_root_are_reported_and_left(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     for path in ("copy/vertices/v/0/log/00000000.json", "photos/1.jpg", "notes.txt", ".hidden", "a b/c"):
         (job.root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -367,7 +365,7 @@ def test_what_is_no_job_is_named_and_never_touched(tmp_path: Path) -> None:
     assert all((job.root / path).exists() for path in ("copy/vertices", "photos/1.jpg", "notes.txt", "a b/c"))
 
 
-def test_temporary_files_go_when_they_are_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_temporary_files_are_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = CrashedJob.run(tmp_path)
     collect_job(job, delete=True)
     left = [job.root / f"orders/journal/.tmp-{'0' * 16}", job.root / f".probe-{'1' * 16}"]
@@ -382,7 +380,7 @@ def test_temporary_files_go_when_they_are_nobodys(tmp_path: Path, monkeypatch: p
     assert [path.exists() for path in left] == [False, False]
 
 
-def test_a_root_that_is_none_and_a_job_that_is_not_there_are_refused(tmp_path: Path) -> None:
+def test_a_missing_root_and_an_unknown_job_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NoRootError):
         collect_garbage(tmp_path / "root")
     job = CrashedJob.run(tmp_path)
@@ -390,7 +388,7 @@ def test_a_root_that_is_none_and_a_job_that_is_not_there_are_refused(tmp_path: P
         collect_garbage(job.root, "visits")
 
 
-def test_in_an_object_store_it_is_the_same(tmp_path: Path) -> None:
+def test_garbage_in_an_object_store_is_the_same(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     memory = open_storage(f"memory://{uuid.uuid4().hex}")
     for path, _ in job.storage.files(""):
@@ -402,7 +400,7 @@ def test_in_an_object_store_it_is_the_same(tmp_path: Path) -> None:
     memory.delete_tree("")
 
 
-def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
+def test_a_report_sums_the_files_and_bytes(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     report: GarbageReport = collect_garbage(job.root)
     before, staged = sum(size for _, size in job.storage.files("")), len(job.staged())
@@ -413,7 +411,7 @@ def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
     assert JobClient(job.root, "orders").state().status is STOPPED
 
 
-def test_r5_a_copy_for_a_trial_goes_with_its_attempt_and_not_while_that_may_be_trying_it(tmp_path: Path) -> None:
+def test_r5_a_dry_run_copy_of_an_ended_attempt_is_garbage(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path, RUNNING)
     for name in ("0001-n1-1", "0002-n2-12", "0003-n3-2", "notes"):
         job.storage.create(f"orders/vertices/v/0/trial/{name}/offsets/0", b"copied")
@@ -423,6 +421,6 @@ def test_r5_a_copy_for_a_trial_goes_with_its_attempt_and_not_while_that_may_be_t
     assert sorted(job.storage.list("orders/vertices/v/0/trial")) == ["0003-n3-2", "notes"]
 
 
-def test_a_text_is_no_yes_to_a_deletion(tmp_path: Path) -> None:
+def test_deleting_garbage_needs_a_boolean(tmp_path: Path) -> None:
     with pytest.raises(BadOptionError, match="delete='false'"):
         collect_garbage(str(tmp_path), delete="false")  # type: ignore[arg-type]

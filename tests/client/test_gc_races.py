@@ -124,7 +124,7 @@ def verbs_of_a_collection(job: CrashedJob) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 100])
-def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp_path: Path, pace: int) -> None:
+def test_r5_a_driver_can_start_at_any_verb_of_a_collection(first: Path, tmp_path: Path, pace: int) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"copy{pace}")
     verbs = verbs_of_a_collection(job)
@@ -151,9 +151,7 @@ def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 100])
-def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
-    first: Path, tmp_path: Path, pace: int
-) -> None:
+def test_r5_reported_garbage_may_be_deleted_at_any_later_time(first: Path, tmp_path: Path, pace: int) -> None:
     """The result must not depend on claims, because a driver may always act between a listing and a deletion."""
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"told{pace}")
@@ -172,9 +170,7 @@ def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
     assert at > 30
 
 
-def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one(
-    first: Path, tmp_path: Path
-) -> None:
+def test_r11_garbage_of_a_removed_operator_has_no_files_of_its_return(first: Path, tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     removed = job.claimed(4)
     removed.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
@@ -209,7 +205,7 @@ def return_of_operator(job: CrashedJob) -> Iterator[None]:
     yield
 
 
-def test_what_a_driver_has_deleted_between_the_list_and_the_look_is_no_problem(tmp_path: Path) -> None:
+def test_a_file_deleted_during_the_search_is_no_problem(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     gone: list[str] = []
 
@@ -238,7 +234,7 @@ def delete_by_hand(job: CrashedJob, collected: list[Garbage]) -> None:
             job.storage.delete_tree(garbage.path)
 
 
-def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path: Path) -> None:
+def test_a_claim_between_the_two_listings_keeps_all_garbage(tmp_path: Path) -> None:
     """The new driver collects by itself, and until then the garbage does no harm."""
     job = CrashedJob.run(tmp_path)
     before, looks = job.files(), []
@@ -253,7 +249,7 @@ def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path
     assert job.files() == before
 
 
-def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -> None:
+def test_a_claim_during_the_deletion_stops_it(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     deleted: list[str] = []
 
@@ -269,7 +265,7 @@ def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -
     assert done.skipped == ("it was claimed in epoch 4 during the search: its new driver collects by itself")
 
 
-def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:
+def test_a_live_driver_at_the_second_listing_stops_the_collection(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     looks: list[str] = []
 
@@ -284,7 +280,7 @@ def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:
     assert job.files() == before
 
 
-def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
+def test_files_that_only_the_first_listing_reports_stay(tmp_path: Path) -> None:
     """Only garbage that both listings report is deleted, whatever the rules are by then.
 
     The test removes a marker between the listings, which no process does.
@@ -304,7 +300,7 @@ def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
     }
 
 
-def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path) -> None:
+def test_r8_a_subtask_that_is_being_taken_over_has_no_garbage(tmp_path: Path) -> None:
     """The new attempt is copying its predecessor's folder."""
     job = CrashedJob.run(tmp_path)
 
@@ -319,7 +315,7 @@ def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path
     assert [garbage for garbage in collected if "v/0" in garbage.path]
 
 
-def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_begun_is_gone_on_from(
+def test_r1_a_late_batch_of_a_live_older_attempt_is_kept(
     tmp_path: Path,
 ) -> None:
     """The attempt of epoch 3 died before its folder was complete, and that of epoch 2 lives.
@@ -340,9 +336,7 @@ def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_b
     assert not any("0002-n2-1-late" in path for path in deleted)
 
 
-def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_nothing_is_lost(
-    first: Path, tmp_path: Path
-) -> None:
+def test_r5_a_publication_during_the_search_loses_no_file(first: Path, tmp_path: Path) -> None:
     """The newest attempt lives, and publishes its predecessor's prepared batch while the collection reads."""
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "published")
@@ -376,7 +370,7 @@ def recover(job: CrashedJob, subtask: SubtaskId) -> None:
 # ---- the collection dies, or gets no answer
 
 
-def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path) -> None:
+def test_a_collection_that_dies_at_any_verb_can_be_repeated(first: Path, tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "dies")
     verbs = Verbs()
@@ -392,7 +386,7 @@ def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path
         assert (job.files(), job.missing()) == (whole, []), (at, when)
 
 
-def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: Path, tmp_path: Path) -> None:
+def test_a_storage_error_is_never_taken_for_an_empty_folder(first: Path, tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "mute")
     before, staged = job.files(), job.staged()
@@ -419,7 +413,7 @@ def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: P
         assert (done.garbage, job.files(), job.staged()) == ((), before, staged), where
 
 
-def test_a_deletion_that_fails_is_told_with_what_was_deleted_before_it(tmp_path: Path) -> None:
+def test_a_failed_deletion_reports_the_garbage_deleted_before_it(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     deleted: list[str] = []
 

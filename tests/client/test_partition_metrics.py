@@ -73,7 +73,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_what_is_published_is_counted_and_who_is_read_by_nobody_has_no_partition(place: Place) -> None:
+def test_only_subtasks_with_a_reader_have_a_partition(place: Place) -> None:
     place.publish(FIRST, "a", (3, 4), 10)
     place.publish(FIRST, "b", (), 0)
     place.publish(SECOND, "c", (5,), 7)
@@ -94,14 +94,14 @@ def test_all_splits_of_an_entry_are_counted(place: Place) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "emptied"])
-def test_a_partition_of_which_a_file_is_gone_is_not_there(place: Place, how: str) -> None:
+def test_a_partition_with_a_missing_file_is_left_out(place: Place, how: str) -> None:
     path, _ = place.publish(FIRST, "a", (3, 4), 10)
     place.publish(SECOND, "c", (5,), 7)
     (place.root / path).unlink() if how == "gone" else (place.root / path).write_bytes(b"")
     assert [partition.subtask for partition in place.client.get_partition_with_metrics()] == [SECOND]
 
 
-def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
+def test_a_finished_job_has_no_partitions(place: Place) -> None:
     place.publish(FIRST, "b", (), 0)
     place.end(FIRST)
     place.journal.write(ev.StatusChanged(JobStatus.FINISHED, 1.0))
@@ -109,14 +109,14 @@ def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
     assert place.now == 0.0  # no producer is left to wait for
 
 
-def test_what_is_expected_is_waited_for_until_its_producer_is_at_its_end(place: Place) -> None:
+def test_an_expected_partition_is_awaited_until_its_producer_ends(place: Place) -> None:
     place.publish(FIRST, "a", (3,), 10)
     place.then = lambda: place.end(FIRST)
     (partition,) = place.client.get_partition_with_metrics(["parts/0"], timeout=30.0)
     assert (partition.is_finished, place.now) == (True, 0.5)
 
 
-def test_after_the_timeout_there_is_what_there_is(place: Place) -> None:
+def test_the_timeout_returns_the_partitions_that_exist(place: Place) -> None:
     place.publish(FIRST, "a", (3,), 10)
     place.end(FIRST)
     partitions = place.client.get_partition_with_metrics(["parts"], timeout=2.0)
@@ -126,12 +126,12 @@ def test_after_the_timeout_there_is_what_there_is(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["out", "part", "parts/2"])
-def test_who_has_no_partition_cannot_be_expected(place: Place, name: str) -> None:
+def test_expecting_a_partition_that_cannot_exist_is_refused(place: Place, name: str) -> None:
     with pytest.raises(InvalidInputError, match="It has: parts/0, parts/1"):
         place.client.get_partition_with_metrics([name], timeout=1e9)
 
 
-def test_ckpt_show_has_them_if_they_are_asked_for(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ckpt_show_lists_partitions_on_request(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.publish(FIRST, "a", (3, 4), 10)
     words = ["show", "orders", "--root", str(place.root)]
     assert main(words) == 0

@@ -33,7 +33,7 @@ def sixteen() -> Reconfiguration:
     return Reconfiguration().assign_workload("daily", state_partitions=16)
 
 
-def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
+def test_a_request_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
     change = sixteen().assign_workload("live", max_bytes_per_batch="2m", trigger_interval="0s")
     change.assign_execution_logic("clean", "v2.py:job").assign_resources("clean", pool_weight=2)
     asked = client(tmp_path).reconfigure(change)
@@ -61,7 +61,7 @@ def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -
     ],
     ids=["unknown", "sink", "no state", "nothing"],
 )
-def test_what_can_never_be_done_is_refused_before_anything_is_written(
+def test_an_impossible_request_is_refused_before_it_is_written(
     driver: Journal, tmp_path: Path, tell: Callable[[Reconfiguration], Reconfiguration], why: str
 ) -> None:
     with pytest.raises(NotReconfigurableError, match=why):
@@ -107,21 +107,21 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
         (lambda change: change.assign_execution_logic("a", "v2.py"), "is no reference of a job"),
     ],
 )
-def test_what_is_no_change_is_refused_when_it_is_said(
+def test_an_invalid_setting_is_refused_when_it_is_assigned(
     tell: Callable[[Reconfiguration], Reconfiguration], why: str
 ) -> None:
     with pytest.raises(NotReconfigurableError, match=why):
         tell(Reconfiguration())
 
 
-def test_sizes_and_durations_are_refused_by_their_names() -> None:
+def test_an_invalid_size_or_duration_is_named() -> None:
     with pytest.raises(BadOptionError, match="max_bytes_per_batch"):
         Reconfiguration().assign_workload("a", max_bytes_per_batch="much")
     with pytest.raises(BadOptionError, match="trigger_interval"):
         Reconfiguration().assign_workload("a", trigger_interval="soon")
 
 
-def test_a_preview_says_who_would_stand_still_and_asks_nobody(driver: Journal, tmp_path: Path) -> None:
+def test_a_preview_names_the_affected_vertices_without_a_request(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.Reconfigured(1, {"daily": VertexSettings(trigger_interval=5.0)}, 2.0))
     driver.flush()
     preview = client(tmp_path).preview(sixteen().assign_workload("daily", trigger_interval="2s"))
@@ -131,7 +131,7 @@ def test_a_preview_says_who_would_stand_still_and_asks_nobody(driver: Journal, t
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 
 
-def test_a_preview_of_what_nobody_would_do_is_refused(driver: Journal, tmp_path: Path) -> None:
+def test_a_preview_of_an_impossible_change_is_refused(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.PlanRecorded(GRAPH, {}, 2.0, replace(DEFINITION, mode="batch")))
     driver.flush()
     for ask in (client(tmp_path).preview, client(tmp_path).reconfigure):
@@ -152,7 +152,7 @@ def test_a_preview_of_what_nobody_would_do_is_refused(driver: Journal, tmp_path:
         ("failed: it has other columns", False),
     ],
 )
-def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
+def test_the_answer_comes_while_the_job_runs(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
     job = client(tmp_path)
     asked = job.reconfigure(sixteen())
     driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse("accepted"), 2.0))
@@ -162,7 +162,7 @@ def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path,
     assert (answer.is_served, str(answer.outcome), answer.state.status) == (served, outcome, JobStatus.RUNNING)
 
 
-def test_a_driver_that_was_lost_behind_the_decision_has_served_it(driver: Journal, tmp_path: Path) -> None:
+def test_a_change_of_a_driver_lost_after_the_decision_is_served(driver: Journal, tmp_path: Path) -> None:
     job = client(tmp_path)
     asked = job.reconfigure(sixteen())
     driver.write(ev.Reconfigured(1, SIXTEEN, 2.0))
@@ -171,7 +171,7 @@ def test_a_driver_that_was_lost_behind_the_decision_has_served_it(driver: Journa
     assert job.runs_with(sixteen())
 
 
-def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Path) -> None:
+def test_a_change_of_a_driver_lost_before_the_decision_is_not_served(driver: Journal, tmp_path: Path) -> None:
     job = client(tmp_path)
     asked = job.reconfigure(sixteen())
     Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
@@ -180,7 +180,7 @@ def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Pat
     assert not job.runs_with(sixteen())
 
 
-def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(driver: Journal, tmp_path: Path) -> None:
+def test_a_lost_driver_leaves_a_reassigned_file_unanswered(driver: Journal, tmp_path: Path) -> None:
     """The file was edited and assigned again, so the job may still run the previous version."""
     runs = {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "before"})}
     driver.write(ev.Reconfigured(1, runs, 2.0))
@@ -194,19 +194,19 @@ def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(dr
     assert job.answer(declared, 5.0).is_served
 
 
-def test_a_job_that_was_never_planned_has_nothing_to_change(tmp_path: Path) -> None:
+def test_a_preview_of_a_job_without_a_plan_is_refused(tmp_path: Path) -> None:
     Journal(open_root(open_storage(str(tmp_path))), "orders").claim("t", identify(), 1.0)
     with pytest.raises(NotReconfigurableError, match="no run of the job has planned it"):
         client(tmp_path).preview(sixteen())
 
 
-def test_an_answer_that_does_not_come_in_time_is_told_as_that(driver: Journal, tmp_path: Path) -> None:
+def test_a_late_answer_is_an_error(driver: Journal, tmp_path: Path) -> None:
     job = client(tmp_path)
     with pytest.raises(RequestUnansweredError, match="has not applied request"):
         job.answer(job.reconfigure(sixteen()), 0.0)
 
 
-def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
+def test_a_job_without_a_driver_refuses_the_request(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
     with pytest.raises(RequestRefusedError, match="cannot be asked to reconfigure: its status is STOPPED"):
         client(tmp_path).reconfigure(sixteen())
@@ -225,9 +225,7 @@ SPLITS = JobGraph(
 )
 
 
-def test_a_change_of_queries_and_of_sources_with_splits_says_who_stands_still_for_what(
-    driver: Journal, tmp_path: Path
-) -> None:
+def test_a_preview_names_paused_vertices_and_rescaled_sources(driver: Journal, tmp_path: Path) -> None:
     definition = replace(DEFINITION, sources={"parts": SourceDefinition(True, parallelism=2)})
     driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, definition))
     driver.flush()
@@ -241,7 +239,7 @@ def test_a_change_of_queries_and_of_sources_with_splits_says_who_stands_still_fo
     assert (fewer.rescaled[0].consumers, fewer.unaffected) == ((), ("daily", "clean"))
 
 
-def test_a_change_is_decided_when_all_of_it_is(driver: Journal, tmp_path: Path) -> None:
+def test_a_change_applies_only_when_all_its_parts_are_decided(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, DEFINITION))
     job, change = client(tmp_path), Reconfiguration().rescale("parts", parallelism=3)
     change.assign_resources("clean", pool_weight=2)
@@ -254,7 +252,7 @@ def test_a_change_is_decided_when_all_of_it_is(driver: Journal, tmp_path: Path) 
     assert job.runs_with(change)
 
 
-def test_ready_made_changes_are_the_same_as_those_they_are_made_of() -> None:
+def test_shortcut_changes_equal_their_parts() -> None:
     ready = Reconfiguration().rescale("a", state_partitions=4).rebalance({"a": 3, "b": 1})
     ready.change_of_logic("v2.py:job", "a", "b").rescale("parts", parallelism=2)
     plain = Reconfiguration().assign_workload("a", state_partitions=4).assign_workload("parts", parallelism=2)
@@ -263,7 +261,7 @@ def test_ready_made_changes_are_the_same_as_those_they_are_made_of() -> None:
     assert ready.changes == plain.changes
 
 
-def test_what_spark_cannot_count_is_no_limit_and_no_pace() -> None:
+def test_limits_beyond_what_spark_can_count_are_refused() -> None:
     """Spark would reject such a value at each start of the query, so the job would end, and each later run, too."""
     largest = Reconfiguration().assign_workload("a", max_bytes_per_batch=2**63 - 1, trigger_interval="36525d")
     assert largest.changes["a"].max_bytes_per_batch == 2**63 - 1
@@ -273,14 +271,14 @@ def test_what_spark_cannot_count_is_no_limit_and_no_pace() -> None:
         Reconfiguration().assign_workload("a", trigger_interval="36526d")
 
 
-def test_a_text_of_more_digits_than_python_reads_is_no_number() -> None:
+def test_a_text_with_too_many_digits_is_no_number() -> None:
     assert as_numbers({"pool_weight": "9" * 5000, "parallelism": " 8 "}) == {
         "pool_weight": "9" * 5000,
         "parallelism": 8,
     }
 
 
-def test_of_a_change_the_numbers_that_are_so_already_are_not_wanted(driver: Journal, tmp_path: Path) -> None:
+def test_unapplied_changes_leave_out_numbers_that_already_apply(driver: Journal, tmp_path: Path) -> None:
     definition = replace(DEFINITION, sources={"parts": SourceDefinition(True, parallelism=2)})
     driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, definition))
     driver.flush()

@@ -30,7 +30,7 @@ def driver(tmp_path: Path) -> Journal:
     return write_running_job(tmp_path, ev.PlanRecorded(GRAPH, {}, 1.0, STREAMING))
 
 
-def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
+def test_a_request_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
     asked = client(tmp_path).rescale("history", 8)
     (pending,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
     changes = {"history": VertexSettings(parallelism=8)}
@@ -38,7 +38,7 @@ def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("uid", "parallelism"), [("daily", 2), ("nobody", 2), ("history", 0), ("history", True)])
-def test_what_can_never_be_done_is_refused_before_anything_is_written(
+def test_an_impossible_request_is_refused_before_it_is_written(
     driver: Journal, tmp_path: Path, uid: str, parallelism: int
 ) -> None:
     with pytest.raises(RequestRefusedError, match=r"can be rescaled, to 1 or more: history") as refused:
@@ -47,7 +47,7 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 
 
-def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
+def test_a_job_without_a_driver_refuses_the_request(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
     with pytest.raises(RequestRefusedError, match="cannot be asked to rescale: its status is STOPPED"):
         client(tmp_path).rescale("history", 8)
@@ -57,7 +57,7 @@ def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) ->
     ("outcome", "served"),
     [("completed: history is read by 8", True), ("refused: all splits of history are assigned", False)],
 )
-def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
+def test_the_answer_comes_while_the_job_runs(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
     job = client(tmp_path)
     asked = job.rescale("history", 8)
     driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse("accepted"), 2.0))
@@ -67,7 +67,7 @@ def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path,
     assert (str(answer.outcome), answer.is_served, answer.state.status) == (outcome, served, "RUNNING")
 
 
-def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_path: Path) -> None:
+def test_a_wait_timeout_names_the_awaited_rescale(driver: Journal, tmp_path: Path) -> None:
     job = client(tmp_path)
     asked = job.rescale("history", 8)
     with pytest.raises(
@@ -77,7 +77,7 @@ def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_p
     assert unanswered.value.retryable
 
 
-def test_a_number_that_the_job_declares_is_decided_too(driver: Journal, tmp_path: Path) -> None:
+def test_a_rescale_to_the_declared_number_counts_as_served(driver: Journal, tmp_path: Path) -> None:
     """The journal of a later run does not record a number that equals the declared one."""
     job = client(tmp_path)
     asked = job.rescale("history", 4)
@@ -89,7 +89,7 @@ def test_a_number_that_the_job_declares_is_decided_too(driver: Journal, tmp_path
 
 
 @pytest.mark.parametrize("decided", [True, False])
-def test_a_driver_that_was_lost_behind_the_commit_has_served_it(driver: Journal, tmp_path: Path, decided: bool) -> None:
+def test_a_lost_driver_has_served_a_rescale_that_it_decided(driver: Journal, tmp_path: Path, decided: bool) -> None:
     job = client(tmp_path)
     asked = job.rescale("history", 8)
     graph = GRAPH.rescaled({"history": 8})

@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Storage:
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_journal_that_cannot_be_read_is_that_job_s_damage(
+def test_an_unreadable_journal_affects_only_its_job(
     root: Storage, case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, problem = BAD[case]
@@ -70,7 +70,7 @@ class Denied(WrappedStorage):
         return super().list(path)
 
 
-def test_so_is_a_folder_that_cannot_be_listed(root: Storage) -> None:
+def test_an_unlistable_job_folder_affects_only_its_job(root: Storage) -> None:
     states = {job.job_id: job.damage for job in list_jobs(Denied(root))}
     assert (states["a"], states["c"]) == ([], [])
     assert "/b/journal" in states["b"][0]
@@ -78,13 +78,13 @@ def test_so_is_a_folder_that_cannot_be_listed(root: Storage) -> None:
     assert list(collect_garbage(Denied(root)).problems) == ["b"]
 
 
-def test_a_folder_of_nobody_that_cannot_be_listed_holds_up_no_collection(root: Storage, tmp_path: Path) -> None:
+def test_an_unlistable_strange_folder_does_not_stop_the_collection(root: Storage, tmp_path: Path) -> None:
     (tmp_path / "root" / "lost+found").mkdir()
     assert collect_garbage(Denied(root)).strange[0].name == "lost+found"
 
 
 @pytest.mark.parametrize("error", [RecursionError("deep"), KeyError("x"), ZeroDivisionError(), RuntimeError("bug")])
-def test_so_is_an_error_of_the_code_that_reads_it(
+def test_an_error_of_the_replay_affects_only_its_job(
     root: Storage, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     replay: Callable[[Journal], object] = Journal.replay

@@ -63,7 +63,7 @@ def test_a_submission_is_everything_between_the_child_and_its_driver(
     assert child.exit_code() is None
 
 
-def test_the_end_of_a_child_is_the_end_of_its_orphans(start: Callable[[str], Child], tmp_path: Path) -> None:
+def test_ending_a_child_ends_its_orphans(start: Callable[[str], Child], tmp_path: Path) -> None:
     child = start("orphan")
     until(lambda: len(child.members()) == 2, "the process in the middle has ended")
     orphan = psutil.Process(pid(tmp_path, 0))
@@ -74,7 +74,7 @@ def test_the_end_of_a_child_is_the_end_of_its_orphans(start: Callable[[str], Chi
     child.end()
 
 
-def test_killing_what_has_ended_is_no_error(start: Callable[[str], Child], tmp_path: Path) -> None:
+def test_killing_an_ended_process_is_no_error(start: Callable[[str], Child], tmp_path: Path) -> None:
     child = start("chain")
     submission = child.submission(pid(tmp_path, 0))
     kill(submission)

@@ -65,11 +65,11 @@ def test_a_stale_mutant_is_noticed(changes: dict[str, Any], problem: str) -> Non
     assert any(problem in message for message in problems(replace(MUTANTS[0], **changes)))
 
 
-def test_no_mutant_has_the_name_of_another() -> None:
+def test_names_of_mutants_are_unique() -> None:
     assert [name for name, times in Counter(mutant.id for mutant in MUTANTS).items() if times > 1] == []
 
 
-def test_no_mutant_names_what_its_file_does_not_know(tmp_path: Path) -> None:
+def test_no_mutant_uses_an_undefined_name(tmp_path: Path) -> None:
     """A NameError in a driver's thread fails tests as any error does, and proves nothing about the defect."""
     for mutant in MUTANTS:
         (tmp_path / f"{mutant.id}.py").write_text(mutant.mutated())

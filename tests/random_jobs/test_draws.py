@@ -67,7 +67,7 @@ def test_every_shape_and_type_of_values_is_drawn() -> None:
     assert any("names in another case" in case.draws for case in cases)
 
 
-def test_every_draw_and_every_kind_of_plan_comes_up() -> None:
+def test_every_draw_and_every_kind_of_plan_is_drawn() -> None:
     drawn = {draw for seed in SEEDS for draw in value_case(seed).draws}
     settings = "spark.sql.parquet.outputTimestampType=TIMESTAMP_MILLIS"
     assert drawn >= {"fields in another order", "names of files", "another zone at a restart", settings}
@@ -75,7 +75,7 @@ def test_every_draw_and_every_kind_of_plan_comes_up() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 16))
-def test_a_value_is_the_same_after_a_file_in_any_variant(seed: int, tmp_path: Path) -> None:
+def test_a_value_survives_a_file_in_any_variant(seed: int, tmp_path: Path) -> None:
     case = value_case(seed)
     for source, columns in (("history", case.history), ("live", case.live)):
         rows = case.rows(source)[0]
@@ -87,7 +87,7 @@ def test_a_value_is_the_same_after_a_file_in_any_variant(seed: int, tmp_path: Pa
             assert [kind.plain(row[name]) for row in read] == [kind.plain(row[name.lower()]) for row in rows]
 
 
-def test_swapped_fields_are_seen_and_reordered_ones_are_not() -> None:
+def test_swapped_values_differ_and_reordered_fields_do_not() -> None:
     other = replace(STRUCT, inner=STRUCT.inner[::-1])
     row = {"city": "Rom", "street": "Corso"}
     assert STRUCT.plain(row) == other.plain(dict(reversed(row.items())))
@@ -95,7 +95,7 @@ def test_swapped_fields_are_seen_and_reordered_ones_are_not() -> None:
     assert {variant(random.Random(seed), STRUCT) for seed in range(20)} == {STRUCT, other}
 
 
-def test_a_microsecond_is_seen() -> None:
+def test_a_microsecond_makes_a_difference() -> None:
     kind = Kind("TIMESTAMP")
     assert kind.plain(EPOCH) != kind.plain(EPOCH + timedelta(microseconds=1))
 
@@ -109,7 +109,7 @@ def test_an_instant_without_a_zone_is_in_utc() -> None:
 # ---- tables
 
 
-def test_a_change_of_others_is_expected_in_the_table(tmp_path: Path) -> None:
+def test_expected_rows_include_a_foreign_change_of_the_table(tmp_path: Path) -> None:
     """Without a job: nothing was released when the table was changed."""
     cases = {
         (case.kind, case.change): case
@@ -129,7 +129,7 @@ def test_a_change_of_others_is_expected_in_the_table(tmp_path: Path) -> None:
         assert sorted(target.rows()) == sorted([*old, *([OTHERS] if case.change == "insert row" else [])])
 
 
-def test_what_others_did_to_released_rows_is_expected(tmp_path: Path) -> None:
+def test_expected_rows_include_foreign_changes_of_released_rows(tmp_path: Path) -> None:
     case = replace(_case(), change="drop column", trigger="none", mode="append")
     job = TableJob(case, SQLiteTarget(case, tmp_path), tmp_path)
     everything = dict(row for rows in (*case.rows(0), *case.rows(1)) for row in rows)
@@ -142,7 +142,7 @@ def test_what_others_did_to_released_rows_is_expected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trigger", ["swallows", "keeps"])
-def test_a_stop_that_does_not_name_its_cause_is_a_finding(tmp_path: Path, trigger: Any) -> None:
+def test_a_stop_without_its_cause_is_a_finding(tmp_path: Path, trigger: Any) -> None:
     case = replace(_case(), trigger=trigger, change="none")
     job = TableJob(case, SQLiteTarget(case, tmp_path), tmp_path)
     job.target.make()

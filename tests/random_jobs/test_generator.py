@@ -28,13 +28,13 @@ def test_a_seed_gives_the_same_job_and_the_same_schedule() -> None:
         assert (random_schedule(seed), steps(seed)) == (random_schedule(seed), steps(seed))
 
 
-def test_a_definition_survives_its_text() -> None:
+def test_a_definition_survives_json() -> None:
     for seed in SEEDS:
         assert Definition.from_json(definition(seed).to_json()) == definition(seed)
 
 
 @pytest.mark.slow
-def test_every_job_is_whole_and_so_are_the_simpler_ones(tmp_path: Path) -> None:
+def test_every_job_and_its_simpler_variants_are_valid(tmp_path: Path) -> None:
     for seed in SEEDS:
         drawn = definition(seed)
         for job in (drawn, *simpler(drawn)):
@@ -59,7 +59,7 @@ def test_every_kind_of_transform_and_every_feature_is_drawn() -> None:
     assert {len(job.sinks) for job in drawn} == {1, 2, 3}
 
 
-def test_every_change_is_drawn_and_leaves_a_whole_job(tmp_path: Path) -> None:
+def test_every_change_is_drawn_and_leaves_a_valid_job(tmp_path: Path) -> None:
     names = set()
     for seed in SEEDS:
         before = definition(seed)
@@ -96,7 +96,7 @@ def late_rows(seed: int, number: int, source: SourceDef) -> int:
     return sources
 
 
-def test_rows_that_are_surely_counted_are_some_of_the_late_ones_and_all_of_the_others() -> None:
+def test_certain_rows_include_all_rows_that_are_not_late() -> None:
     """Check the oracle's rows that no operator may drop."""
     for seed in SEEDS:
         drawn = definition(seed)
@@ -111,7 +111,7 @@ def test_rows_that_are_surely_counted_are_some_of_the_late_ones_and_all_of_the_o
                     newest = max([newest, *(row["second"] for row in rows)])
 
 
-def test_ways_that_part_and_meet_again_are_drawn() -> None:
+def test_diamonds_are_drawn() -> None:
     """Draw diamonds: united and joined, with operators on both paths and on only one."""
     diamonds = set()
     for seed in SEEDS:
@@ -134,14 +134,14 @@ def test_second_jobs_of_every_mode_are_drawn(tmp_path: Path) -> None:
         build(job, tmp_path).validate()
 
 
-def test_a_seed_gives_the_same_job_with_splits_and_every_source_of_it_is_read() -> None:
+def test_a_seed_gives_the_same_split_job_with_all_sources_read() -> None:
     for seed in SEEDS:
         drawn = split_job(seed)
         assert (drawn, split_schedule(drawn)) == (split_job(seed), split_schedule(split_job(seed)))
         assert {uid for sink in drawn.sinks for uid in sink.inputs} >= {source.uid for source in drawn.sources}
 
 
-def test_everything_that_may_happen_to_a_job_with_splits_is_drawn() -> None:
+def test_every_event_of_a_job_with_splits_is_drawn() -> None:
     runs = [run for seed in SEEDS for run in split_schedule(split_job(seed)).runs]
     assert {run.kill for run in runs} == {None, "change", "open"}
     assert {rescale.waits for run in runs for rescale in run.rescales} == {"no", "accepted", "answered"}

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_CHANGES", 6))
-def test_a_changed_job_goes_on_with_the_right_rows_or_is_refused(
+def test_a_changed_job_resumes_with_the_right_rows_or_is_refused(
     seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     before = in_time(definition(seed))  # a change of the delay changes which rows are late

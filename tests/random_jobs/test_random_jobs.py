@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(72
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_JOBS", 10))
-def test_a_random_job_releases_what_a_plain_batch_gives(
+def test_a_random_job_releases_the_rows_of_a_plain_batch(
     seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     """Check R1, R2, R4, R5, R9, R10, R11, R12, R13, R23, R24."""

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_OVERTAKEN", 2))
-def test_a_job_whose_rows_were_replaced_never_brings_them_back(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_does_not_restore_rows_that_another_job_replaced(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(seed * 29 + 1)
     drawn = definition(seed)
     first = RunPlan("stop", rng.randint(2, 8)) if rng.random() < 0.5 else RunPlan("fault", rng.randint(25, 160))

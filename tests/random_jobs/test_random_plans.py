@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_PLANS", 3))
-def test_a_plan_gives_what_a_plain_batch_gives_or_is_refused(
+def test_a_plan_gives_the_rows_of_a_plain_batch_or_is_refused(
     seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     """Check R1, R5, R13, R24."""

@@ -19,9 +19,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(18
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_PROCESSES", 2))
-def test_a_random_job_in_drivers_that_are_killed_releases_what_a_plain_batch_gives(
-    seed: int, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_random_job_in_killed_drivers_releases_the_right_rows(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     """Check R1 to R13, R22 to R24."""
     drawn, schedule = definition(seed), steps(seed)
     description = f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_PROCESSES=1\n{drawn}\n  " + "; ".join(map(str, schedule))

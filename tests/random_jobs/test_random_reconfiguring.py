@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RECONFIGURING", 2))
-def test_a_job_whose_queries_are_changed_comes_out_as_if_they_had_not(
+def test_reconfiguring_a_job_does_not_change_its_output(
     seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     drawn, schedule = replace(definition(seed), mode="streaming"), random_schedule(seed)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 @pytest.mark.parametrize("kind", [Restarting, FailingAnywhere])
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_RESTARTS", 3))
-def test_a_job_whose_queries_fail_comes_out_as_if_they_had_not(
+def test_failures_of_queries_do_not_change_the_output(
     seed: int,
     kind: type[Restarting] | type[FailingAnywhere],
     spark: SparkSession,

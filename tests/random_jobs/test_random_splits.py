@@ -38,9 +38,7 @@ def test_a_job_with_splits_releases_each_row_once(seed: int, spark: SparkSession
         print(f"  {job.changes()} changes of the graph, {job.failures.count} writes failed")
 
 
-def test_a_job_begun_anew_and_killed_in_a_rescale_goes_on_behind_what_it_has_read(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_job_killed_in_a_rescale_after_a_restart_keeps_its_progress(spark: SparkSession, tmp_path: Path) -> None:
     """The new subtasks' logs predate the restart from scratch and were not opened since.
 
     This looked like an interrupted restore, so that everything was read again. Found by seed 6.

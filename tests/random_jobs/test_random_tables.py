@@ -35,7 +35,7 @@ def target_of(case: TableCase, base: Path, request: pytest.FixtureRequest) -> Ta
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_TABLES", 4))
-def test_a_table_that_others_change_holds_each_row_once(
+def test_a_table_with_foreign_changes_contains_each_row_once(
     seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty, request: pytest.FixtureRequest
 ) -> None:
     """Check R5, R9, R10."""

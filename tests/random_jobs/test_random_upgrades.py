@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(90
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_UPGRADES", 2))
-def test_r21_a_job_that_is_upgraded_comes_out_as_if_it_had_not(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+def test_r21_upgrading_a_job_does_not_change_its_output(seed: int, spark: SparkSession, tmp_path: Path) -> None:
     drawn, schedule = replace(definition(seed), mode="streaming"), random_schedule(seed)
     with describing_failure(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_UPGRADES=1\n{drawn}\n  {schedule}"):
         job = Upgrading(spark, drawn, schedule, tmp_path)

@@ -64,7 +64,7 @@ def test_messages_are_read_once_and_in_order(pair: Pair) -> None:
     assert pair.received(pair.receiver, "one") == [3]
 
 
-def test_a_message_stays_until_its_receiver_says_that_it_was_read(pair: Pair) -> None:
+def test_a_message_stays_until_its_receiver_acknowledges_it(pair: Pair) -> None:
     pair.sender.post("other", message(1))
     pair.sender.deliver()
     # a reader that dies before it acknowledges has read nothing
@@ -81,7 +81,7 @@ def test_a_message_stays_until_its_receiver_says_that_it_was_read(pair: Pair) ->
 
 
 @pytest.mark.parametrize("fails", ["before", "after"])
-def test_what_could_not_be_delivered_is_delivered_later_and_read_once(pair: Pair, fails: str) -> None:
+def test_a_failed_delivery_is_repeated_and_read_once(pair: Pair, fails: str) -> None:
     pair.sender.post("other", message(1))
     pair.storage.fails = fails
     with pytest.raises(StorageTransientError):
@@ -92,7 +92,7 @@ def test_what_could_not_be_delivered_is_delivered_later_and_read_once(pair: Pair
     assert early + pair.received(pair.receiver, "one") == [1]
 
 
-def test_nothing_is_kept_for_who_is_forgotten(pair: Pair) -> None:
+def test_messages_to_a_forgotten_receiver_are_dropped(pair: Pair) -> None:
     pair.sender.post("other", message(1))
     pair.sender.forget("other")
     pair.sender.post("other", message(2))
@@ -100,7 +100,7 @@ def test_nothing_is_kept_for_who_is_forgotten(pair: Pair) -> None:
     assert pair.received(pair.receiver, "one") == [2]
 
 
-def test_an_outbox_is_written_when_it_says_something_new_and_with_each_beat(pair: Pair) -> None:
+def test_an_outbox_is_written_with_each_message_and_each_beat(pair: Pair) -> None:
     def beat() -> int:
         pair.sender.deliver()
         outbox = pair.receiver.receive("one")[0]
@@ -117,7 +117,7 @@ def test_an_outbox_is_written_when_it_says_something_new_and_with_each_beat(pair
     assert pair.receiver.senders("on") == ["one"]
 
 
-def test_w26_only_close_looks_count() -> None:
+def test_w26_a_long_gap_between_polls_does_not_count_as_silence() -> None:
     liveness = HeartbeatMonitor(10.0, 2.0)
     liveness.observe(1, 100.0)
     liveness.observe(

@@ -150,7 +150,7 @@ both_orders = pytest.mark.parametrize("is_swapped", [False, True], ids=["one fir
 
 
 @both_orders
-def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool) -> None:
+def test_w14_the_worker_that_opens_the_logs_first_runs_the_subtasks(spares: Spares, is_swapped: bool) -> None:
     """The second worker has read the same last attempts, but opens its logs later: it opens none."""
     first, second = ordered(spares, is_swapped=is_swapped)
     first.run()
@@ -165,7 +165,7 @@ def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool
 
 
 @both_orders
-def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: Spares, is_swapped: bool) -> None:
+def test_w14_a_worker_overtaken_while_it_opens_a_log_opens_none(spares: Spares, is_swapped: bool) -> None:
     """The second worker has read the log and is about to write to it."""
     first, second = ordered(spares, is_swapped=is_swapped)
     first.run()
@@ -186,9 +186,7 @@ def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: 
 
 
 @both_orders
-def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_them(
-    spares: Spares, is_swapped: bool
-) -> None:
+def test_w14_a_worker_that_reads_opened_logs_takes_them_over(spares: Spares, is_swapped: bool) -> None:
     """The second worker found the subtasks abandoned, and was then paused.
 
     The first one, which runs them now, loses its logs. It writes nothing more and stands by again.
@@ -218,9 +216,7 @@ def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_th
 
 
 @both_orders
-def test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work(
-    spares: Spares, is_swapped: bool
-) -> None:
+def test_w14_one_of_two_workers_wins_if_each_opens_other_logs_first(spares: Spares, is_swapped: bool) -> None:
     """Both workers open logs in turn, in different orders. Each one opens a log that the other one still needs."""
     first, second = ordered(spares, is_swapped=is_swapped)
     for _ in range(20):

@@ -52,7 +52,7 @@ def live(cluster: Cluster) -> tuple[SimulatedProcess, list[SimulatedProcess]]:
     return cluster.add(cluster.master()), [cluster.add(cluster.worker(group)) for group in cluster.groups]
 
 
-def test_w19_nobody_begins_before_the_job_is_prepared(make: Callable[..., Cluster]) -> None:
+def test_w19_jobmaster_and_workers_wait_until_the_job_is_prepared(make: Callable[..., Cluster]) -> None:
     """A planner that dies half-way must be followed by another planner."""
     cluster = make()
     planner = cluster.planner()
@@ -70,7 +70,7 @@ def test_w19_nobody_begins_before_the_job_is_prepared(make: Callable[..., Cluste
     assert not worker._begun
 
 
-def test_w20_a_jobmaster_does_not_claim_what_was_planned_again_since(make: Callable[..., Cluster]) -> None:
+def test_w20_a_jobmaster_does_not_claim_a_job_that_was_planned_again(make: Callable[..., Cluster]) -> None:
     cluster = planned(make())
     master = cluster.master()
     reads = iter(range(10_000))
@@ -85,7 +85,7 @@ def test_w20_a_jobmaster_does_not_claim_what_was_planned_again_since(make: Calla
     assert [event.deployment for event in cluster.claims()] == [0, 0]
 
 
-def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[..., Cluster]) -> None:
+def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_plan(make: Callable[..., Cluster]) -> None:
     """The worker has read the plan, and then waits for Spark to start."""
     cluster = planned(make())
     worker = cluster.worker(cluster.groups[0])
@@ -95,7 +95,7 @@ def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[
         WorkerPart.of(worker.storage, state, worker.subtasks)
 
 
-def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[..., Cluster]) -> None:
+def test_a_worker_leaves_when_another_takes_its_subtasks(make: Callable[..., Cluster]) -> None:
     """The later worker fences the first one."""
     cluster = planned(make())
     _, (first,) = live(cluster)
@@ -108,7 +108,7 @@ def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[...
     assert second.end in (WorkerEnd.DONE, WorkerEnd.JOB_OVER)
 
 
-def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: Callable[..., Cluster]) -> None:
+def test_w14_an_earlier_try_that_resumes_takes_nothing_from_a_later_one(make: Callable[..., Cluster]) -> None:
     """The earlier worker slept while Spark started and opened no log. A later try runs now."""
     cluster = planned(make())
     cluster.counts_tries, cluster.supervises = True, False
@@ -130,7 +130,7 @@ def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: C
     assert later.end is WorkerEnd.DONE
 
 
-def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_again(
+def test_an_attempt_that_fails_before_its_predecessor_is_lost_restarts(
     make: Callable[..., Cluster],
 ) -> None:
     """A worker is killed. The first try of the next worker, which starts at once, fails."""
@@ -152,9 +152,7 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
-    make: Callable[..., Cluster], seed: int
-) -> None:
+def test_a_worker_reports_its_end_to_a_jobmaster_that_read_too_early(make: Callable[..., Cluster], seed: int) -> None:
     """The previous JobMaster finished the subtasks and is gone. The workers stay until the journal has the end."""
     cluster = planned(make())
     cluster.random.seed(seed)
@@ -183,7 +181,7 @@ def queued(master: MasterProcess) -> list[object]:
     return [message for queue in queues.values() for message in queue]
 
 
-def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_next(
+def test_w13_splits_returned_under_one_jobmaster_are_returned_once(
     make: Callable[..., Cluster],
 ) -> None:
     """The first reader fails with some splits, another reader gets them, and then the JobMaster is killed."""
@@ -233,7 +231,7 @@ def places(event: SplitsAssigned) -> set[int]:
     return {number for start, end in event.splits for number in range(start, end)}
 
 
-def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(make: Callable[..., Cluster]) -> None:
+def test_w20_the_next_jobmaster_takes_the_stop_of_a_dead_one(make: Callable[..., Cluster]) -> None:
     cluster = planned(make(rows=500))
     master, _ = live(cluster)
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
@@ -246,7 +244,7 @@ def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(
     assert cluster.state.outcomes[name].is_carried_out
 
 
-def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attempt_may_live(
+def test_w13_splits_stay_assigned_while_their_attempt_may_live(
     make: Callable[..., Cluster],
 ) -> None:
     """A worker is paused with splits while another JobMaster takes over. It reads them after it wakes up."""
@@ -269,7 +267,7 @@ def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attemp
     cluster.finish()
 
 
-def test_w14_that_a_log_was_taken_over_is_noticed_without_a_write(make: Callable[..., Cluster]) -> None:
+def test_w14_a_taken_log_is_noticed_without_a_write(make: Callable[..., Cluster]) -> None:
     world = make().world
     mine, others = (SubtaskLog(world.live, "log") for _ in range(2))
     mine.load()

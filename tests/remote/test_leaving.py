@@ -88,22 +88,22 @@ def run(storage: Storage, *, restarts: bool, jvm_is_gone: bool = False) -> tuple
     return worker.run(gateway), worker
 
 
-def test_a_worker_that_somebody_starts_again_leaves_with_its_subtask_and_says_why(storage: Storage) -> None:
+def test_a_supervised_worker_leaves_with_the_cause_of_its_failure(storage: Storage) -> None:
     end, worker = run(storage, restarts=False)
     assert end is WorkerEnd.FAILED
     assert worker.failure is not None
     assert worker.failure.cause == "disk full"
 
 
-def test_another_one_waits_for_the_jobmaster_to_say_so(storage: Storage) -> None:
+def test_a_worker_with_restarts_stays_after_a_failure(storage: Storage) -> None:
     assert run(storage, restarts=True)[0] is WorkerEnd.ASKED
 
 
-def test_one_without_spark_leaves_in_any_case(storage: Storage) -> None:
+def test_a_worker_whose_spark_is_lost_leaves(storage: Storage) -> None:
     assert run(storage, restarts=True, jvm_is_gone=True)[0] is WorkerEnd.SPARK_LOST
 
 
-def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(storage: Storage) -> None:
+def test_the_jobmaster_gets_the_failure_of_a_worker_that_left(storage: Storage) -> None:
     run(storage, restarts=False)
     received: list[TaskReport] = []
     gateway = RemoteGateway(

@@ -95,7 +95,7 @@ def job() -> Iterator[Succession]:
     made.cluster.world.delete()
 
 
-def test_w27_the_last_word_of_a_worker_to_its_successor_stays(job: Succession) -> None:
+def test_w27_a_worker_s_last_report_to_the_successor_stays(job: Succession) -> None:
     """The worker leaves, and reports it to the successor. The paused JobMaster reads the outbox first."""
     cluster, leaves = job.cluster, job.workers[0]
     job.old.wakes_at = FOR_EVER
@@ -117,9 +117,7 @@ def test_w27_the_last_word_of_a_worker_to_its_successor_stays(job: Succession) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_left", [True, False], ids=["it has left", "it gave no sign of life"])
-def test_w27_stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s(
-    job: Succession, has_left: bool
-) -> None:
+def test_w27_a_jobmaster_paused_before_a_deletion_spares_its_successor(job: Succession, has_left: bool) -> None:
     """The old JobMaster has checked the journal already.
 
     This worker, or its replacement, then works for the successor.

@@ -86,7 +86,7 @@ def unread(cluster: Cluster, subtask: SubtaskId) -> set[str]:
 
 
 @pytest.mark.parametrize("happens", [loses_its_jobmaster, loses_a_worker, has_a_worker_leave, is_stopped])
-def test_what_is_published_and_not_read_stays_whatever_happens(
+def test_unread_partition_files_survive_every_failure(
     cluster: Cluster, happens: Callable[[Cluster], Callable[[], bool]]
 ) -> None:
     cluster.run(happens(cluster))
@@ -99,7 +99,7 @@ def test_what_is_published_and_not_read_stays_whatever_happens(
     assert cluster.left == {}
 
 
-def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_have_not_is_not(
+def test_r7_only_partition_files_that_all_readers_have_read_are_deleted(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Partitions are cleaned up after each checkpoint. A reader that misses a file would block the job forever."""

@@ -88,7 +88,7 @@ def causes(reports: list[rp.TaskReport]) -> list[tuple[AttemptId, str]]:
     return [(report.attempt, report.cause) for report in reports if isinstance(report, rp.SubtaskFailed)]
 
 
-def test_the_epoch_of_the_deployment_stands_for_that_of_the_jobmaster(bench: Bench) -> None:
+def test_messages_of_workers_carry_the_epoch_of_the_deployment(bench: Bench) -> None:
     worker = bench.worker("w", opened(), rp.SubtaskRunning(1, V, FIRST, 2))
     assert bench.poll() == [opened(epoch=5), rp.SubtaskRunning(5, V, FIRST, 2)]
     bench.gateway.send(cm.TriggerBarrier(5, V, FIRST, 3))
@@ -96,7 +96,7 @@ def test_the_epoch_of_the_deployment_stands_for_that_of_the_jobmaster(bench: Ben
     assert bench.commands_to(worker) == [cm.TriggerBarrier(1, V, FIRST, 3)]
 
 
-def test_a_command_goes_to_whoever_has_begun_the_attempt(bench: Bench) -> None:
+def test_a_command_goes_to_the_worker_that_began_the_attempt(bench: Bench) -> None:
     first, twin = bench.worker("one", opened()), bench.worker("twin", opened(TWIN))
     bench.poll()
     bench.gateway.send(cm.FinishSubtask(5, V, TWIN))
@@ -105,7 +105,7 @@ def test_a_command_goes_to_whoever_has_begun_the_attempt(bench: Bench) -> None:
     assert (bench.commands_to(first), bench.commands_to(twin)) == ([], [cm.FinishSubtask(1, V, TWIN)])
 
 
-def test_attempts_that_are_over_are_not_remembered_as_long_as_their_worker_lives(bench: Bench) -> None:
+def test_a_gateway_forgets_superseded_attempts_of_a_live_worker(bench: Bench) -> None:
     attempts = [AttemptId(1, number, "n") for number in range(1, 50)]
     worker = bench.worker("w", *map(opened, attempts))
     assert len(bench.poll()) == len(attempts)
@@ -115,7 +115,7 @@ def test_attempts_that_are_over_are_not_remembered_as_long_as_their_worker_lives
     assert bench.commands_to(worker) == [cm.FinishSubtask(1, V, attempts[-1])]
 
 
-def test_a_worker_that_lives_through_many_jobmasters_tells_of_the_last_one_only(bench: Bench) -> None:
+def test_an_outbox_acknowledges_only_the_current_jobmaster(bench: Bench) -> None:
     worker = bench.worker("w")
     for epoch in range(5, 20):
         master = bench.mailbox(f"master-{epoch:04d}")
@@ -130,7 +130,7 @@ def test_a_worker_that_lives_through_many_jobmasters_tells_of_the_last_one_only(
         assert (shown.read, reports) == ({master.name: 1}, [opened()])
 
 
-def test_one_whose_next_attempt_came_to_nothing_can_be_told_to_begin_again(bench: Bench) -> None:
+def test_a_subtask_whose_next_attempt_failed_can_be_restarted(bench: Bench) -> None:
     worker = bench.worker("w", rp.SubtaskFailed(1, V, FIRST, "no log"))
     assert causes(bench.poll()) == [(FIRST, "no log")]
     restart = cm.RestartSubtask(5, V, FIRST, 1.0, VertexPlan(0, ()))
@@ -139,7 +139,7 @@ def test_one_whose_next_attempt_came_to_nothing_can_be_told_to_begin_again(bench
     assert bench.commands_to(worker) == [cm.RestartSubtask(1, V, FIRST, 1.0, VertexPlan(0, ()))]
 
 
-def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Bench) -> None:
+def test_attempts_of_a_silent_worker_fail_once(bench: Bench) -> None:
     bench.worker("w", opened())
     bench.poll()
     reports = [report for _ in range(12) for report in bench.poll()]
@@ -147,7 +147,7 @@ def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Be
     assert len(reports) == 1
 
 
-def test_workers_of_the_jobmaster_before_have_a_time_of_their_own_for_the_first_sign(tmp_path: Path) -> None:
+def test_workers_of_the_previous_jobmaster_have_their_own_timeout(tmp_path: Path) -> None:
     """The timeout is Flink's ``execution.batch.job-recovery.previous-worker.recovery.timeout``."""
     bench = Bench(tmp_path, previous_lost_after=4.0)
     bench.worker("gone", opened())
@@ -161,7 +161,7 @@ def test_workers_of_the_jobmaster_before_have_a_time_of_their_own_for_the_first_
     assert [(attempt, "for 10 s" in cause) for attempt, cause in late] == [(TWIN, True)]
 
 
-def test_a_worker_that_lives_after_all_hears_what_it_was_told_meanwhile(bench: Bench) -> None:
+def test_a_worker_that_was_only_silent_gets_its_queued_commands(bench: Bench) -> None:
     worker = bench.worker("w", opened())
     for _ in range(12):
         bench.poll()
@@ -176,7 +176,7 @@ def test_a_worker_that_lives_after_all_hears_what_it_was_told_meanwhile(bench: B
     assert [attempt for attempt, _ in causes(reports)] == [SECOND]  # the worker may count as lost again
 
 
-def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
+def test_a_worker_that_leaves_fails_its_attempts_at_once(bench: Bench) -> None:
     worker = bench.worker("w", opened())
     bench.poll()
     worker.leave("it was told to")
@@ -189,14 +189,14 @@ def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
     assert bench.commands_to(worker) == []  # no command is queued for a worker that is gone
 
 
-def test_what_is_done_does_not_fail_with_its_worker(bench: Bench) -> None:
+def test_a_finished_subtask_does_not_fail_when_its_worker_leaves(bench: Bench) -> None:
     worker = bench.worker("w", opened(), rp.SubtaskDone(1, V, FIRST))
     worker.leave("its subtasks have finished")
     worker.deliver()
     assert bench.poll() == [opened(epoch=5), rp.SubtaskDone(5, V, FIRST)]
 
 
-def test_a_storage_that_cannot_be_reached_is_nobody_s_death(bench: Bench) -> None:
+def test_an_unreachable_storage_makes_no_worker_lost(bench: Bench) -> None:
     bench.worker("w", opened())
     bench.poll()
     bench.storage.is_down = True
@@ -206,14 +206,14 @@ def test_a_storage_that_cannot_be_reached_is_nobody_s_death(bench: Bench) -> Non
     bench.gateway.poll_changes()
 
 
-def test_what_a_look_fails_with_for_good_ends_the_jobmaster(bench: Bench) -> None:
+def test_a_permanent_poll_error_ends_the_jobmaster(bench: Bench) -> None:
     bench.storage.create("job/deployments/0001/worker-w.json", b"?")
     bench.gateway._run()
     with pytest.raises(MalformedDocumentError):
         bench.gateway.poll_changes()
 
 
-def test_workers_hear_that_the_run_is_over(bench: Bench) -> None:
+def test_workers_are_notified_of_the_end_of_the_run(bench: Bench) -> None:
     worker = bench.worker("w", opened())
     bench.gateway.start()
     bench.gateway.stop(after_batch=False)
@@ -242,7 +242,7 @@ class Pauses:
         """Do nothing: the event is never set."""
 
 
-def test_it_looks_ever_less_often_while_nothing_is_said(bench: Bench) -> None:
+def test_a_gateway_polls_less_often_without_messages(bench: Bench) -> None:
     gateway, sender = bench.gateway, bench.mailbox("worker-a")
 
     def speaks() -> None:
@@ -257,7 +257,7 @@ def test_it_looks_ever_less_often_while_nothing_is_said(bench: Bench) -> None:
     assert pauses.asked == [0.65, 0.845, 1.0, 1.0, 1.0, 0.5, 0.65]
 
 
-def test_it_lists_seldom_while_each_subtask_has_a_worker(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_lists_rarely_while_each_subtask_has_a_worker(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     listed: list[float] = []
     real = bench.storage.list
 
@@ -277,7 +277,7 @@ def test_it_lists_seldom_while_each_subtask_has_a_worker(bench: Bench, monkeypat
     assert [at - began for at in listed] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 16.0, 26.0]
 
 
-def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_running_for_ever(bench: Bench) -> None:
+def test_a_worker_whose_last_report_was_deleted_counts_as_lost(bench: Bench) -> None:
     """The overtaken JobMaster reads first that the worker left, and deletes the outbox.
 
     The owner of the job never reads it.
@@ -292,7 +292,7 @@ def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_ru
     assert [attempt for attempt, _ in causes(reports)] == [FIRST]
 
 
-def test_a_worker_that_was_buried_and_lives_is_heard_again_and_has_not_failed(bench: Bench) -> None:
+def test_a_live_worker_whose_outbox_was_deleted_has_not_failed(bench: Bench) -> None:
     worker = bench.worker("w", opened())
     bench.poll()
     bench.mailbox("master-0004").delete_outbox(worker.name)

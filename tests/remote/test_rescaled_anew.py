@@ -72,7 +72,7 @@ def start_from_scratch(cluster: Cluster) -> OwnedJournal:
     return journal
 
 
-def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: Cluster) -> None:
+def test_r21_a_returning_subtask_reads_its_old_splits_again(cluster: Cluster) -> None:
     """The log must be voided before a JobMaster reads it, also before the subtask begins.
 
     Otherwise that JobMaster would count the old splits as done. The next attempt voids them, so no subtask would read
@@ -88,7 +88,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
     assert master.job._coordinator._state.splits.progress("src") == (8, 0, 8)
 
 
-def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
+def test_entries_of_the_current_deployment_stay(cluster: Cluster) -> None:
     """The next planner voids no entries of this deployment."""
     journal = start_from_scratch(cluster)
     log = subtask_log_path(JOB, GUEST.vertex, GUEST.number)
@@ -97,7 +97,7 @@ def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
     assert TailingLogReader(cluster.world.live, log).position == before
 
 
-def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_that(cluster: Cluster) -> None:
+def test_an_unassigned_hosted_subtask_is_reported_by_its_host(cluster: Cluster) -> None:
     """No worker can be requested by the name of a hosted subtask."""
     journal = start_from_scratch(cluster)
     wider = journal.state.graph().rescaled({"src": 2})

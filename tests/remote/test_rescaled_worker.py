@@ -60,7 +60,7 @@ def restart_commands(bench: WorkerBench) -> list[cm.RestartSubtask]:
     return [command for command in bench.sent_commands() if isinstance(command, cm.RestartSubtask)]
 
 
-def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: WorkerBench) -> None:
+def test_r21_a_worker_begins_an_added_subtask_after_its_journal_entry(bench: WorkerBench) -> None:
     bench.journaled(CHANGED)
     bench.turn()
     assert restart_commands(bench) == []
@@ -72,13 +72,13 @@ def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: 
     assert restart_commands(bench) == [], "once"
 
 
-def test_one_that_is_put_beside_another_is_for_whoever_runs_that(bench: WorkerBench) -> None:
+def test_an_added_subtask_belongs_to_the_worker_of_its_host(bench: WorkerBench) -> None:
     bench.journaled(replace(CHANGED, graph=replace(CHANGE, hosts={GUEST: OTHER})), ADDED)
     bench.turn()
     assert restart_commands(bench) == []
 
 
-def test_it_says_what_becomes_of_both_and_stays_for_both(bench: WorkerBench) -> None:
+def test_a_worker_stays_until_its_own_and_its_added_subtask_finish(bench: WorkerBench) -> None:
     bench.journaled(CHANGED, ADDED)
     bench.turn()
     opened = rp.SubtaskOpened(1, GUEST, FIRST)
@@ -93,7 +93,7 @@ def test_it_says_what_becomes_of_both_and_stays_for_both(bench: WorkerBench) -> 
     assert bench.worker._end is WorkerEnd.DONE
 
 
-def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: WorkerBench) -> None:
+def test_a_worker_with_finished_subtasks_begins_the_added_one(bench: WorkerBench) -> None:
     """The journal has the change before the end of its data, because no subtask ends during a rescale."""
     bench.journaled(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     bench.turn(DONE)
@@ -101,7 +101,7 @@ def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: WorkerBench)
     assert [begin.subtask for begin in restart_commands(bench)] == [GUEST]
 
 
-def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: WorkerBench) -> None:
+def test_w14_an_overtaken_worker_does_not_begin_an_added_subtask(bench: WorkerBench) -> None:
     """Its successor begins the new subtask.
 
     If both workers began it, each would own one of the two logs, and both would leave.
@@ -113,7 +113,7 @@ def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subta
     assert restart_commands(bench) == []
 
 
-def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_goes_on(bench: WorkerBench) -> None:
+def test_w14_a_worker_skips_the_log_of_a_finished_subtask(bench: WorkerBench) -> None:
     """v/0 has finished and its log is no longer opened, so this log does not show which worker was first."""
     gateway = CommandRecorder()
     bench.journaled(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
@@ -129,7 +129,7 @@ def finished_log(bench: WorkerBench) -> JobState:
     return bench.state
 
 
-def test_w20_it_takes_none_in_that_another_deployment_has(bench: WorkerBench) -> None:
+def test_w20_a_worker_refuses_a_subtask_of_another_deployment(bench: WorkerBench) -> None:
     log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
     log.load()
     log.open(AttemptId.first(9, "x"), 0)
@@ -138,7 +138,7 @@ def test_w20_it_takes_none_in_that_another_deployment_has(bench: WorkerBench) ->
         WorkerPart.of(bench.storage, bench.state, [GUEST])
 
 
-def test_what_an_earlier_deployment_did_with_it_is_not_gone_on_with(bench: WorkerBench) -> None:
+def test_an_added_subtask_ignores_attempts_of_an_earlier_deployment(bench: WorkerBench) -> None:
     log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
     log.load()
     log.open(AttemptId.first(1, "x"), 0)
@@ -160,12 +160,12 @@ def reader(tmp_path: Path) -> WorkerBench:
     return bench
 
 
-def test_r21_one_that_was_begun_for_fewer_begins_again_before_it_is_deployed(reader: WorkerBench) -> None:
+def test_r21_a_reader_begun_with_fewer_channels_restarts_when_deployed(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, WIDER))
     assert reader.sent_commands() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
 
 
-def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader: WorkerBench) -> None:
+def test_r21_a_reader_with_fewer_channels_restarts_for_the_next_jobmaster(reader: WorkerBench) -> None:
     """The previous JobMaster died before it announced the new subtask."""
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.sent_commands()
@@ -174,7 +174,7 @@ def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader:
     assert reader.sent_commands() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
 
 
-def test_one_that_has_gone_on_with_more_does_not(reader: WorkerBench) -> None:
+def test_a_reader_that_resumed_with_the_new_channels_does_not_restart(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.turn(PAUSE)
     reader.turn(PAUSED)
@@ -186,7 +186,7 @@ def test_one_that_has_gone_on_with_more_does_not(reader: WorkerBench) -> None:
     assert reader.sent_commands() == []
 
 
-def test_one_that_stands_still_for_it_goes_on_with_more_under_the_next_jobmaster(reader: WorkerBench) -> None:
+def test_a_paused_reader_resumes_with_the_new_channels(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.turn(PAUSE)
     reader.turn(PAUSED)
@@ -196,7 +196,7 @@ def test_one_that_stands_still_for_it_goes_on_with_more_under_the_next_jobmaster
     assert reader.sent_commands() == [cm.ResumeSubtask(*WORLD, WIDER)]
 
 
-def test_one_that_reads_nothing_of_the_source_goes_on(tmp_path: Path) -> None:
+def test_a_subtask_that_does_not_read_the_source_continues(tmp_path: Path) -> None:
     bench = WorkerBench(tmp_path)
     bench.claim()
     bench.turn(OPENED)

@@ -19,7 +19,7 @@ from tests.simulation.world import JOB
 SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 
 
-def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wait_for_its_room() -> None:
+def test_w7_a_slow_producer_does_not_time_out_the_waiting_subtasks() -> None:
     cluster = one_worker("batch", workers=2)
     cluster.supervises, cluster.room, cluster.patience = True, 1, 5.0
     cluster.groups = tuple(sorted(cluster.groups, key=lambda group: "src/0" not in group))
@@ -34,7 +34,7 @@ def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wa
 
 
 @pytest.mark.slow
-def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
+def test_r21_subtasks_added_by_a_rescale_run_beside_all_others() -> None:
     """The number of places grows with the number of subtasks. It is not fixed when the JobMaster starts."""
     cluster = random_cluster(1, 0.0, "batch", rescales=0.0, splits=60, make_graph=two_by_split)
     states: dict[SubtaskId, SubtaskStatus] = {}
@@ -59,7 +59,7 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_killed_and_begun_again_with_room_for_some(seed: int) -> None:
+def test_a_batch_job_with_room_for_some_workers_survives_kills(seed: int) -> None:
     """Workers get the places in the order in which they start.
 
     A worker with a sink keeps its place to the end. The others use the remaining place one after the other.

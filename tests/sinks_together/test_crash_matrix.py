@@ -30,7 +30,7 @@ KILLS = drawn([(step, when) for step in STEPS for when in WHEN])
 ZOMBIES = drawn([(step, when) for step in STEPS for when in WHEN if step.split()[0] not in ("stage",)])
 
 
-def test_a_driver_killed_around_each_step_has_shown_each_row_once_everywhere(world: World) -> None:
+def test_a_driver_killed_around_any_step_releases_each_row_once(world: World) -> None:
     chance = random.Random(SEED)
     world.put_history(8)
     story = [f"CKPT_TOGETHER_SEED={SEED}"]
@@ -47,7 +47,7 @@ def test_a_driver_killed_around_each_step_has_shown_each_row_once_everywhere(wor
         raise AssertionError(f"{'; '.join(story)}\n{error}") from error
 
 
-def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> None:
+def test_a_zombie_that_resumes_at_any_step_releases_nothing_twice(world: World) -> None:
     world.put_history(8)
     story = [f"CKPT_TOGETHER_SEED={SEED}"]
     try:
@@ -72,7 +72,7 @@ def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> 
 
 
 @pytest.mark.parametrize("which", ["table", "mariadb", "topic"])
-def test_a_server_that_is_killed_inside_of_a_release_is_waited_for(world: World, which: str) -> None:
+def test_a_release_waits_for_a_killed_server(world: World, which: str) -> None:
     """The other sinks continue, and the driver does not end.
 
     A batch that is being staged fails; only its query restarts.

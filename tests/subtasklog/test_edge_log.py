@@ -27,7 +27,7 @@ def log_of(*batches: Batch) -> SubtaskLog:
     return log
 
 
-def test_r7_what_was_published_before_the_edge_was_there_is_not_for_it() -> None:
+def test_r7_an_edge_hides_files_published_before_it_existed() -> None:
     log = log_of(batch(0, "p__a"), batch(1), batch(2, "layout-1"), batch(3, "layout-10"))
     log.end_of_data("finish")
     shown = {since: EdgeLog(log, since).records() for since in (0, 1, 2)}
@@ -46,7 +46,7 @@ def test_r7_what_was_published_before_the_edge_was_there_is_not_for_it() -> None
         assert isinstance(records[-1][1], EndOfData)
 
 
-def test_the_rest_is_that_of_the_log() -> None:
+def test_an_edge_shows_everything_else_of_the_log() -> None:
     log = log_of(batch(0, "p__b"), batch(1, "layout-1"))
     shown = EdgeLog(log, 1)
     assert (shown.path, shown.position, shown.has_ended) == (log.path, log.position, False)

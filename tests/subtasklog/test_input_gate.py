@@ -43,13 +43,13 @@ def shorthand(actions: list[GateAction]) -> list[str]:
 # ---- unaligned
 
 
-def test_what_lies_before_a_barrier_is_fed_and_the_rest_after_the_snapshot() -> None:
+def test_entries_after_a_barrier_are_fed_after_the_snapshot() -> None:
     inputs = gate()
     offer(inputs, "a", batch(0), barrier(1), batch(1), barrier(2), batch(2))
     assert shorthand(inputs.poll(0.0, QUIET)) == ["a0", "!1", "a2", "!2", "a4"]
 
 
-def test_unaligned_the_first_input_with_the_barrier_calls_for_the_snapshot() -> None:
+def test_unaligned_the_first_barrier_triggers_the_snapshot() -> None:
     inputs = gate("a", "b")
     offer(inputs, "a", batch(0))
     offer(inputs, "b", barrier(1), batch(1))
@@ -64,7 +64,7 @@ def test_a_batch_without_files_moves_the_position_and_feeds_nothing() -> None:
     assert inputs.poll(0.0, QUIET) == [CheckpointPassed("a", 1, False)]
 
 
-def test_an_end_of_data_is_no_end_but_an_end_of_partition_is() -> None:
+def test_only_an_end_of_partition_ends_an_input() -> None:
     inputs = gate()
     offer(inputs, "a", batch(0), EndOfData())
     assert inputs.poll(0.0, QUIET)[-1] == CheckpointPassed("a", 2, False)
@@ -87,7 +87,7 @@ def test_r10_a_barrier_on_any_input_subsumes_all_below_it() -> None:
     assert shorthand(inputs.poll(0.0, QUIET)) == ["a1", "!2", "a3", "b1"]
 
 
-def test_a_snapshot_that_was_taken_for_another_reason_is_not_taken_again() -> None:
+def test_a_snapshot_is_not_taken_twice() -> None:
     inputs = gate()
     inputs.snapshotted(2)
     offer(inputs, "a", barrier(1), batch(0), barrier(2), batch(1), barrier(3))
@@ -108,7 +108,7 @@ def test_aligned_the_snapshot_waits_for_the_barrier_on_every_input() -> None:
     assert shorthand(inputs.poll(3.0, QUIET)) == ["!1", "a1", "b2"]
 
 
-def test_aligned_what_is_fed_right_now_is_unread_too() -> None:
+def test_aligned_the_snapshot_waits_for_entries_fed_in_the_same_poll() -> None:
     inputs = gate(aligned=True)
     offer(inputs, "a", batch(0), barrier(1), batch(1))
     assert shorthand(inputs.poll(0.0, QUIET)) == ["a0"]
@@ -130,7 +130,7 @@ def test_aligned_the_ended_input_is_read_to_its_end_first() -> None:
     assert shorthand(inputs.poll(1.0, QUIET)) == ["!1", "a1"]
 
 
-def test_aligned_goes_unaligned_after_the_timeout() -> None:
+def test_aligned_barriers_become_unaligned_after_the_timeout() -> None:
     inputs = gate("a", "b", aligned=True, timeout=10.0)
     offer(inputs, "a", barrier(1), batch(0))
     assert shorthand(inputs.poll(100.0, QUIET)) == []
@@ -138,7 +138,7 @@ def test_aligned_goes_unaligned_after_the_timeout() -> None:
     assert shorthand(inputs.poll(110.0, {"a": True, "b": True})) == ["!1", "a1"]
 
 
-def test_aligned_the_timeout_starts_anew_for_each_checkpoint() -> None:
+def test_aligned_the_timeout_restarts_for_each_checkpoint() -> None:
     inputs = gate("a", "b", aligned=True, timeout=10.0)
     offer(inputs, "a", barrier(1), batch(0), barrier(2), batch(1))
     inputs.poll(0.0, QUIET)
@@ -270,7 +270,7 @@ class Schedule:
 
 
 @pytest.mark.parametrize("block", range(8))
-def test_in_any_schedule_nothing_is_fed_past_a_barrier_that_was_not_snapshotted(block: int) -> None:
+def test_no_schedule_feeds_past_a_barrier_without_a_snapshot(block: int) -> None:
     for seed in range(block * 250, (block + 1) * 250):
         schedule = Schedule(seed)
         steps = [schedule.grow, schedule.grow, schedule.offer, schedule.offer, schedule.poll, schedule.read]
@@ -300,13 +300,13 @@ def test_rows_that_replace_earlier_ones_are_fed_one_batch_at_a_time() -> None:
     assert shorthand(inputs.poll(3.0, QUIET)) == ["a3"]
 
 
-def test_what_an_attempt_before_has_fed_is_read_first() -> None:
+def test_entries_fed_by_an_earlier_attempt_are_read_first() -> None:
     inputs = one_by_one()
     offer(inputs, "a", batch(0))
     assert shorthand(inputs.poll(0.0, {"a": True})) == []
 
 
-def test_a_barrier_does_not_wait_for_batches_that_wait() -> None:
+def test_unaligned_a_barrier_does_not_wait_for_queued_batches() -> None:
     inputs = one_by_one()
     offer(inputs, "a", batch(0), batch(1), barrier(1), batch(2), barrier(2))
     assert shorthand(inputs.poll(0.0, QUIET)) == ["a0", "!1", "!2"]
@@ -314,7 +314,7 @@ def test_a_barrier_does_not_wait_for_batches_that_wait() -> None:
     assert shorthand(inputs.poll(2.0, QUIET)) == ["a3"]
 
 
-def test_aligned_a_barrier_waits_for_them() -> None:
+def test_aligned_a_barrier_waits_for_queued_batches() -> None:
     inputs = one_by_one("a", "b", aligned=True)
     offer(inputs, "a", batch(0), batch(1), barrier(1))
     offer(inputs, "b", barrier(1))

@@ -188,7 +188,7 @@ def lived(seed: int, name: str) -> World:
 
 
 @pytest.mark.parametrize("seed", first_fast(SEEDS, 10))
-def test_r7_a_truncated_log_folds_to_what_the_whole_one_does(seed: int) -> None:
+def test_r7_a_truncated_log_folds_like_the_whole_log(seed: int) -> None:
     world = World(seed)
     for _ in range(60):
         world.step()
@@ -197,7 +197,7 @@ def test_r7_a_truncated_log_folds_to_what_the_whole_one_does(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_r7_two_truncations_at_every_interleaving(seed: int) -> None:
+def test_r7_two_interleaved_truncations_keep_the_fold(seed: int) -> None:
     """A has checked its fence and sleeps. B restores, resumes and truncates. Then A wakes up."""
     at = 0
     while True:
@@ -225,7 +225,7 @@ def test_r7_two_truncations_at_every_interleaving(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", first_fast(range(12), 3))
-def test_r7_a_truncation_that_dies_anywhere(seed: int) -> None:
+def test_r7_a_truncation_that_dies_anywhere_keeps_the_fold(seed: int) -> None:
     at = 0
     while True:
         at += 1
@@ -248,7 +248,7 @@ def test_r7_a_truncation_that_dies_anywhere(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_r3_who_reads_while_somebody_truncates_sees_the_same(seed: int) -> None:
+def test_r3_a_reader_during_a_truncation_sees_the_same_fold(seed: int) -> None:
     at = 0
     while True:
         at += 1

@@ -103,7 +103,7 @@ class Made(Restarts):
 
 
 @pytest.mark.parametrize("attempt", [A, B.next("c"), AttemptId(2, 1, "x")], ids=str)
-def test_what_was_not_made_here_takes_no_place(attempt: AttemptId) -> None:
+def test_an_unknown_attempt_does_not_replace_a_task(attempt: AttemptId) -> None:
     """For example after a closed log, whose next attempt has nothing to do."""
     entries: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: RecordingTask(A, entries)}, unexpected, Made(RecordingTask(B, entries)))
@@ -113,7 +113,7 @@ def test_what_was_not_made_here_takes_no_place(attempt: AttemptId) -> None:
     assert entries == [(str(A), "drain")]
 
 
-def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> None:
+def test_r22_commands_after_a_replacement_go_to_the_next_attempt_only() -> None:
     entries: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: RecordingTask(A, entries)}, unexpected, Made(RecordingTask(B, entries)))
     gateway.send(DrainSubtask(2, V, B))
@@ -124,7 +124,7 @@ def test_r22_from_its_replacement_on_the_next_attempt_is_told_and_no_other() -> 
     assert entries == [(str(A), "stop"), (str(B), "deploy 3"), (str(B), "pull")]
 
 
-def test_both_attempts_are_over_when_the_gateway_has_stopped() -> None:
+def test_stopping_the_gateway_closes_both_attempts() -> None:
     entries: list[tuple[str, str]] = []
     gateway = LocalGateway(2, {V: RecordingTask(A, entries)}, unexpected, Made(RecordingTask(B, entries)))
     gateway.on_restarted(V, B)
@@ -142,7 +142,7 @@ CALLS: dict[str, Callable[[LocalGateway], None]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_the_loop(
+def test_r22_a_task_fenced_by_its_next_attempt_does_not_end_the_loop(
     call: Callable[[LocalGateway], None],
 ) -> None:
     """The report of the next attempt is still in the inbox. The next attempt takes over when it is read."""
@@ -155,14 +155,14 @@ def test_r22_a_task_that_finds_itself_fenced_by_its_next_attempt_does_not_end_th
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_r8_a_task_that_finds_its_log_opened_in_a_later_epoch_ends_it(call: Callable[[LocalGateway], None]) -> None:
+def test_r8_a_task_fenced_by_a_later_epoch_ends_the_loop(call: Callable[[LocalGateway], None]) -> None:
     gateway = LocalGateway(2, {V: RecordingTask(A, [], fenced=AttemptId(3, 0, "c"))}, unexpected, UNUSED_RESTARTS)
     with pytest.raises(LogFencedError):
         call(gateway)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_r15_what_a_task_fails_with_in_the_loop_is_the_coordinators_to_judge(
+def test_r15_a_task_failure_in_the_loop_goes_to_the_coordinator(
     call: Callable[[LocalGateway], None],
 ) -> None:
     """For example, a storage that refuses the entry of a feed. The task may restart, and the others continue."""
@@ -224,7 +224,7 @@ SIDE_BY_SIDE: dict[str, Callable[[LocalGateway, Iterable[SubtaskId]], None]] = {
 
 
 @pytest.mark.parametrize("call", SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE)
-def test_barriers_are_put_side_by_side(call: Callable[[LocalGateway, Iterable[SubtaskId]], None]) -> None:
+def test_barriers_are_written_in_parallel(call: Callable[[LocalGateway, Iterable[SubtaskId]], None]) -> None:
     """If the calls were sequential, each task would wait for the next one forever."""
     entries: list[tuple[str, str]] = []
     tasks, before = meeting(5, entries), threads_of_barriers()
@@ -242,7 +242,7 @@ def test_other_commands_keep_their_order_among_barriers() -> None:
     assert [entry for _, entry in entries] == ["deploy 3", "trigger", "drain"]
 
 
-def test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done() -> None:
+def test_r8_an_overtaken_barrier_ends_the_loop_after_the_others() -> None:
     """Nothing must be appended to a log after the loop has ended."""
     ended = threading.Event()
     entries: list[tuple[str, str]] = []
@@ -265,13 +265,13 @@ def test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
-def test_a_command_reaches_the_task_as_what_it_is(command: Command) -> None:
+def test_each_command_reaches_its_task(command: Command) -> None:
     entries: list[tuple[str, str]] = []
     LocalGateway(2, {V: RecordingTask(A, entries)}, unexpected, UNUSED_RESTARTS).send(command)
     assert entries == [(str(A), COMMANDS[command])]
 
 
-def test_there_is_no_command_that_is_not_carried_out() -> None:
+def test_every_command_is_carried_out() -> None:
     assert {type(command) for command in COMMANDS} == set(get_args(Command)) - {RestartSubtask}
 
 
@@ -300,7 +300,7 @@ def restart(attempt: AttemptId = A, delay: float = 0.0) -> RestartSubtask:
     return RestartSubtask(2, V, attempt, delay, VertexPlan(5, ()))
 
 
-def test_a_failed_task_has_ended_before_its_next_attempt_begins_and_takes_no_more_commands() -> None:
+def test_a_failed_task_has_ended_before_its_next_attempt_begins() -> None:
     entries: list[tuple[str, str]] = []
     making = Making(entries)
     gateway = LocalGateway(2, {V: RecordingTask(A, entries)}, unexpected, making.restarts)
@@ -328,7 +328,7 @@ def test_r22_a_task_of_another_epoch_or_attempt_is_not_restarted(epoch: int, att
     assert making.inbox.empty()
 
 
-def test_a_next_attempt_that_comes_to_nothing_is_told_and_followed_by_another_one() -> None:
+def test_a_failed_next_attempt_is_reported_and_followed_by_another() -> None:
     entries: list[tuple[str, str]] = []
     making = Making(entries, failures=1)
     gateway = LocalGateway(2, {}, unexpected, making.restarts)
@@ -339,7 +339,7 @@ def test_a_next_attempt_that_comes_to_nothing_is_told_and_followed_by_another_on
     gateway.stop(after_batch=False)
 
 
-def test_what_could_not_be_stopped_is_stopped_before_the_next_attempt_after_that() -> None:
+def test_a_task_that_failed_to_stop_is_stopped_at_the_next_restart() -> None:
     entries: list[tuple[str, str]] = []
 
     class Stubborn(RecordingTask):
@@ -361,14 +361,14 @@ def test_what_could_not_be_stopped_is_stopped_before_the_next_attempt_after_that
     gateway.stop(after_batch=False)
 
 
-def test_of_a_closed_log_nothing_is_left_but_to_say_so() -> None:
+def test_a_restart_over_a_closed_log_only_reports_the_end() -> None:
     making = Making([], is_closed=True)
     making.restarts.begin(restart(), ())
     world = (2, V, NEXT)
     assert [making.inbox.get(timeout=60) for _ in range(2)] == [SubtaskOpened(*world), SubtaskDone(*world)]
 
 
-def test_one_that_was_made_and_not_heard_of_is_stopped_with_the_run() -> None:
+def test_an_unreported_next_attempt_is_stopped_with_the_run() -> None:
     entries: list[tuple[str, str]] = []
     making = Making(entries)
     gateway = LocalGateway(2, {}, unexpected, making.restarts)
@@ -378,7 +378,7 @@ def test_one_that_was_made_and_not_heard_of_is_stopped_with_the_run() -> None:
     assert entries == [(str(NEXT), "begin 5"), (str(NEXT), "stop"), (str(NEXT), "close")]
 
 
-def test_a_run_that_is_over_begins_no_next_attempt() -> None:
+def test_an_ended_run_begins_no_next_attempt() -> None:
     entries: list[tuple[str, str]] = []
     making = Making(entries)
     gateway = LocalGateway(2, {}, unexpected, making.restarts)
@@ -388,7 +388,7 @@ def test_a_run_that_is_over_begins_no_next_attempt() -> None:
     assert making.inbox.empty()
 
 
-def test_one_that_cannot_be_stopped_holds_up_nobody_for_ever(
+def test_a_task_that_does_not_stop_is_abandoned(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("airflow_provider_ckpt.task.restarts.LAST_RESTART", 0.01)
@@ -406,7 +406,7 @@ def test_one_that_cannot_be_stopped_holds_up_nobody_for_ever(
     hangs.set()
 
 
-def test_no_thread_of_barriers_is_left_when_a_task_cannot_be_stopped() -> None:
+def test_barrier_threads_end_when_a_task_cannot_be_stopped() -> None:
     class Stubborn(RecordingTask):
         def stop(self) -> None:
             raise TimeoutError("the query does not end")

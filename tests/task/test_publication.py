@@ -61,7 +61,7 @@ def test_r10_a_barrier_that_the_storage_does_not_take_is_declined(make: Make) ->
     assert reports == [BarrierDeclined.__name__]
 
 
-def test_of_a_log_that_a_failed_batch_has_broken_nothing_is_declined(make: Make) -> None:
+def test_a_barrier_after_a_failed_batch_is_not_declined(make: Make) -> None:
     """A declined checkpoint counts as a failure of the job.
 
     The task's failure is already being reported, and the task can restart.

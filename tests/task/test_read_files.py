@@ -40,13 +40,13 @@ def test_a_file_that_changed_is_reported_once_for_each_change(now: FileStatus, e
     assert again.unread == 100 - now.size
 
 
-def test_a_file_that_is_gone_or_of_another_source_is_no_change() -> None:
+def test_a_deleted_file_or_one_of_another_source_is_no_change() -> None:
     files = read(of("a", 10))
     assert files.changed("live", []) == []
     assert files.changed("history", [of("a", 30)]) == []
 
 
-def test_a_file_of_an_earlier_driver_is_compared_by_its_time() -> None:
+def test_a_file_read_by_an_earlier_driver_is_compared_by_time() -> None:
     files = read(of("b", 10))
     planned = {"in/a": NOW, "in/b": NOW - 5, "in/c": NOW}
     statuses = [of("a", 30, NOW + 1), of("b", 10), of("c", 10)]
@@ -78,7 +78,7 @@ def test_a_folder_of_many_young_files_is_compared_in_portions() -> None:
     assert portions == [MOST_COMPARED, MOST_COMPARED, 1, 0]
 
 
-def test_of_very_many_young_files_some_are_compared_at_the_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_young_files_are_compared_at_the_end_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_files, "MOST_WATCHED", 2)
     files = read(*(of(f"{number}", 1) for number in range(3)))
     assert files.is_due(FIRST_COMPARISON)
@@ -94,7 +94,7 @@ def test_sizes_of_the_latest_files_are_remembered(monkeypatch: pytest.MonkeyPatc
     assert [change.path for change in files.changed("live", [of("a", 2), of("b", 2), of("c", 2)])] == ["/in/b", "/in/c"]
 
 
-def test_a_batch_that_is_read_again_counts_as_it_was_read_last() -> None:
+def test_a_file_read_again_counts_with_its_last_size() -> None:
     files = read(of("a", 10))
     files.add("live", [of("a", 30)], 1.0, WALL)
     assert files.changed("live", [of("a", 30)]) == []

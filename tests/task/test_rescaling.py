@@ -106,7 +106,7 @@ def opened(job: SyntheticJob, epoch: int) -> list[SubtaskId]:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("before", "steps"), [(1, {2: 4}), (4, {4: 1}), (2, {3: 4, 9: 1, 14: 3}), (3, {5: 3})])
-def test_everything_arrives_once_with_more_and_with_fewer(
+def test_every_row_arrives_once_after_rescales_up_and_down(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, before: int, steps: dict[int, int]
 ) -> None:
     job = make(mode)
@@ -152,7 +152,7 @@ def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("restarts", [0, 50])
-def test_a_crash_of_any_subtask_before_and_after(
+def test_a_rescaled_job_survives_a_crash_of_any_subtask(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int, restarts: int
 ) -> None:
     """The run continues with restarts. Without them the next run continues, with the parallelism in the journal."""
@@ -185,7 +185,7 @@ def plans(job: SyntheticJob) -> list[ev.PlanRecorded]:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("declared", [1, 2])
-def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes_by_the_journal(
+def test_r21_the_next_run_begins_subtasks_of_a_decided_rescale(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, declared: int
 ) -> None:
     """None of the new subtasks has begun. The next run has all of them, unless the job declares another number."""
@@ -215,7 +215,7 @@ def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes
     assert plans(job)[-1].rescaled == ({"parts": 4} if declared == 1 else {})
 
 
-def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
+def test_a_later_declared_parallelism_replaces_the_rescaled_one(
     make: Callable[..., SyntheticJob],
 ) -> None:
     job = make()
@@ -243,7 +243,7 @@ def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
 
 
 @pytest.mark.parametrize(("uid", "wanted"), [("b", 3), ("nobody", 3), ("parts", 0)])
-def test_what_cannot_be_done_is_refused_and_the_job_goes_on(
+def test_an_impossible_rescale_is_refused_and_the_job_continues(
     make: Callable[..., SyntheticJob], uid: str, wanted: int
 ) -> None:
     job = make()

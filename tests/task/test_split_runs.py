@@ -69,7 +69,9 @@ def test_every_split_arrives_once(make: Callable[..., SyntheticJob], mode: Runti
 
 
 @pytest.mark.parametrize("sinks", [(), ("raw",)], ids=["no sink", "sink"])
-def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sinks: tuple[str, ...]) -> None:
+def test_5_subtasks_read_the_rest_after_2_of_4_have_finished(
+    make: Callable[..., SyntheticJob], sinks: tuple[str, ...]
+) -> None:
     """Checkpoints continue meanwhile, and the remaining splits go to the new subtasks (FLIP-147, FLIP-27)."""
     job = make(sinks=sinks)
     stuck: set[str] = set()
@@ -112,7 +114,7 @@ def splits_read(job: SyntheticJob) -> set[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_after_a_crash_of_any_subtask_another_number_of_them_reads_the_rest(
+def test_another_parallelism_reads_the_rest_after_a_crash(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int
 ) -> None:
     job = make(mode, ("raw",), seed)
@@ -152,7 +154,7 @@ def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     assert (set(splits.covered), splits.published) == ({0, 1}, {1: ("parts/0", 2), 2: ("parts/0", 3)})
 
 
-def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
+def test_r14_the_next_driver_finds_all_splits_of_an_entry() -> None:
     storage = MemoryStorage("r14-together")
     log = SubtaskLog(storage, "log")
     log.load()
@@ -165,7 +167,7 @@ def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
     assert splits.published == {0: ("parts/0", 2), 2: ("parts/0", 2), 3: ("parts/0", 1)}
 
 
-def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_left() -> None:
+def test_r14_a_subtask_that_ended_in_its_log_takes_no_splits() -> None:
     """The previous JobMaster died before it read the report of that end."""
     storage, logs = MemoryStorage("r14-ended"), {}
     for name in ("parts/0", "parts/1"):
@@ -190,7 +192,7 @@ class _GoesOn(SubtaskLog):
         return entries
 
 
-def test_r14_w13_an_end_that_comes_behind_the_look_at_what_is_published_is_none_yet() -> None:
+def test_r14_w13_an_end_after_the_read_of_published_splits_is_ignored() -> None:
     """Otherwise its assigned splits would go to other subtasks, which would publish them once more."""
     log = _GoesOn(MemoryStorage("r14-goes-on"), "log")
     log.load()
@@ -214,7 +216,9 @@ def test_r14_w13_an_end_that_comes_behind_the_look_at_what_is_published_is_none_
         (4, 4, 4, 9, 4),
     ],
 )
-def test_how_many_subtasks_a_run_needs(before: int, declared: int, ended: int, now: int, needed: int) -> None:
+def test_a_run_needs_subtasks_for_ended_and_remaining_splits(
+    before: int, declared: int, ended: int, now: int, needed: int
+) -> None:
     journal = Journal(MemoryStorage(f"needed-{next(_NUMBERS)}"), JOB)
     journal.claim("t", Worker(), 0.0)
     vertex = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), True, before, splits=True)

@@ -65,7 +65,7 @@ class GatewayBench:
         return [report for report in self.reports if isinstance(report, SubtaskFailed)]
 
 
-def test_one_that_leaves_is_no_failure_of_its_subtask_and_nothing_is_kept_of_it() -> None:
+def test_a_worker_that_leaves_is_forgotten_by_the_gateway() -> None:
     bench = GatewayBench()
     mailbox, attempt = bench.worker()
     mailbox.leave("it was told to")
@@ -80,7 +80,7 @@ def test_one_that_leaves_is_no_failure_of_its_subtask_and_nothing_is_kept_of_it(
 
 
 @pytest.mark.parametrize("deaths", [1, 5])
-def test_of_those_that_die_again_and_again_nothing_is_kept_but_of_the_last_one(deaths: int) -> None:
+def test_the_gateway_keeps_only_the_last_of_many_dead_workers(deaths: int) -> None:
     bench = GatewayBench()
     workers = [bench.worker() for _ in range(deaths + 1)]
     alive, _ = workers[-1]
@@ -90,7 +90,7 @@ def test_of_those_that_die_again_and_again_nothing_is_kept_but_of_the_last_one(d
     assert bench.outboxes() == [alive.name]
 
 
-def test_one_that_is_lost_and_that_nobody_follows_is_told_once_and_heard_when_it_lives() -> None:
+def test_a_lost_worker_is_reported_once_and_may_return() -> None:
     bench = GatewayBench()
     mailbox, attempt = bench.worker()
     bench.poll(LOST_AFTER + 3)
@@ -102,7 +102,7 @@ def test_one_that_is_lost_and_that_nobody_follows_is_told_once_and_heard_when_it
     assert bench.reports[-1] == SubtaskOpened(2, A, attempt.next("again"))
 
 
-def test_one_that_wakes_up_after_it_was_forgotten_is_read_again() -> None:
+def test_a_forgotten_worker_that_resumes_is_read_again() -> None:
     bench = GatewayBench()
     mailbox, _ = bench.worker()
     follower, _ = bench.worker()

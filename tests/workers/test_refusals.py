@@ -150,7 +150,7 @@ def prepared(tmp_path: Path) -> Iterator[Prepared]:
             del sys.modules[name]
 
 
-def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written(prepared: Prepared) -> None:
+def test_a_worker_with_an_edited_file_is_refused_before_any_write(prepared: Prepared) -> None:
     before = list(prepared.storage.files(""))
     with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:") as refused:
         prepare_again(prepared.loaded(OTHER), prepared.state(), (LIVE, LARGE))
@@ -161,24 +161,24 @@ def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_wr
     assert list(prepared.storage.files("")) == before
 
 
-def test_what_a_worker_does_not_run_may_be_edited(prepared: Prepared) -> None:
+def test_functions_that_a_worker_does_not_run_may_be_edited(prepared: Prepared) -> None:
     prepared.check_worker(OTHER, LIVE)
     with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:"):
         prepared.check_worker(OTHER, LARGE)
 
 
-def test_comments_and_the_place_of_the_file_make_no_difference(prepared: Prepared) -> None:
+def test_comments_and_the_path_of_the_file_make_no_difference(prepared: Prepared) -> None:
     prepared.folder = prepared.folder.parent / "elsewhere"
     prepared.check_worker(f"# the second one\n{FILE}", LIVE, LARGE)
 
 
-def test_a_journal_that_does_not_tell_refuses_nothing(prepared: Prepared) -> None:
+def test_a_journal_without_code_digests_refuses_no_worker(prepared: Prepared) -> None:
     prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, JobDefinition("streaming", {}, {}, {})))
     prepared.check_worker(OTHER, LARGE)
 
 
 @pytest.mark.slow
-def test_a_job_that_was_planned_again_is_run_as_it_is_now(prepared: Prepared) -> None:
+def test_workers_follow_the_code_of_the_last_plan(prepared: Prepared) -> None:
     definition, code = JobDefinition("streaming", {}, {}, {}), prepared.load(OTHER).code
     prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, definition, code=code))
     prepared.check_worker(OTHER, LARGE)
@@ -186,7 +186,7 @@ def test_a_job_that_was_planned_again_is_run_as_it_is_now(prepared: Prepared) ->
         prepared.check_worker(FILE, LARGE)
 
 
-def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prepared: Prepared) -> None:
+def test_r21_an_assigned_function_counts_for_the_comparison(prepared: Prepared) -> None:
     """The assigned function counts, whether or not the job's own file also has it."""
     prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.check_worker(FILE, LIVE, LARGE)
@@ -196,7 +196,7 @@ def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prep
         prepared.check_worker(OTHER.replace('json("in")', 'json("other")'), LIVE, LARGE)
 
 
-def test_r21_its_sinks_are_those_of_the_jobs_file_whatever_functions_its_operators_were_given(
+def test_r21_assigned_functions_do_not_change_the_sinks(
     prepared: Prepared,
 ) -> None:
     prepared.assign(large=prepared.write(OTHER, "two"))
@@ -205,7 +205,7 @@ def test_r21_its_sinks_are_those_of_the_jobs_file_whatever_functions_its_operato
         prepared.check_worker(FILE.replace('FileSink("out")', 'FileSink("there")'), LARGE)
 
 
-def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prepared: Prepared) -> None:
+def test_r21_a_worker_with_another_file_of_the_function_is_refused(prepared: Prepared) -> None:
     prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.write(f"{OTHER}\n# 200\n", "two")
     prepared.check_logic(LARGE)
@@ -218,7 +218,7 @@ def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prep
         prepared.check_logic(LARGE)
 
 
-def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> None:
+def test_r21_a_worker_is_refused_before_any_function_is_called(prepared: Prepared) -> None:
     prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.write(OTHER.replace("200", "300"), "two")
     loaded = prepared.loaded(FILE)
@@ -231,7 +231,7 @@ def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> 
             prepare_again(loaded, prepared.state(), (LARGE,))
 
 
-def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything(prepared: Prepared) -> None:
+def test_r21_a_standby_worker_checks_a_newly_assigned_function(prepared: Prepared) -> None:
     """When the standby worker planned, the operator had the function of the job's file."""
     prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.write(OTHER.replace("200", "300"), "two")
@@ -243,7 +243,7 @@ def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_take
     assert list(prepared.storage.files("")) == before
 
 
-def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(prepared: Prepared) -> None:
+def test_r21_a_standby_worker_checks_a_restored_function(prepared: Prepared) -> None:
     """When the standby worker planned, the operator had another function.
 
     So the function in its file was not checked.
@@ -258,14 +258,14 @@ def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(pr
         run._run(planned, (LARGE,), lambda worker: None)
 
 
-def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:
+def test_r21_a_worker_without_the_file_of_the_function_is_refused(prepared: Prepared) -> None:
     prepared.assign(large=prepared.write(OTHER, "two"))
     (prepared.folder / "two.py").unlink()
     with pytest.raises(WorkerDiffersError, match="it cannot be loaded, and large was given it while the job ran"):
         prepared.check_logic(LARGE)
 
 
-def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
+def test_r21_a_new_plan_records_the_function_files_it_read(prepared: Prepared) -> None:
     """The function's file was edited before a new run. The new run and its workers use the edited file."""
     reference = prepared.write(OTHER, "two")
     prepared.assign(large=reference)

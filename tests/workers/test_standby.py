@@ -20,7 +20,7 @@ def standby(world: World) -> Member:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_killed_worker_is_replaced_by_one_that_stood_by(tmp_path: Path) -> None:
+def test_a_standby_worker_replaces_a_killed_worker(tmp_path: Path) -> None:
     with World(tmp_path, splits=30) as world, Evidence(world) as evidence:
         master, first, two = world.master(), world.worker(*FIRST), standby(world)
         master.wait_for("running")

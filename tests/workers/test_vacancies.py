@@ -27,7 +27,7 @@ class ReportedVacancies(list[list[SubtaskId]]):
         return list(self)
 
 
-def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
+def test_a_vacancy_is_reported_once_and_rarely_repeated() -> None:
     reported = ReportedVacancies()
     assert reported.at(FIRST_AFTER - 1) == []
     assert reported.at(FIRST_AFTER) == [[A, B]]
@@ -38,7 +38,7 @@ def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
     assert reported.at(FIRST_AFTER + 2 * AGAIN_AFTER) == []
 
 
-def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
+def test_a_new_vacancy_is_reported_with_the_earlier_ones() -> None:
     reported = ReportedVacancies()
     reported.vacancies.assign(A, FIRST)
     assert reported.at(FIRST_AFTER) == [[B]]
@@ -47,7 +47,7 @@ def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
     assert reported.at(20.0 + FIRST_AFTER) == [[A, B]]
 
 
-def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() -> None:
+def test_a_worker_that_leaves_after_its_successor_leaves_no_vacancy() -> None:
     reported = ReportedVacancies()
     for subtask in (A, B):
         reported.vacancies.assign(subtask, FIRST)
@@ -60,7 +60,7 @@ def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() ->
     assert reported.at(1000.0 + FIRST_AFTER) == [[A]]
 
 
-def test_what_is_told_says_what_is_missing_and_when_the_run_ends() -> None:
+def test_a_vacancy_message_names_the_subtasks_and_the_timeout() -> None:
     message = vacancy_message([A, B], 600.0, is_batch=False, worker="ckpt worker j.py:job --root /r")
     assert message.startswith(
         "no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker j.py:job --root /r`)"

@@ -31,7 +31,7 @@ CONSUMERS = (
         "Retention._discard",
         "data_head(consumers) or self._dropped_consumers_head(subtask, retained[0])",
         "data_head(consumers)",
-        (f"{_COME}test_r7_what_was_published_for_those_that_are_gone_is_given_back",),
+        (f"{_COME}test_r7_partition_data_of_removed_readers_is_deleted",),
         "the files for a removed consumer stay as long as the job runs",
     ),
     Mutant(
@@ -40,7 +40,7 @@ CONSUMERS = (
         "_check_edges",
         "        if lost_consumers:\n",
         "        if False:\n",
-        (f"{_COME}test_who_reads_something_else_by_now_is_refused",),
+        (f"{_COME}test_a_reader_with_another_input_is_refused",),
         "data published for a query is never read because the query new_edges reads another input",
     ),
     Mutant(
@@ -49,7 +49,7 @@ CONSUMERS = (
         "_check_returned",
         "        if edge.producer in state.abandoned and edge.producer not in vertices and edge.consumer in vertices:",
         "        if False:",
-        (f"{_COME}test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused",),
+        (f"{_COME}test_a_dropped_operator_may_not_return_as_input_of_a_running_query",),
         "a reader plans deleted files of a query that was dropped and added again, and the job fails for good",
     ),
 )

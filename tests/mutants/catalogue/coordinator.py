@@ -112,7 +112,7 @@ COORDINATOR = (
         (
             *_ROOM,
             "tests/remote/test_room.py",
-            "tests/remote/test_room.py::test_killed_and_begun_again_with_room_for_some",  # slow
+            "tests/remote/test_room.py::test_a_batch_job_with_room_for_some_workers_survives_kills",  # slow
         ),
         "a batch job with fewer slots than subtasks ends whenever a producer takes longer than the checkpoint timeout",
     ),

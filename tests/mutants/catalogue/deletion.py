@@ -42,7 +42,7 @@ DELETION = (
         "decide",
         "    state.refuse_deleted()\n",
         "",
-        ("tests/client/test_delete_interrupted.py::test_r16_a_deletion_may_die_at_every_verb",),
+        ("tests/client/test_delete_interrupted.py::test_r16_a_deletion_that_dies_at_any_verb_can_be_completed",),
         "a retry starts a deleted job from scratch, and releases all its rows again",
     ),
     Mutant(

@@ -14,7 +14,7 @@ GARBAGE = (
         "Retention._delete_old",
         "            self._removal.delete(checkpoint_path(",
         "            self._storage.delete_tree(checkpoint_path(",
-        ("tests/soak/test_refused_deletions.py::test_r7_one_folder_that_cannot_be_deleted_keeps_no_other",),
+        ("tests/soak/test_refused_deletions.py::test_r7_a_refused_deletion_does_not_stop_the_others",),
         "no later checkpoint is deleted after an old one that cannot be deleted",
     ),
     Mutant(
@@ -23,7 +23,7 @@ GARBAGE = (
         "Retention._delete_data",
         '        self._removal.delete(f"{partition}/{folder}")',
         '        self._storage.delete_tree(f"{partition}/{folder}")',
-        ("tests/soak/test_refused_deletions.py::test_r7_one_folder_that_cannot_be_deleted_keeps_no_other",),
+        ("tests/soak/test_refused_deletions.py::test_r7_a_refused_deletion_does_not_stop_the_others",),
         "a log is never truncated after one data folder that cannot be deleted",
     ),
     Mutant(
@@ -32,7 +32,7 @@ GARBAGE = (
         "Retention._run_step",
         "    except OvertakenError:\n        raise\n",
         "",
-        ("tests/soak/test_refused_deletions.py::test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one",),
+        ("tests/soak/test_refused_deletions.py::test_a_fenced_deletion_ends_its_pass_and_no_later_one",),
         "a fenced driver deletes files of its successor",
     ),
     Mutant(
@@ -41,7 +41,7 @@ GARBAGE = (
         "Clock.to_wall",
         "    return at + self.wall() - self.now()\n",
         "    return at\n",
-        ("tests/spark/test_clock.py::test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around",),
+        ("tests/spark/test_clock.py::test_b8_setting_the_clock_back_stops_neither_checkpoints_nor_polls",),
         "after the clock was set back, a sensor reports rows as released before their release",
     ),
     Mutant(
@@ -50,7 +50,7 @@ GARBAGE = (
         "LateFilesFound.apply",
         "[*state.late_files, self][-REMEMBERED:]",
         "[*state.late_files, self]",
-        ("tests/spark/test_late_files.py::test_the_state_of_a_job_does_not_grow_with_them",),
+        ("tests/spark/test_late_files.py::test_the_state_of_a_job_does_not_grow_with_late_files",),
         "the journal grows for ever while a job's history folder receives files",
     ),
     Mutant(
@@ -59,7 +59,7 @@ GARBAGE = (
         "_report_new",
         "        store.write(state.epoch, late)\n",
         "        pass\n",
-        ("tests/spark/test_late_files.py::test_the_state_of_a_job_does_not_grow_with_them",),
+        ("tests/spark/test_late_files.py::test_the_state_of_a_job_does_not_grow_with_late_files",),
         "each run reports all late files again",
     ),
     Mutant(
@@ -68,7 +68,7 @@ GARBAGE = (
         "_report_new",
         "    if seen.epoch <= state.epoch:",
         "    if True:",
-        ("tests/spark/test_late_files.py::test_an_overtaken_driver_that_looks_late_changes_nothing",),
+        ("tests/spark/test_late_files.py::test_a_fenced_driver_changes_no_list_of_late_files",),
         "a retry reports that no driver checked for late files, although its successor did",
     ),
     Mutant(
@@ -77,7 +77,7 @@ GARBAGE = (
         "JobDeletion._delete_staged",
         "            if isinstance(error, OvertakenError):\n                break\n",
         "",
-        ("tests/client/test_delete.py::test_one_that_was_overtaken_deletes_nothing_of_the_others",),
+        ("tests/client/test_delete.py::test_an_overtaken_deletion_leaves_the_other_sinks",),
         "an overtaken deletion deletes staged files of the next sink",
     ),
     Mutant(
@@ -86,10 +86,7 @@ GARBAGE = (
         "BoundFileSink.collect_garbage",
         "    if errors.failed:\n",
         "    if False:\n",
-        (
-            "tests/client/test_delete_interrupted.py"
-            "::test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one",
-        ),
+        ("tests/client/test_delete_interrupted.py::test_a_storage_error_is_never_taken_for_an_empty_folder",),
         "a job is reported as deleted, and its staged files stay in the sink for ever",
     ),
     Mutant(
@@ -98,7 +95,7 @@ GARBAGE = (
         "best_effort",
         "    except CkptError as error:\n        log.warning(",
         "    except RecursionError as error:\n        log.warning(",
-        ("tests/spark/test_takeovers.py::test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on",),
+        ("tests/spark/test_takeovers.py::test_undeletable_leftovers_do_not_stop_a_job",),
         "one file that cannot be deleted keeps the job from ever running again",
     ),
     Mutant(
@@ -107,7 +104,7 @@ GARBAGE = (
         "StreamingRunner._check_clock",
         "        self._submit(functools.partial(self._restart_query, back))\n",
         "        pass\n",
-        ("tests/spark/test_clock.py::test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_back",),
+        ("tests/spark/test_clock.py::test_b8_setting_the_clock_back_restarts_a_query_waiting_for_a_trigger",),
         "a query waits for its next trigger for as long as the machine's clock was set back",
     ),
     Mutant(
@@ -116,7 +113,7 @@ GARBAGE = (
         "find_garbage",
         "    if (reason := why_running(state)) is not None:\n",
         "    if (reason := why_running(state)) is not None and False:\n",
-        (f"{_FOUND}test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be",),
+        (f"{_FOUND}test_r8_a_job_that_may_run_is_skipped_with_a_reason",),
         "a running driver loses files that it has just taken over",
     ),
     Mutant(
@@ -125,7 +122,7 @@ GARBAGE = (
         "why_running",
         "    if state.is_held and alive is None:\n",
         "    if False:\n",
-        (f"{_FOUND}test_r8_a_job_that_somebody_runs_or_may_run_is_skipped_and_said_to_be",),
+        (f"{_FOUND}test_r8_a_job_that_may_run_is_skipped_with_a_reason",),
         "a driver on another host counts as gone",
     ),
     Mutant(
@@ -135,8 +132,8 @@ GARBAGE = (
         "    if newest is not None and has_folder and not storage.exists(",
         "    if newest is None and has_folder and not storage.exists(",
         (
-            f"{_FOUND}test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage",
-            f"{_RACES}test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_begun_is_gone_on_from",
+            f"{_FOUND}test_r8_an_attempt_without_a_folder_makes_no_older_attempt_garbage",
+            f"{_RACES}test_r1_a_late_batch_of_a_live_older_attempt_is_kept",
         ),
         "the collection deletes the Spark folder that the next attempt resumes from",
     ),
@@ -146,7 +143,7 @@ GARBAGE = (
         "read_subtask_files",
         "    if newest is not None and _last_open(records) != newest:\n",
         "    if False:\n",
-        (f"{_RACES}test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over",),
+        (f"{_RACES}test_r8_a_subtask_that_is_being_taken_over_has_no_garbage",),
         "an attempt's folder is deleted before the next attempt has copied it",
     ),
     Mutant(
@@ -155,7 +152,7 @@ GARBAGE = (
         "SubtaskFiles._live_batches",
         "    yield from self.publishable\n",
         "    yield from ()\n",
-        (f"{_FOUND}test_r1_what_is_prepared_and_may_still_be_published_stays",),
+        (f"{_FOUND}test_r1_prepared_output_that_may_still_be_published_stays",),
         "the next driver publishes a batch whose files are deleted, so its rows are lost",
     ),
     Mutant(
@@ -165,7 +162,7 @@ GARBAGE = (
         "    if newest is not None and _last_open(records) != newest:\n",
         "    prepared = PreparedStore(storage, prepared_path(job_id, subtask.vertex, subtask.number)).read_all()\n"
         "    if newest is not None and _last_open(records) != newest:\n",
-        (f"{_RACES}test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_nothing_is_lost",),
+        (f"{_RACES}test_r5_a_publication_during_the_search_loses_no_file",),
         "a batch that is published between the two reads appears in neither, and its files are deleted",
     ),
     Mutant(
@@ -174,7 +171,7 @@ GARBAGE = (
         "orphans",
         "            unneeded = unit.attempt not in kept_attempts\n",
         "            unneeded = True\n",
-        (f"{_FOUND}test_r1_what_is_prepared_and_may_still_be_published_stays",),
+        (f"{_FOUND}test_r1_prepared_output_that_may_still_be_published_stays",),
         "a batch that Spark has committed can no longer be published",
     ),
     Mutant(
@@ -183,7 +180,7 @@ GARBAGE = (
         "orphans",
         "unit.attempt not in (publisher, subtask_files.newest)",
         "unit.attempt != subtask_files.newest",
-        (f"{_FOUND}test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched",),
+        (f"{_FOUND}test_r5_garbage_of_ended_attempts_is_reported_and_not_deleted",),
         "a folder that turns out to be damaged no longer has a predecessor",
     ),
     Mutant(
@@ -192,7 +189,7 @@ GARBAGE = (
         "orphaned_output:_units_until.attempts",
         "attempts = {attempt for attempt in opened if attempt.epoch <= epoch}\n",
         "attempts = set(opened)\n",
-        (f"{_RACES}test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one",),
+        (f"{_RACES}test_r11_garbage_of_a_removed_operator_has_no_files_of_its_return",),
         "an operator that was added again loses files that it has just written",
     ),
     Mutant(
@@ -201,7 +198,7 @@ GARBAGE = (
         "garbage_search:_frozen",
         "(was_dropped and generation <= state.epoch)",
         "was_dropped",
-        (f"{_RACES}test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one",),
+        (f"{_RACES}test_r11_garbage_of_a_removed_operator_has_no_files_of_its_return",),
         "a source that was added again loses the frozen list of its files",
     ),
     Mutant(
@@ -210,7 +207,7 @@ GARBAGE = (
         "superseded_files",
         "requests_before(storage, job_id, first_epoch)",
         "requests_before(storage, job_id, first_epoch + 1)",
-        (f"{_FOUND}test_r5_what_attempts_that_are_over_have_left_is_told_and_nothing_is_touched",),
+        (f"{_FOUND}test_r5_garbage_of_ended_attempts_is_reported_and_not_deleted",),
         "a task cannot find out that the last driver was asked to leave",
     ),
     Mutant(
@@ -219,7 +216,7 @@ GARBAGE = (
         "GarbageRemoval.run.pieces",
         "pieces = [piece for piece in self._shown.garbage if (piece.sink, piece.path) in current_keys]\n",
         "pieces = list(self._shown.garbage)\n",
-        (f"{_RACES}test_what_is_needed_again_by_the_second_look_stays",),
+        (f"{_RACES}test_files_that_only_the_first_listing_reports_stay",),
         "files that an earlier listing reported are deleted although they are needed again",
     ),
     Mutant(
@@ -229,8 +226,8 @@ GARBAGE = (
         "        if (reason := self._stop_reason(self._journal.refresh())) is not None:\n",
         "        if (reason := self._stop_reason(self._journal.state)) is not None:\n",
         (
-            f"{_RACES}test_whoever_claims_the_job_while_it_is_deleted_stops_that",
-            f"{_RACES}test_whoever_has_claimed_the_job_between_the_looks_keeps_everything",
+            f"{_RACES}test_a_claim_during_the_deletion_stops_it",
+            f"{_RACES}test_a_claim_between_the_two_listings_keeps_all_garbage",
         ),
         "the collection keeps deleting files while a new driver collects by itself",
     ),
@@ -240,7 +237,7 @@ GARBAGE = (
         "find_garbage",
         "    check_journal(storage, state)\n",
         "",
-        (f"{_FOUND}test_of_a_damaged_journal_nothing_is_deleted_and_it_is_named",),
+        (f"{_FOUND}test_a_damaged_journal_is_reported_and_nothing_is_deleted",),
         "the collection takes events that the damage hides for events that did not happen",
     ),
     Mutant(
@@ -249,7 +246,7 @@ GARBAGE = (
         "IdleJobGarbage.__init__",
         "    check_whole(state, {subtask: files.reader for subtask, files in self._subtasks.items()})\n",
         "",
-        (f"{_FOUND}test_of_a_log_that_is_gone_and_covered_nothing_is_deleted",),
+        (f"{_FOUND}test_a_lost_log_that_a_checkpoint_covers_keeps_all_garbage",),
         "a log that was emptied names no files, so its files are deleted, too",
     ),
     Mutant(
@@ -259,8 +256,8 @@ GARBAGE = (
         "            if attempt_of(name) in over and name not in named:\n",
         "            if name not in named:\n",
         (
-            f"{_FOUND}test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays",
-            f"{_FOUND}test_with_delete_exactly_that_goes_and_the_next_driver_goes_on",
+            f"{_FOUND}test_r5_staged_output_of_a_namesake_under_another_root_stays",
+            f"{_FOUND}test_a_deletion_removes_the_reported_garbage_and_the_job_resumes",
         ),
         "a job with the same id under another root loses staged files that it is about to release",
     ),
@@ -270,7 +267,7 @@ GARBAGE = (
         "find_garbage",
         "    if state.has_unreleased:\n",
         "    if False:\n",
-        (f"{_FOUND}test_r16_of_one_with_unreleased_checkpoints_nothing",),
+        (f"{_FOUND}test_r16_a_job_with_unreleased_checkpoints_is_skipped",),
         "completed output that is not released yet is lost",
     ),
 )

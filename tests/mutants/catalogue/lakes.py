@@ -77,7 +77,7 @@ LAKES = (
         "replace_rows",
         "            producer.delete_data_file(task.file)\n",
         "            pass\n",
-        ("tests/lakes/test_iceberg_sink.py::test_a_file_of_which_no_row_is_replaced_stays_in_the_table",),
+        ("tests/lakes/test_iceberg_sink.py::test_an_upsert_keeps_files_without_replaced_rows",),
         "rows of an upsert are added to those with the same key",
     ),
     Mutant(
@@ -123,7 +123,7 @@ LAKES = (
         "BoundLakeSink._intent",
         "    roll_forward.files.verify_staged(intent.files, checkpoint)\n",
         "",
-        ("tests/lakes/test_delta_sink.py::test_nothing_is_decided_on_a_file_that_is_gone",),
+        ("tests/lakes/test_delta_sink.py::test_a_missing_file_writes_no_intent",),
         "a release is decided that can never be committed, and blocks all later ones",
     ),
     Mutant(
@@ -222,7 +222,7 @@ LAKES = (
         "BoundLakeSink.stage",
         "        roll_forward.storage.sync(place)  # a handle",
         "        pass  # a handle",
-        ("tests/lakes/test_delta_conformance.py::TestDelta::test_rows_are_durable_before_there_is_a_handle",),
+        ("tests/lakes/test_delta_conformance.py::TestDelta::test_rows_are_durable_before_a_handle_is_returned",),
         "a published handle refers to files that are empty after a power failure",
     ),
     Mutant(

@@ -601,7 +601,7 @@ _PERSISTED = (
         "deleted_files",
         "                if kept.get(path):\n",
         "                if False:\n",
-        (_KEPT + "test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else",),
+        (_KEPT + "test_r16_the_clean_up_keeps_only_files_that_the_logs_name",),
         "the clean-up deletes a result that the job must keep for other jobs",
     ),
     Mutant(
@@ -610,7 +610,7 @@ _PERSISTED = (
         "_SubtaskResult.of",
         "    if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):\n",
         "    if False:\n",
-        (_KEPT + "test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept",),
+        (_KEPT + "test_a_damaged_log_keeps_the_result_from_the_clean_up",),
         "a log that lost its entries names no result, so the clean-up deletes all of it",
     ),
     Mutant(
@@ -619,7 +619,7 @@ _PERSISTED = (
         "read_persisted_result",
         "    if state.plan is None or state.status is not JobStatus.FINISHED:\n",
         "    if state.plan is None:\n",
-        (_KEPT + "test_before_that_it_is_refused",),
+        (_KEPT + "test_reading_a_result_before_the_job_has_finished_is_refused",),
         "another job reads a partial result",
     ),
     Mutant(
@@ -628,7 +628,7 @@ _PERSISTED = (
         "Retention._discard",
         "    if self._graph().vertex(subtask.vertex).persist:\n",
         "    if False:\n",
-        ("tests/spark/test_retention.py::test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go",),
+        ("tests/spark/test_retention.py::test_r16_data_and_entries_of_a_persisted_result_stay",),
         "entries that all consumers have read are deleted, and the kept result lacks them",
     ),
     Mutant(
@@ -637,7 +637,7 @@ _PERSISTED = (
         "lost_results",
         "            outside = subtask if vertex.persist else None\n",
         "            outside = None\n",
-        ("tests/coordinator/test_reconciliation.py::test_what_is_run_again_is_the_least_that_is_right",),
+        ("tests/coordinator/test_reconciliation.py::test_the_smallest_correct_set_of_subtasks_runs_again",),
         "a file of a kept result is lost and never produced again, because no consumer waits for it",
     ),
     Mutant(
@@ -646,7 +646,7 @@ _PERSISTED = (
         "DeletionTerms.check",
         "    if state.status is JobStatus.FINISHED and kept and not self.persisted:\n",
         "    if False:\n",
-        (_KEPT + "test_it_goes_with_the_job_if_that_is_said",),
+        (_KEPT + "test_deleting_a_persisted_result_needs_the_persisted_flag",),
         "a job is deleted with the result that it keeps for others, although the user did not ask for that",
     ),
 )

@@ -107,7 +107,7 @@ RECONFIGURING = (
         "restored",
         "        settings=state.settings,\n",
         "",
-        ("tests/simulation/test_simulation.py::test_the_schedules_of_reconfigurations_are_not_tame",),
+        ("tests/simulation/test_simulation.py::test_the_schedules_cover_all_cases_of_reconfigurations",),
         "later attempts of the next driver run the replaced settings",
     ),
     Mutant(
@@ -179,7 +179,7 @@ RECONFIGURING = (
         "analysed_plan:_MADE",
         'r"_groupingexpression|_common_expr_\\d+|_extract_.+"',
         'r"_groupingexpression|_extract_.+"',
-        (f"{_STATE}test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when",),
+        (f"{_STATE}test_kept_state_of_a_repeated_plan_is_equal",),
         "an unedited job is refused for ever because another of its queries has ended",
     ),
     Mutant(
@@ -188,7 +188,7 @@ RECONFIGURING = (
         "kept_state:_text",
         "    if columns.uses_current_time:\n",
         "    if False:\n",
-        (f"{_STATE}test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when",),
+        (f"{_STATE}test_kept_state_of_a_repeated_plan_is_equal",),
         "an unedited job is refused on the next day",
     ),
     Mutant(
@@ -197,7 +197,7 @@ RECONFIGURING = (
         "made_columns",
         "        elif node.nodeName() in _CALLS_PYTHON:",
         "        elif False:",
-        (f"{_STATE}test_what_is_kept_in_another_order_is_another_however_it_is_named",),
+        (f"{_STATE}test_kept_state_in_another_order_differs",),
         "two sums of a user's functions that were swapped use each other's values",
     ),
     Mutant(
@@ -206,7 +206,7 @@ RECONFIGURING = (
         "_is_edited",
         "    if code is None or code != recorded or WITHOUT_SOURCE in code.modules.values():",
         "    if True:",
-        (f"{_STATE}test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it",),
+        (f"{_STATE}test_an_unedited_job_resumes_with_another_plan_of_spark",),
         "an unedited job is refused because Spark has planned it differently",
     ),
     Mutant(
@@ -233,7 +233,7 @@ RECONFIGURING = (
         "check_resumable",
         "state.settings, streams, is_edited=edited)",
         "state.settings, is_edited=edited)",
-        ("tests/spark/test_reconfigured_state.py::test_another_source_takes_the_place_of_one_that_has_ended",),
+        ("tests/spark/test_reconfigured_state.py::test_another_source_replaces_an_ended_one",),
         "a source that has ended cannot be replaced by another one, and no option helps",
     ),
     Mutant(

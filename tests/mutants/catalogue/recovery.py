@@ -7,10 +7,7 @@ from tests.mutants.mutant import Mutant
 _DECIDED = ("tests/coordinator/test_reconciliation.py",)
 _LOST = ("tests/subtasklog/test_lost_entries.py",)
 _SPARK = "tests/spark/test_recovery.py::"
-_TOGETHER = (
-    "tests/spark/test_splits_together.py::"
-    "test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else"
-)
+_TOGETHER = "tests/spark/test_splits_together.py::test_only_the_splits_of_a_damaged_entry_are_read_again"
 
 RECOVERY = (
     Mutant(
@@ -127,7 +124,7 @@ RECOVERY = (
         "_not_recovered",
         "    if state.status is JobStatus.STOPPED or not nothing_is_covered(state):",
         "    if state.status is JobStatus.STOPPED:",
-        (f"{_SPARK}test_without_recovery_what_is_covered_is_not_done_again",),
+        (f"{_SPARK}test_without_recovery_a_completed_checkpoint_is_only_released",),
         "without batch recovery, a retry repeats work that was released or will be",
     ),
     Mutant(
@@ -136,7 +133,7 @@ RECOVERY = (
         "BatchRunner._edge_frame",
         "            if not self._produces_again:",
         "            if False:",
-        (f"{_SPARK}test_nobody_is_promised_that_a_result_is_produced_again_that_is_not",),
+        (f"{_SPARK}test_a_lost_result_that_cannot_be_reproduced_fails_the_job",),
         "a job that can never succeed is retried for ever",
     ),
     Mutant(
@@ -145,7 +142,7 @@ RECOVERY = (
         "RunAttempt._reconcile",
         "        journal.write(event)\n        self._status.event(event, journal.state)\n",
         "        self._status.event(event, journal.state)\n",
-        (f"{_SPARK}test_who_made_a_result_that_is_gone_runs_again_and_nobody_else",),
+        (f"{_SPARK}test_only_the_producer_of_a_lost_result_runs_again",),
         "the coordinator takes subtasks that run again for ended",
         hangs=True,
     ),
@@ -164,7 +161,7 @@ RECOVERY = (
         "BatchRunner._edge_frame",
         "            raise ResultLostError(producer=producer, **error.data) from None",
         "            raise",
-        (f"{_SPARK}test_what_goes_while_the_job_runs_is_made_again_by_the_next_run",),
+        (f"{_SPARK}test_a_result_lost_during_a_run_is_produced_again_by_the_next",),
         "a job that could produce a result again is FAILED",
     ),
 )

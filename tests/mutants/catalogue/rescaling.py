@@ -16,7 +16,7 @@ RESCALING = (
         "RescaleState.readers",
         " and self._splits.may_read(name)]",
         "]",
-        ("tests/coordinator/test_rescaling.py::test_one_whose_log_has_its_end_is_none_of_those_that_read",),
+        ("tests/coordinator/test_rescaling.py::test_a_subtask_whose_log_has_its_end_counts_as_no_reader",),
         "after a restart, a rescaled source has fewer readers than were requested",
     ),
     Mutant(

@@ -8,7 +8,7 @@ _TOGETHER = "tests/spark/test_splits_together.py::"
 _CRASHES = ("tests/spark/test_crashes.py",)
 _RESTORES = ("tests/spark/test_restores.py",)
 _GOING_BACK = ("tests/spark/test_going_back.py",)
-_BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
+_BACK = ("tests/spark/test_restores.py::test_r4_a_restored_job_releases_everything_once",)
 _ENDINGS = ("tests/spark/test_endings.py",)
 _FENCES = ("tests/spark/test_fences.py",)
 _OUTSIDE = ("tests/client/test_release.py",)
@@ -22,9 +22,7 @@ _PUBLISHING = (
         "TaskThreads.run",
         "    wait(futures)\n",
         "",
-        (
-            "tests/task/test_local_gateway.py::test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done",
-        ),
+        ("tests/task/test_local_gateway.py::test_r8_an_overtaken_barrier_ends_the_loop_after_the_others",),
         "a driver that ended as overtaken still appends to logs",
     ),
     Mutant(
@@ -171,7 +169,7 @@ _LOOKS = (
         "SplitRunner._read",
         "for split in splits[:count]))",
         "for split in splits))",
-        (_TOGETHER + "test_those_that_the_function_does_not_give_in_time_are_read_later",),
+        (_TOGETHER + "test_splits_not_returned_in_time_are_read_by_a_later_batch",),
         "splits count as done that were never read",
     ),
     Mutant(
@@ -180,7 +178,7 @@ _LOOKS = (
         "SplitStage.together",
         "            self._log_failure(splits, error)\n            return None\n        try:",
         "            raise\n        try:",
-        (_TOGETHER + "test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count",),
+        (_TOGETHER + "test_a_split_with_a_failing_function_is_named_and_good_ones_count",),
         "one bad split keeps the good ones of its group unread, and the error does not name it",
     ),
     Mutant(
@@ -189,7 +187,7 @@ _LOOKS = (
         "SplitStage.cancel",
         "    self._cancel(self._running)",
         "    self._cancel(self._group)",
-        (_TOGETHER + "test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_one_by_one",),
+        (_TOGETHER + "test_a_slow_batch_of_splits_is_cancelled_and_read_one_by_one",),
         "many large splits run as one job to its end, and a kill undoes all of them",
     ),
     Mutant(
@@ -434,7 +432,7 @@ _LOOKS = (
         "StreamingRunnerFactory.make",
         "    of_attempt.check_fenced()  # so far",
         "    pass  # nothing",
-        ("tests/spark/test_overtaken.py::test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none",),
+        ("tests/spark/test_overtaken.py::test_r8_a_driver_fenced_while_creating_its_folder_deletes_none",),
         "an overtaken driver deletes the folder that its successor resumes from",
     ),
     Mutant(
@@ -464,7 +462,7 @@ _ENDS = (
         "RunningQuery.run_planned",
         "    if planned != folder.newest_commit():",
         "    if False:",
-        ("tests/spark/test_fences.py::test_r12_a_planned_batch_that_did_not_run_is_no_end",),
+        ("tests/spark/test_fences.py::test_r12_a_query_has_no_end_until_its_planned_batch_has_run",),
         "an end of data is reported before the last windows have fired",
     ),
     Mutant(
@@ -514,7 +512,7 @@ _ENDS = (
         "TaskMachine.deploy",
         "    if final_batch_planned:",
         "    if False:",
-        ("tests/spark/test_fences.py::test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more",),
+        ("tests/spark/test_fences.py::test_r12_a_query_with_a_planned_final_batch_runs_only_that_batch",),
         "a restart after the final plan reads on after the maximal watermark",
     ),
     Mutant(
@@ -607,7 +605,7 @@ _TAKE_OVER = (
         "RunAttempt._admit.decision",
         "decision = decide(self._storage, self._options, state, self._reconciler)",
         "decision = self._prepared.base",
-        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
+        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_claimed_state",),
         "output that the previous driver released while this one prepared is released again",
         hangs=True,
     ),
@@ -617,7 +615,7 @@ _TAKE_OVER = (
         "claim.fate",
         'fate = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"',
         'fate = "none"',
-        ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
+        ("tests/spark/test_takeovers.py::test_a_take_over_ends_the_driver_of_the_previous_epoch",),
         "the previous driver runs at the same time as its successor",
     ),
     Mutant(
@@ -626,7 +624,7 @@ _TAKE_OVER = (
         "Journal.claim",
         "        predecessor = self._state.worker if self._state.epoch else None",
         "        predecessor = worker",
-        ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
+        ("tests/spark/test_takeovers.py::test_a_take_over_ends_the_driver_of_the_previous_epoch",),
         "a driver that claimed the job while this one prepared runs on at the same time",
     ),
     Mutant(
@@ -635,7 +633,7 @@ _TAKE_OVER = (
         "Journal.claim",
         "        admit(self._state)",
         "        pass",
-        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
+        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_claimed_state",),
         "a claim follows another state than the one it was decided for",
         hangs=True,
     ),
@@ -645,9 +643,7 @@ _TAKE_OVER = (
         "_journal_finished",
         "    if subtask not in journal.state.finished:\n",
         "    if False:\n",
-        (
-            "tests/spark/test_takeovers.py::test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says",
-        ),
+        ("tests/spark/test_takeovers.py::test_r11_a_subtask_with_a_closed_log_is_finished",),
         "every run waits for a subtask whose log is closed",
         hangs=True,
     ),
@@ -813,7 +809,7 @@ _RESTORE = (
         "Deployment._make_factory",
         "        functools.partial(CurrentLog, logs),",
         "        logs.__getitem__,",
-        ("tests/spark/test_restarts.py::test_consumers_of_a_query_that_begins_again_read_on_in_its_log",),
+        ("tests/spark/test_restarts.py::test_consumers_of_a_restarted_query_continue_in_its_log",),
         "batches that a producer's next attempt publishes are never read",
     ),
     Mutant(
@@ -867,7 +863,7 @@ _RESTORE = (
         "plan_run.spark",
         "build_session(options.job_id, options.conf, storage.uri)",
         "build_session(options.job_id, options.conf)",
-        ("tests/spark/test_planning.py::test_queries_of_a_local_root_have_that_manager",),
+        ("tests/spark/test_planning.py::test_queries_of_a_local_root_use_the_selected_file_manager",),
         "each file of a checkpoint costs an extra system process",
     ),
     Mutant(
@@ -885,7 +881,7 @@ _RESTORE = (
         "SparkTaskFactory.begin",
         "    log.open(attempt, resumes, supervised=self._context.supervised, unless_closed=not void)\n",
         "",
-        ("tests/spark/test_restarts.py::test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on",),
+        ("tests/spark/test_restarts.py::test_a_query_that_fails_in_a_batch_restarts_while_the_run_continues",),
         "two attempts append to one log",
     ),
     Mutant(

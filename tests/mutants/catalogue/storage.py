@@ -116,7 +116,7 @@ _FSYNCS = (
         "_Folders.make",
         "        if folder != self._top:\n            folder = os.path.dirname(folder)\n",
         "",
-        (f"{_DURABLE[0]}::test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name",),
+        (f"{_DURABLE[0]}::test_copies_into_an_unsynced_folder_make_its_name_durable",),
         "a commit refers to a file in a folder that a power failure removes, because its dead creator did not sync it",
     ),
     Mutant(
@@ -303,7 +303,7 @@ _CREATION = (
         "LimitedS3FileSystem.set_session",
         '    client.meta.events.unregister("before-call.s3", add_expect_header)',
         "    pass",
-        ("tests/storage/test_client_limits.py::test_d19_an_endpoint_that_says_nothing_is_tried_three_times",),
+        ("tests/storage/test_client_limits.py::test_d19_a_silent_endpoint_is_tried_three_times",),
         "a write to an endpoint that says nothing is tried once, for as long as all tries may take",
     ),
     Mutant(
@@ -414,7 +414,7 @@ _ABSENCE = (
         "_rename",
         "            posix.sync_file(goal)\n    except posix.ABSENT:\n",
         "            posix.sync_file(goal)\n    except ZeroDivisionError:\n",
-        (f"{_DURABLE[0]}::test_r9_what_another_one_moves_at_the_same_time_is_moved",),
+        (f"{_DURABLE[0]}::test_r9_a_concurrent_move_of_the_same_file_succeeds",),
         "the slower of two releasers fails because of a missing folder",
     ),
     Mutant(
@@ -423,7 +423,7 @@ _ABSENCE = (
         "Storage.move",
         "    except ObjectNotFoundError:\n        pass  # another process moves it",
         "    except ObjectNotFoundError:\n        raise  # another one moves it",
-        (f"{_FSSPEC[0]}::TestFsspecStorage::test_r9_what_another_one_moves_at_the_same_time_is_moved",),
+        (f"{_FSSPEC[0]}::TestFsspecStorage::test_r9_a_concurrent_move_of_the_same_file_succeeds",),
         "a job ends over missing files that an overtaken releaser has just moved to their targets",
     ),
     Mutant(
@@ -432,7 +432,7 @@ _ABSENCE = (
         "LakeFiles.publish",
         "        self._storage.sync(path)",
         "        pass",
-        ("tests/lakes/test_lake_files.py::test_names_that_one_made_who_died_are_on_disk_before_the_commit",),
+        ("tests/lakes/test_lake_files.py::test_links_of_a_dead_process_are_synced_before_the_commit",),
         "a power failure removes names that a commit refers to, after the staged files were deleted",
     ),
     Mutant(
@@ -441,7 +441,7 @@ _ABSENCE = (
         "LakeFiles._verify",
         "[file.target for file in files if not {",
         "[file.target for file in files[:0] if not {",
-        ("tests/lakes/test_lake_files.py::test_what_another_one_has_committed_between_two_looks_is_there",),
+        ("tests/lakes/test_lake_files.py::test_files_committed_by_another_process_meanwhile_are_accepted",),
         "a job ends over missing files that an overtaken releaser has just committed",
     ),
     Mutant(
@@ -468,7 +468,7 @@ _ABSENCE = (
         "is_writer_gone",
         '        return process_started(int(match["pid"])) is None\n',
         "        return True\n",
-        ("tests/storage/test_durability.py::test_a_living_writers_temporary_file_stays",),
+        ("tests/storage/test_durability.py::test_the_temporary_file_of_a_living_writer_is_kept",),
         "a driver deletes the file that another one is writing at this moment, and that one fails",
     ),
     Mutant(
@@ -477,7 +477,7 @@ _ABSENCE = (
         "BoundFileSink.collect_garbage",
         "    for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):",
         "    for folder in (sink_folder(self._context.job_id, self._context.uid),):",
-        ("tests/sinks/test_releases.py::test_what_killed_writers_left_is_collected_by_age",),
+        ("tests/sinks/test_releases.py::test_temporary_files_of_killed_writers_are_collected_by_age",),
         "what a kill leaves among the turns of a folder stays for ever",
     ),
     Mutant(

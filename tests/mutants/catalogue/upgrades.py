@@ -15,7 +15,7 @@ UPGRADES = (
         "JobLifecycle.end_if_done",
         "    if ending.upgrade is not None:",
         "    if False:",
-        (f"{_COORDINATOR}test_r21_it_leaves_behind_a_savepoint_that_is_released_and_tells_no_end",),
+        (f"{_COORDINATOR}test_r21_an_upgrade_releases_a_savepoint_and_journals_no_end",),
         "a supervisor takes the job for ended, and starts a second driver",
     ),
     Mutant(
@@ -24,7 +24,7 @@ UPGRADES = (
         "Upgrader.tried",
         "    if message.problem is not None:",
         "    if False:",
-        (f"{_COORDINATOR}test_what_speaks_against_it_is_the_answer_and_the_job_goes_on",),
+        (f"{_COORDINATOR}test_a_failed_upgrade_trial_is_answered_and_the_job_continues",),
         "the job is stopped for a version that does not fit",
     ),
     Mutant(
@@ -33,7 +33,7 @@ UPGRADES = (
         "Failover.failed",
         "    if stop is not None and stop.upgrade is not None:",
         "    if False:",
-        (f"{_COORDINATOR}test_a_query_that_fails_meanwhile_begins_again_and_the_upgrade_is_given_up",),
+        (f"{_COORDINATOR}test_a_query_failure_abandons_the_upgrade_and_restarts_the_query",),
         "a failure that a restart would mend ends the run because of an upgrade request",
     ),
     Mutant(
@@ -42,7 +42,7 @@ UPGRADES = (
         "Upgrader.advance",
         "    if stop is not None and late and not self._job.is_ending:",
         "    if False:",
-        (f"{_COORDINATOR}test_a_savepoint_that_is_not_released_in_time_is_not_waited_for_without_checkpoints",),
+        (f"{_COORDINATOR}test_an_upgrade_whose_savepoint_is_not_released_in_time_fails",),
         "no checkpoint is taken while a sink is out of reach",
     ),
     Mutant(
@@ -51,7 +51,7 @@ UPGRADES = (
         "Requests.take_stop",
         "        self.stop.upgrade = None  # an explicit stop overrides the upgrade\n",
         "",
-        (f"{_COORDINATOR}test_who_stops_the_job_meanwhile_has_it_stopped",),
+        (f"{_COORDINATOR}test_a_stop_during_the_savepoint_of_an_upgrade_stops_the_job",),
         "a job that a user has stopped runs on as another version",
     ),
     Mutant(
@@ -60,7 +60,7 @@ UPGRADES = (
         "JobLifecycle._answer_all",
         '    self._answer(None, RequestOutcome.failed(f"the job became {ending.status} first"), now)\n',
         "",
-        (f"{_COORDINATOR}test_who_stops_the_job_meanwhile_has_it_stopped",),
+        (f"{_COORDINATOR}test_a_stop_during_the_savepoint_of_an_upgrade_stops_the_job",),
         "the sender of a request waits for ever, because the job ended before the answer",
     ),
     Mutant(
@@ -69,7 +69,7 @@ UPGRADES = (
         "RunAttempt._run_claimed",
         "    tidy_up(self._storage, job_id, self._first_epoch(claim))",
         "    tidy_up(self._storage, job_id, claim.epoch)",
-        (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
+        (f"{_SPARK}test_a_leave_request_during_an_upgrade_is_carried_out",),
         "a request to leave is deleted before the driver reads it, and the driver's process is killed",
         hangs=True,
     ),
@@ -82,7 +82,7 @@ UPGRADES = (
         "    refuse_lost_output(decision.state, prepared.sinks)\n"
         "    return",
         "    return",
-        (f"{_SPARK}test_what_a_gate_holds_is_not_given_up_with_its_sink",),
+        (f"{_SPARK}test_an_upgrade_cannot_drop_a_sink_with_held_output",),
         "output staged for a sink that the upgrade removes is never released",
     ),
     Mutant(
@@ -91,7 +91,7 @@ UPGRADES = (
         "_is_accepted.since",
         "since = state.deployment or state.driver_since\n",
         "since = state.deployment\n",
-        (f"{_CLIENT}test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in",),
+        (f"{_CLIENT}test_an_upgrade_is_answered_in_the_driver_s_next_epoch",),
         "the sender of an upgrade request is notified that it was overtaken",
     ),
     Mutant(
@@ -100,7 +100,7 @@ UPGRADES = (
         "VersionTrials._load",
         "drops_operators=request.allow_non_restored_state)",
         "drops_operators=running.run.drops_operators or request.allow_non_restored_state)",
-        (f"{_SPARK}test_operators_come_and_go_and_the_next_run_goes_by_its_own_file",),
+        (f"{_SPARK}test_upgrades_add_and_drop_operators_until_the_next_run",),
         "an operator left out by mistake loses its state, because an earlier upgrade allowed that for another one",
     ),
     Mutant(
@@ -109,7 +109,7 @@ UPGRADES = (
         "_upgrade",
         "        if resumed.journal.epoch is None and ended.journal is not None:",
         "        if False:",
-        (f"{_SPARK}test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran",),
+        (f"{_SPARK}test_a_job_without_a_version_that_can_start_is_not_running",),
         "the sender of a failed upgrade request waits for ever",
     ),
     Mutant(
@@ -118,7 +118,7 @@ UPGRADES = (
         "RunAttempt._finish_run.forget.keep",
         "keep = outcome.status is not JobStatus.FINISHED\n",
         "keep = False\n",
-        (f"{_SPARK}test_who_asks_the_driver_to_leave_between_two_versions_is_heard",),
+        (f"{_SPARK}test_a_leave_request_during_an_upgrade_is_carried_out",),
         "the task of an evicted driver succeeds, and the job is not resumed",
     ),
     Mutant(
@@ -127,7 +127,7 @@ UPGRADES = (
         "RunAttempt._refuse_overtaken",
         "    if self._upgraded is not None and state.epoch != self._upgraded.last_epoch:",
         "    if False:",
-        (f"{_SPARK}test_who_takes_the_job_over_between_two_versions_keeps_it",),
+        (f"{_SPARK}test_a_driver_that_takes_over_during_an_upgrade_keeps_the_job",),
         "an overtaken driver takes the job back from its successor",
         hangs=True,
     ),
