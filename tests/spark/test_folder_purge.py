@@ -61,7 +61,7 @@ def test_r6_a_purge_never_deletes_the_newest_commit(storage: Storage) -> None:
 
 
 def test_a_purge_keeps_two_compacted_entries_that_show_the_interval(storage: Storage) -> None:
-    """With entry 19 alone, Spark would compact after every twenty entries."""
+    """Spark would compact after every twenty entries if only entry 19 remained."""
     purge(storage, 29)
     compacted = [name for name in storage.list("v/sources/live") if name.endswith(".compact")]
     assert compacted == ["19.compact", "29.compact", "39.compact"]

@@ -24,7 +24,7 @@ REMOTE = (
         "prepare_again",
         "    check_code(run.job, options.job, state, subtasks)\n",
         "",
-        (f"{_REFUSED}a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written",),
+        (f"{_REFUSED}a_worker_with_an_edited_file_is_refused_before_any_write",),
         "one subtask runs another function than the rest of its vertex",
     ),
     Mutant(
@@ -42,7 +42,7 @@ REMOTE = (
         "plan_run",
         "    check(logic)\n",
         "",
-        (f"{_REFUSED}r21_it_is_refused_before_any_function_is_called",),
+        (f"{_REFUSED}r21_a_worker_is_refused_before_any_function_is_called",),
         "a worker runs another function than its operator was assigned",
     ),
     Mutant(
@@ -51,7 +51,7 @@ REMOTE = (
         "WorkerRun._run",
         "    check_logic(prepared.logic, state, subtasks)  #",
         "    #",
-        (f"{_REFUSED}r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything",),
+        (f"{_REFUSED}r21_a_standby_worker_checks_a_newly_assigned_function",),
         "a standby worker runs another function than its operator was assigned meanwhile",
     ),
     Mutant(
@@ -123,7 +123,7 @@ REMOTE = (
         "WorkerRun._run",
         "    check_code(prepared.job, prepared.options.job, state, subtasks)\n",
         "",
-        (f"{_REFUSED}r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again",),
+        (f"{_REFUSED}r21_a_standby_worker_checks_a_restored_function",),
         "a standby worker runs the function of its own file, which was never checked",
     ),
     Mutant(
@@ -132,7 +132,7 @@ REMOTE = (
         "check_code",
         "if uid not in assigned]",
         "if uid]",
-        (f"{_REFUSED}r21_of_an_operator_that_was_given_another_function_that_one_counts",),
+        (f"{_REFUSED}r21_an_assigned_function_counts_for_the_comparison",),
         "each new worker is refused because the job's file lacks a function that was assigned to the running job",
     ),
     Mutant(
@@ -141,7 +141,7 @@ REMOTE = (
         "LogicLoader._digests",
         "            read[uid] = version.digest\n",
         "            pass\n",
-        (f"{_REFUSED}r21_who_plans_anew_tells_what_it_has_read",),
+        (f"{_REFUSED}r21_a_new_plan_records_the_function_files_it_read",),
         "no worker is accepted for a job whose function was edited between two runs",
     ),
     Mutant(
@@ -150,7 +150,7 @@ REMOTE = (
         "RemoteGateway._delete_outbox",
         "    self._check_fenced()\n",
         "",
-        (f"{_OVERTAKEN}the_last_word_of_a_worker_to_its_successor_stays",),
+        (f"{_OVERTAKEN}a_worker_s_last_report_to_the_successor_stays",),
         "a JobMaster that was paused deletes a worker's reports to its successor",
     ),
     Mutant(
@@ -159,7 +159,7 @@ REMOTE = (
         "Worker._follow",
         "            self._mailbox.follow_master(state.epoch)\n",
         "            self._mailbox.forget(master_name(self._epoch))\n",
-        (f"{_OVERTAKEN}stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s",),
+        (f"{_OVERTAKEN}a_jobmaster_paused_before_a_deletion_spares_its_successor",),
         "a JobMaster that was paused after its last check deletes a worker's reports to its successor",
     ),
     Mutant(
