@@ -62,7 +62,7 @@ class GroupConformance:
         """Stage batch *b* with the rows 10 b and 10 b + 1 in each sink."""
         return [[stage(sink, self.frame(spark, *ids_of(batch)), batch)] for sink in sinks]
 
-    def test_group_r9_all_of_a_group_is_released_in_one_call(self, spark: SparkSession, group: SinkGroup) -> None:
+    def test_group_r9_one_call_releases_the_whole_group(self, spark: SparkSession, group: SinkGroup) -> None:
         sinks = group.bind()
         handles = self.both(spark, sinks, 1)
         assert group.rows(spark) == [[], []]
@@ -71,7 +71,9 @@ class GroupConformance:
         assert group.rows(spark) == shown(1)
         assert [sink.last_released() for sink in group.bind()] == [1, 1]
 
-    def test_group_r9_each_sink_is_told_what_became_visible_there(self, spark: SparkSession, group: SinkGroup) -> None:
+    def test_group_r9_a_release_counts_the_visible_rows_of_each_sink(
+        self, spark: SparkSession, group: SinkGroup
+    ) -> None:
         sinks = group.bind()
         first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
         assert together(sinks, [[*first[0], *second[0]], first[1]], 1) == [4, 2]
@@ -79,7 +81,7 @@ class GroupConformance:
 
     @pytest.mark.parametrize("broken", [0, 1])
     @pytest.mark.parametrize("how", ["cut", "deleted"])
-    def test_group_r9_none_is_released_if_a_batch_of_one_is_no_longer_whole(
+    def test_group_r9_a_damaged_batch_of_one_sink_prevents_the_whole_release(
         self, spark: SparkSession, group: SinkGroup, how: Damage, broken: int
     ) -> None:
         sinks = group.bind()
@@ -92,7 +94,7 @@ class GroupConformance:
         assert [sink.last_released() for sink in sinks] == [0, 0]
 
     @pytest.mark.parametrize("when", ["before", "after"])
-    def test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for(
+    def test_group_r9_a_crashed_release_is_atomic_and_the_next_completes_it(
         self, spark: SparkSession, group: SinkGroup, when: When
     ) -> None:
         for at in steps():
@@ -106,7 +108,7 @@ class GroupConformance:
                 return
 
     @pytest.mark.parametrize("when", ["before", "after"])
-    def test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint(
+    def test_group_r9_a_higher_checkpoint_completes_a_crashed_release(
         self, spark: SparkSession, group: SinkGroup, when: When
     ) -> None:
         for at in steps():
@@ -119,9 +121,7 @@ class GroupConformance:
                 assert at > 1, "no step of the release was crashed"
                 return
 
-    def test_group_r9_a_release_whose_reply_was_lost_has_happened_once(
-        self, spark: SparkSession, group: SinkGroup
-    ) -> None:
+    def test_group_r9_a_release_with_a_lost_reply_is_not_repeated(self, spark: SparkSession, group: SinkGroup) -> None:
         sinks = group.bind()
         first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
         loses(group.losing(), first, 1)
@@ -138,14 +138,14 @@ class GroupConformance:
             assert together(process, handles, 1) == [2, 2]
         assert group.rows(spark) == shown(1)
 
-    def test_group_r9_of_several_releasers_at_once_one_releases(self, spark: SparkSession, group: SinkGroup) -> None:
+    def test_group_r9_concurrent_releases_release_once(self, spark: SparkSession, group: SinkGroup) -> None:
         for batch in range(1, 7):
             handles = self.both(spark, group.bind(), batch)
             at_once([releasing(group.bind(), handles, batch) for _ in range(3)])
             together(group.bind(), [[], []], batch)
             assert group.rows(spark) == shown(*range(1, batch + 1))
 
-    def test_group_r9_a_zombie_that_releases_late_changes_nothing(self, spark: SparkSession, group: SinkGroup) -> None:
+    def test_group_r9_a_late_release_of_a_zombie_changes_nothing(self, spark: SparkSession, group: SinkGroup) -> None:
         zombie, sinks = group.bind(), group.bind()
         assert [sink.last_released() for sink in zombie] == [0, 0]
         first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
@@ -155,7 +155,7 @@ class GroupConformance:
         assert [sink.last_released() for sink in zombie] == [2, 2]
         assert group.rows(spark) == shown(1, 2)
 
-    def test_group_r9_a_lower_checkpoint_never_follows_a_higher_one(
+    def test_group_r9_a_lower_checkpoint_is_not_released_after_a_higher_one(
         self, spark: SparkSession, group: SinkGroup
     ) -> None:
         """Allow a sink to raise an error, but not to release."""
@@ -170,7 +170,7 @@ class GroupConformance:
         assert group.rows(spark) == shown(1, 2)
 
     @pytest.mark.parametrize("empty", [0, 1])
-    def test_group_one_without_handles_holds_up_no_other(
+    def test_group_a_sink_without_handles_does_not_delay_the_other(
         self, spark: SparkSession, group: SinkGroup, empty: int
     ) -> None:
         sinks = group.bind()
@@ -183,7 +183,7 @@ class GroupConformance:
         assert group.rows(spark) == [only[0], only[1]]
 
     @pytest.mark.parametrize("ahead", [0, 1])
-    def test_group_one_that_was_released_by_itself_is_passed_over_and_the_other_gets_what_it_lacks(
+    def test_group_a_release_skips_a_sink_that_was_released_alone(
         self, spark: SparkSession, group: SinkGroup, ahead: int
     ) -> None:
         """Model sinks that begin to share a transaction between two runs."""
@@ -194,7 +194,7 @@ class GroupConformance:
         assert group.rows(spark) == shown(1)
 
     @pytest.mark.parametrize("alone", [0, 1])
-    def test_group_what_was_released_together_is_passed_over_by_one_that_is_released_by_itself(
+    def test_group_a_sink_released_alone_skips_rows_that_the_group_released(
         self, spark: SparkSession, group: SinkGroup, alone: int
     ) -> None:
         """Model sinks that stop sharing a transaction after a release that the journal does not record."""
@@ -207,7 +207,9 @@ class GroupConformance:
         assert together(group.bind(), joined(first, second), 3) == [0, 0]
         assert group.rows(spark) == shown(1, 2)
 
-    def test_group_r9_their_order_may_be_another_in_the_next_run(self, spark: SparkSession, group: SinkGroup) -> None:
+    def test_group_r9_the_order_of_the_sinks_may_change_in_the_next_run(
+        self, spark: SparkSession, group: SinkGroup
+    ) -> None:
         """Model a job's file that defines the sinks in another order."""
         first, second = self.both(spark, group.bind(), 1), self.both(spark, group.bind(), 2)
         together(group.bind(), first, 1)

@@ -52,14 +52,14 @@ class SinkConformance(SuccessorConformance):
         assert target.rows(spark) == expected(ids_of(1, 2))
         assert target.staged() == []
 
-    def test_a_release_needs_nothing_but_the_handles_of_another_process(
+    def test_another_process_can_release_with_only_the_handles(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         handle = self.staged(spark, sink, 1)
         assert target.bind().release([handle], 1)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(1))
 
-    def test_r5_a_repeated_batch_is_staged_beside_the_first_one(
+    def test_r5_a_repeated_batch_does_not_replace_the_first_one(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         first = stage(sink, self.frame(spark, 1, 2, 3), 7)
@@ -80,16 +80,14 @@ class SinkConformance(SuccessorConformance):
         stage(sink, spark.createDataFrame(rows, SCHEMA), 1)
         assert seen.value == 6
 
-    def test_an_empty_batch_leaves_nothing_behind(
-        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
-    ) -> None:
+    def test_an_empty_batch_stages_nothing(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
         handle = stage(sink, self.frame(spark), 1)
         assert handle["rows"] == 0
         assert target.staged() == []
         assert sink.release([handle], 1)["rows"] == 0
         assert target.rows(spark) == []
 
-    def test_nothing_is_released_at_first(self, sink: BoundSink) -> None:
+    def test_a_new_sink_has_released_nothing(self, sink: BoundSink) -> None:
         assert sink.last_released() == 0
         assert sink.release([], 1)["rows"] == 0
 
@@ -109,7 +107,7 @@ class SinkConformance(SuccessorConformance):
         assert target.bind().release([handle], 1) == counts
         assert target.rows(spark) == expected(ids_of(1))
 
-    def test_r9_a_zombie_that_releases_late_changes_nothing(
+    def test_r9_a_late_release_of_a_zombie_changes_nothing(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         zombie = target.bind()
@@ -121,7 +119,7 @@ class SinkConformance(SuccessorConformance):
         assert zombie.last_released() == 2
         assert target.rows(spark) == expected(ids_of(1, 2))
 
-    def test_r9_a_zombie_that_covers_an_empty_checkpoint_repeats_no_rows(
+    def test_r9_a_zombie_repeats_no_rows_before_an_empty_checkpoint(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         zombie = target.bind()
@@ -132,7 +130,7 @@ class SinkConformance(SuccessorConformance):
         assert zombie.release([handle, empty], 2)["rows"] == 0
         assert target.rows(spark) == expected(ids_of(1))
 
-    def test_r9_a_release_that_covers_more_skips_what_is_released(
+    def test_r9_a_higher_checkpoint_skips_released_batches(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         # Checkpoint 1 was released, the journal did not record it, and 2 completed meanwhile.
@@ -141,7 +139,7 @@ class SinkConformance(SuccessorConformance):
         assert target.bind().release([first, second], 2)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(1, 2))
 
-    def test_r9_a_lower_checkpoint_never_follows_a_higher_one(
+    def test_r9_a_lower_checkpoint_is_not_released_after_a_higher_one(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         """Allow a sink to raise an error, but not to release."""
@@ -154,7 +152,7 @@ class SinkConformance(SuccessorConformance):
         sink.release([second], 6)
         assert target.rows(spark) == expected(ids_of(1, 2))
 
-    def test_r9_of_several_releasers_at_once_one_releases(
+    def test_r9_concurrent_releases_release_once(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         batches = range(1, 7)
@@ -164,7 +162,7 @@ class SinkConformance(SuccessorConformance):
         assert target.rows(spark) == expected(ids_of(*batches))
 
     @pytest.mark.parametrize("when", ["before", "after"])
-    def test_a_release_that_crashed_at_any_step_is_finished_by_the_next_one(
+    def test_the_next_release_completes_one_that_crashed_at_any_step(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink, when: When
     ) -> None:
         for at in steps():
@@ -177,7 +175,7 @@ class SinkConformance(SuccessorConformance):
                 return
 
     @pytest.mark.parametrize("when", ["before", "after"])
-    def test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint(
+    def test_a_higher_checkpoint_completes_a_release_that_crashed_at_any_step(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink, when: When
     ) -> None:
         for at in steps():
@@ -190,7 +188,7 @@ class SinkConformance(SuccessorConformance):
                 return
 
     @pytest.mark.parametrize("how", ["cut", "deleted"])
-    def test_a_batch_that_is_no_longer_whole_is_not_released_nor_any_other_with_it(
+    def test_a_damaged_batch_prevents_the_whole_release(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink, how: Damage
     ) -> None:
         whole, broken = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
@@ -204,15 +202,15 @@ class SinkConformance(SuccessorConformance):
         sink.release([whole], 1)
         assert target.rows(spark) == expected(ids_of(1))
 
-    def test_rows_are_durable_before_there_is_a_handle(self, spark: SparkSession, target: SinkTarget) -> None:
+    def test_rows_are_durable_before_a_handle_is_returned(self, spark: SparkSession, target: SinkTarget) -> None:
         assert target.synced(spark, self.frame(spark, 1, 2, 3))
 
-    def test_the_definition_is_plain_json_and_the_same_every_time(self, target: SinkTarget) -> None:
+    def test_the_definition_is_plain_json_and_stable(self, target: SinkTarget) -> None:
         definition = dict(target.definition())
         assert json.loads(json.dumps(definition)) == definition == dict(target.definition())
         assert "type" in definition
 
-    def test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds(
+    def test_r5_garbage_has_neither_a_handle_nor_a_live_attempt(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         published = self.staged(spark, sink, 1, "a-1.old")
@@ -225,7 +223,7 @@ class SinkConformance(SuccessorConformance):
         sink.release([published, prepared], 1)
         assert target.rows(spark) == expected(ids_of(1, 2))
 
-    def test_r5_what_a_sink_says_is_staged_it_deletes_and_nothing_else(
+    def test_r5_a_sink_deletes_only_the_staged_output_that_it_lists(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         """Allow a sink that does not list its staged output: ``ckpt gc`` then does not delete that output."""
@@ -243,9 +241,7 @@ class SinkConformance(SuccessorConformance):
         sink.release([kept], 1)
         assert target.rows(spark) == expected(ids_of(1))
 
-    def test_jobs_and_sinks_share_a_target_without_seeing_each_other(
-        self, spark: SparkSession, target: SinkTarget
-    ) -> None:
+    def test_jobs_and_sinks_that_share_a_target_do_not_interfere(self, spark: SparkSession, target: SinkTarget) -> None:
         target = target.shared()
         for number, (job, uid) in enumerate((("a-b", "c"), ("a", "b_c"), ("a", "b"), ("a_b", "c")), start=1):
             sink = target.bind(job, uid)

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 class BatchConformance:
     """Tests of operations on many objects. :class:`StorageConformance` inherits them and defines the fixture."""
 
-    def test_many_are_copied_and_those_that_are_absent_are_told(self, storage: Storage) -> None:
+    def test_copy_all_copies_all_and_returns_absent_sources(self, storage: Storage) -> None:
         names = [f"from/{number}" for number in range(30)]
         for name in names:
             storage.create(name, name.encode())
@@ -38,7 +38,7 @@ class BatchConformance:
         assert [f"from/{name}" for name, _ in storage.files("from")] == sorted(names)
         assert storage.copy_all([]) == set()
 
-    def test_r9_many_are_moved_once_and_those_that_are_absent_are_told(self, storage: Storage) -> None:
+    def test_r9_move_all_moves_once_and_returns_absent_sources(self, storage: Storage) -> None:
         moves = [(f"staged/k={number % 3}/{number}", f"out/k={number % 3}/{number}") for number in range(30)]
         for source, _ in moves:
             storage.create(source, source.encode())
@@ -50,7 +50,7 @@ class BatchConformance:
             assert storage.files("staged") == []
         assert storage.move_all([]) == set()
 
-    def test_r9_many_are_moved_over_nothing_else(self, storage: Storage) -> None:
+    def test_r9_move_all_does_not_overwrite_other_objects(self, storage: Storage) -> None:
         for name in ("a", "b", "c"):
             storage.create(f"staged/{name}", name.encode())
         storage.create("out/b", b"others")
@@ -113,7 +113,7 @@ class StorageConformance(BatchConformance):
 
     @pytest.mark.parametrize("fault", ["denied", "broken"])
     @pytest.mark.parametrize("verb", CALLS)
-    def test_an_error_is_not_an_absence(self, storage: Storage, verb: str, fault: Fault) -> None:
+    def test_an_error_is_not_taken_for_absence(self, storage: Storage, verb: str, fault: Fault) -> None:
         failing = self.faulty(fault)
         if failing is None:
             pytest.skip("a dictionary of this process never fails")
@@ -125,7 +125,7 @@ class StorageConformance(BatchConformance):
         assert storage.files("") == files_before
         assert (storage.read("d/x"), storage.exists("d/new")) == (b"1", False)
 
-    def test_what_was_created_is_read_back(self, storage: Storage) -> None:
+    def test_a_created_object_is_read_back(self, storage: Storage) -> None:
         storage.create("a/b/c.json", b"\x00one")
         assert storage.read("a/b/c.json") == b"\x00one"
 
@@ -136,14 +136,14 @@ class StorageConformance(BatchConformance):
         with pytest.raises(AlreadyExistsError):
             storage.create("empty", b"x")
 
-    def test_r17_a_second_creation_is_refused_and_changes_nothing(self, storage: Storage) -> None:
+    def test_r17_creating_an_existing_object_is_refused_and_changes_nothing(self, storage: Storage) -> None:
         storage.create("a", b"one")
         with pytest.raises(AlreadyExistsError) as raised:
             storage.create("a", b"two")
         assert raised.value.data["path"] == "a"
         assert storage.read("a") == b"one"
 
-    def test_r17_one_of_many_threads_that_create_a_name_wins(self, storage: Storage) -> None:
+    def test_r17_only_one_of_many_threads_creates_an_object(self, storage: Storage) -> None:
         for round_ in range(5):
             start = threading.Barrier(6)
             won: list[int] = []
@@ -171,34 +171,34 @@ class StorageConformance(BatchConformance):
         storage.replace("x/head", b"22")
         assert storage.read("x/head") == b"22"
 
-    def test_reading_what_is_absent_names_it(self, storage: Storage) -> None:
+    def test_the_error_for_an_absent_object_names_it(self, storage: Storage) -> None:
         with pytest.raises(ObjectNotFoundError) as raised:
             storage.read("not/there")
         assert storage.full_uri("not/there") in str(raised.value)
 
     @pytest.mark.parametrize(("start", "end"), [(0, 10), (0, 4), (3, 7), (7, 10), (5, 99)])
-    def test_a_range_is_that_part_of_the_object(self, storage: Storage, start: int, end: int) -> None:
+    def test_read_range_returns_a_part_of_the_object(self, storage: Storage, start: int, end: int) -> None:
         storage.create("digits", b"0123456789")
         assert storage.read_range("digits", start, end) == b"0123456789"[start:end]
 
-    def test_a_range_of_what_is_absent_names_it(self, storage: Storage) -> None:
+    def test_reading_a_range_of_an_absent_object_is_refused(self, storage: Storage) -> None:
         with pytest.raises(ObjectNotFoundError):
             storage.read_range("not/there", 0, 4)
 
-    def test_a_folder_is_no_object(self, storage: Storage) -> None:
+    def test_a_folder_is_not_an_object(self, storage: Storage) -> None:
         storage.create("folder/object", b"")
         assert not storage.exists("folder")
         with pytest.raises(ObjectNotFoundError):
             storage.read("folder")
 
-    def test_list_gives_sorted_direct_children_once(self, storage: Storage) -> None:
+    def test_list_returns_each_direct_child_once_and_sorted(self, storage: Storage) -> None:
         for path in ("l/b", "l/a/1", "l/a/2", "l/c.json", "lx/other"):
             storage.create(path, b"")
         assert storage.list("l") == ["a", "b", "c.json"]
         assert storage.list("") == ["l", "lx"]
         assert storage.list("nowhere") == []
 
-    def test_a_list_of_some_has_no_more_names_than_that(self, storage: Storage) -> None:
+    def test_list_some_returns_at_most_the_given_number_of_names(self, storage: Storage) -> None:
         for path in ("s/b", "s/a/1", "s/c.json", "s/.hidden"):
             storage.create(path, b"")
         assert storage.list_some("s", 4) == storage.list_some("s", 3) == ["a", "b", "c.json"]
@@ -208,7 +208,7 @@ class StorageConformance(BatchConformance):
         assert some == sorted(some)
         assert storage.list_some("nowhere", 2) == []
 
-    def test_the_size_of_an_object_is_told_and_what_is_none_has_none(self, storage: Storage) -> None:
+    def test_only_an_object_has_a_size(self, storage: Storage) -> None:
         storage.create("folder/one", b"12345")
         storage.create("folder/empty", b"")
         assert storage.size("folder/one") == 5
@@ -217,20 +217,20 @@ class StorageConformance(BatchConformance):
             with pytest.raises(ObjectNotFoundError):
                 storage.size(absent)
 
-    def test_files_gives_relative_paths_and_sizes(self, storage: Storage) -> None:
+    def test_files_returns_relative_paths_and_sizes(self, storage: Storage) -> None:
         for path, data in (("f/b", b"12"), ("f/a/x", b"1"), ("f/a/y", b""), ("fx/z", b"1")):
             storage.create(path, data)
         assert storage.files("f") == [("a/x", 1), ("a/y", 0), ("b", 2)]
         assert storage.files("nowhere") == []
 
-    def test_a_list_shows_what_was_written_and_deleted_just_now(self, storage: Storage) -> None:
+    def test_list_shows_writes_and_deletions_at_once(self, storage: Storage) -> None:
         for number in range(5):
             storage.create(f"n/{number}", b"")
             assert len(storage.list("n")) == number + 1
         storage.delete("n/2")
         assert storage.list("n") == ["0", "1", "3", "4"]
 
-    def test_names_that_start_with_a_dot_are_hidden(self, storage: Storage) -> None:
+    def test_list_hides_names_that_start_with_a_dot(self, storage: Storage) -> None:
         for path in ("h/.tmp", "h/.dir/x", "h/_metadata"):
             storage.create(path, b"")
         assert storage.list("h") == ["_metadata"]
@@ -256,13 +256,13 @@ class StorageConformance(BatchConformance):
         assert storage.read("to/x") == b"data"
         assert storage.list("to") == ["x"]
 
-    def test_a_replaced_source_leaves_the_copy_alone(self, storage: Storage) -> None:
+    def test_replacing_the_source_does_not_change_the_copy(self, storage: Storage) -> None:
         storage.create("from", b"one")
         storage.copy("from", "to")
         storage.replace("from", b"two")
         assert storage.read("to") == b"one"
 
-    def test_copying_what_is_absent_is_refused(self, storage: Storage) -> None:
+    def test_copying_an_absent_object_is_refused(self, storage: Storage) -> None:
         with pytest.raises(ObjectNotFoundError):
             storage.copy("gone", "to")
         assert not storage.exists("to")
@@ -274,19 +274,19 @@ class StorageConformance(BatchConformance):
         assert storage.read("out/x") == b"rows"
         assert not storage.exists("staged/x")
 
-    def test_a_move_that_was_interrupted_between_its_two_names_is_finished(self, storage: Storage) -> None:
+    def test_a_second_move_completes_an_interrupted_one(self, storage: Storage) -> None:
         storage.create("staged/x", b"rows")
         storage.copy("staged/x", "out/x")
         storage.move("staged/x", "out/x")
         assert not storage.exists("staged/x")
 
-    def test_a_move_takes_the_same_rows_for_the_same_file(self, storage: Storage) -> None:
+    def test_a_move_accepts_a_target_with_the_same_content(self, storage: Storage) -> None:
         storage.create("staged/x", b"rows")
         storage.create("out/x", b"rows")
         storage.move("staged/x", "out/x")
         assert storage.list("staged") == []
 
-    def test_a_move_never_overwrites_something_else(self, storage: Storage) -> None:
+    def test_a_move_never_overwrites_other_content(self, storage: Storage) -> None:
         for other in (b"more rows", b"swor"):
             storage.replace("staged/x", b"rows")
             storage.replace("out/x", other)
@@ -294,21 +294,21 @@ class StorageConformance(BatchConformance):
                 storage.move("staged/x", "out/x")
             assert (storage.read("staged/x"), storage.read("out/x")) == (b"rows", other)
 
-    def test_moving_what_is_nowhere_is_refused(self, storage: Storage) -> None:
+    def test_moving_an_absent_object_is_refused(self, storage: Storage) -> None:
         with pytest.raises(ObjectNotFoundError):
             storage.move("gone", "to")
 
-    def test_deleting_what_is_absent_is_silent(self, storage: Storage) -> None:
+    def test_deleting_an_absent_object_raises_nothing(self, storage: Storage) -> None:
         storage.delete("gone")
         storage.delete("gone/too")
         storage.delete_tree("gone")
 
-    def test_deleting_a_folder_as_an_object_leaves_it(self, storage: Storage) -> None:
+    def test_delete_does_not_delete_a_folder(self, storage: Storage) -> None:
         storage.create("d/x", b"")
         storage.delete("d")
         assert storage.exists("d/x")
 
-    def test_a_tree_is_deleted_and_its_namesake_is_not(self, storage: Storage) -> None:
+    def test_delete_tree_leaves_a_folder_with_a_longer_name(self, storage: Storage) -> None:
         for path in ("t/a/b", "t/c", "t/.hidden", "tt/x"):
             storage.create(path, b"")
         storage.delete_tree("t")
@@ -316,7 +316,7 @@ class StorageConformance(BatchConformance):
         assert storage.list("t") == []
 
     @pytest.mark.parametrize("path", ["../x", "a/../b", "/abs", "a//b", "a/", "./a", "a/.", "", "a\0b"])
-    def test_a_path_that_could_leave_the_storage_is_refused(self, storage: Storage, path: str) -> None:
+    def test_an_invalid_path_is_refused(self, storage: Storage, path: str) -> None:
         for verb in (storage.read, storage.exists, storage.delete):
             with pytest.raises(InvalidPathError):
                 verb(path)
@@ -325,7 +325,7 @@ class StorageConformance(BatchConformance):
         with pytest.raises(InvalidPathError):
             storage.copy("a", path)
 
-    def test_a_child_is_the_same_folder(self, storage: Storage) -> None:
+    def test_a_child_storage_is_a_folder_of_its_parent(self, storage: Storage) -> None:
         child = storage.child("job/journal")
         child.create("0", b"x")
         assert storage.read("job/journal/0") == b"x"
@@ -338,22 +338,22 @@ class StorageConformance(BatchConformance):
         assert again.read("x") == b"1"
         assert again.uri == storage.uri
 
-    def test_r17_a_sound_backend_passes_the_probe_and_nothing_is_left(self, storage: Storage) -> None:
+    def test_r17_a_conforming_storage_passes_the_probe_which_leaves_no_files(self, storage: Storage) -> None:
         storage.probe()
         assert storage.files("") == []
 
-    def test_trying_a_storage_out_leaves_nothing(self, storage: Storage) -> None:
+    def test_try_out_leaves_no_files(self, storage: Storage) -> None:
         storage.try_out()
         assert storage.files("") == []
 
-    def test_a_sync_of_what_is_there_changes_nothing(self, storage: Storage) -> None:
+    def test_sync_changes_no_files(self, storage: Storage) -> None:
         for path in ("s/a", "s/b/c", "s/b/.c.crc", "other"):
             storage.create(path, path.encode())
         for path in ("s", "s/b/c", "other"):
             storage.sync(path)
         assert storage.files("") == [("other", 5), ("s/a", 3), ("s/b/c", 5)]
 
-    def test_the_parents_of_a_storage_hold_it(self, storage: Storage) -> None:
+    def test_parents_contain_the_objects_of_the_storage(self, storage: Storage) -> None:
         storage.create("a/b/x", b"")
         parents = storage.child("a/b").parents()
         assert [parent.uri for parent in parents[:2]] == [storage.full_uri("a"), storage.uri]
@@ -361,7 +361,7 @@ class StorageConformance(BatchConformance):
         assert parents[1].exists("a/b/x")
         assert len({parent.uri for parent in parents}) == len(parents)
 
-    def test_collecting_leaves_objects_alone(self, storage: Storage) -> None:
+    def test_collect_temporary_deletes_no_objects(self, storage: Storage) -> None:
         storage.create("a/x", b"")
         assert storage.temporary("", 0) == storage.temporary("nowhere", 0) == []
         storage.collect_temporary("", 0)

@@ -25,7 +25,7 @@ class SuccessorConformance(GroupConformance):
         """Stage batch *b* with the rows 10 b and 10 b + 1."""
         return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
 
-    def test_a_release_counts_the_rows_of_all_that_it_has_shown(
+    def test_a_release_counts_the_rows_of_all_its_handles(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         empty, more = stage(sink, self.frame(spark), 2), stage(sink, self.frame(spark, 30, 31, 32), 3)
@@ -44,7 +44,7 @@ class SuccessorConformance(GroupConformance):
             assert other.last_released() == 2
         assert target.rows(spark) == expected(ids_of(1, 2))
 
-    def test_r9_subtasks_number_their_batches_each_for_itself(
+    def test_r9_subtasks_may_use_the_same_batch_numbers(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         """Identify a batch by its id, because another subtask may use the same number or a lower one."""
@@ -58,7 +58,7 @@ class SuccessorConformance(GroupConformance):
             assert sink.release([handle], checkpoint)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(*range(1, 6)))
 
-    def test_r9_several_releases_that_nobody_heard_of_are_skipped(
+    def test_r9_several_unrecorded_releases_are_skipped(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         """Model drivers that die before the journal records their release. Each successor repeats all releases."""
@@ -68,7 +68,7 @@ class SuccessorConformance(GroupConformance):
             assert target.bind().release(handles, batch)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(1, 2, 3, 4))
 
-    def test_a_target_that_is_made_ready_again_keeps_all(
+    def test_preparing_a_target_again_keeps_its_rows(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         """Model a next driver that prepares the target before and after it releases its predecessor's output."""
@@ -82,7 +82,7 @@ class SuccessorConformance(GroupConformance):
         assert target.bind().release([first, second], 2)["rows"] == 2
         assert target.rows(spark) == expected(ids_of(1, 2))
 
-    def test_rows_are_staged_while_others_are_released(
+    def test_a_batch_is_staged_while_another_is_released(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         """Use one bound sink: :meth:`stage` may run in one thread while :meth:`release` runs in another."""
@@ -105,7 +105,7 @@ class SuccessorConformance(GroupConformance):
         assert target.rows(spark) == expected(ids_of(*batches))
 
     @pytest.mark.parametrize("when", ["before", "after"])
-    def test_r5_a_release_that_crashed_is_finished_behind_a_clean_up(
+    def test_r5_a_crashed_release_is_completed_after_a_clean_up(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink, when: When
     ) -> None:
         """Model a next driver that prepares the target and deletes all output without a handle before it releases."""
@@ -121,7 +121,7 @@ class SuccessorConformance(GroupConformance):
                 assert at > 1, "no step of the release was crashed"
                 return
 
-    def test_r5_what_is_released_is_no_garbage(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
+    def test_r5_released_rows_are_not_garbage(self, spark: SparkSession, target: SinkTarget, sink: BoundSink) -> None:
         """Model the end of a job: all published output is released, and no attempt is alive."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         sink.release([first], 1)
@@ -133,7 +133,7 @@ class SuccessorConformance(GroupConformance):
         assert target.bind().release([first, second], 3)["rows"] == 0
         assert target.rows(spark) == expected(ids_of(1, 2))
 
-    def test_r5_what_is_released_outlives_that_it_was_told_as_staged(
+    def test_r5_deleting_an_old_list_of_staged_output_keeps_released_rows(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
         released, _ = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
@@ -147,7 +147,7 @@ class SuccessorConformance(GroupConformance):
         assert target.rows(spark) == expected(ids_of(1))
         assert target.bind().last_released() == 1
 
-    def test_r5_garbage_of_other_jobs_is_theirs(self, spark: SparkSession, target: SinkTarget) -> None:
+    def test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs(self, spark: SparkSession, target: SinkTarget) -> None:
         """Include a job whose sink has the same uid and whose attempts have similar names."""
         target = target.shared()
         other_sinks = [

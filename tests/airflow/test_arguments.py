@@ -24,7 +24,7 @@ def operator(**given: Any) -> CheckpointedSparkJobOperator:
     return CheckpointedSparkJobOperator(**{"task_id": "orders", "job": "orders.py:job", **given})
 
 
-def test_the_operator_takes_what_is_declared_for_it_and_its_own() -> None:
+def test_the_operator_has_the_declared_arguments_and_its_own() -> None:
     assert {name for name in PARAMETERS if name not in ("self", "kwargs")} == {*ARGUMENTS, *OWN}
 
 
@@ -34,7 +34,7 @@ def test_an_argument_has_the_declared_default(name: str, option: Option) -> None
     assert PARAMETERS[name].default == expected
 
 
-def test_what_can_be_read_from_a_text_is_templated() -> None:
+def test_arguments_that_can_be_text_are_templated() -> None:
     own = set(CheckpointedSparkJobOperator.template_fields) - set(SparkSubmitOperator.template_fields)
     assert own == {
         "ckpt_conn_id",
@@ -67,7 +67,7 @@ def test_what_can_be_read_from_a_text_is_templated() -> None:
         {"batch_recovery": False, "options": {"execution.batch.job-recovery.enabled": "true"}},
     ],
 )
-def test_what_no_run_could_take_is_refused_when_the_dag_is_read(given: dict[str, Any]) -> None:
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(given))):
         operator(**given)
 
@@ -76,7 +76,7 @@ def test_what_no_run_could_take_is_refused_when_the_dag_is_read(given: dict[str,
 @pytest.mark.parametrize(
     "given", [{"py_files": ["a.py", "b.zip"]}, {"name": 5}, {"packages": ("a:b:1",)}, {"driver_memory": 4}]
 )
-def test_so_is_what_no_command_line_could_hold(kind: Any, given: dict[str, Any]) -> None:
+def test_invalid_spark_submit_arguments_are_refused_when_the_dag_is_parsed(kind: Any, given: dict[str, Any]) -> None:
     (argument,) = given
     named = {"group_id": "orders"} if kind is CheckpointedSparkJobGroup else {"task_id": "orders"}
     with pytest.raises(InvalidInputError, match=argument), DAG("d"):
@@ -91,24 +91,24 @@ def test_so_is_what_no_command_line_could_hold(kind: Any, given: dict[str, Any])
         ("execution.checkpointing.interval", "10 s", "options has no option"),
     ],
 )
-def test_so_is_what_no_key_of_flink_could_take(key: str, text: str, message: str) -> None:
+def test_invalid_flink_options_are_refused_when_the_dag_is_parsed(key: str, text: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=key) as caught:
         operator(options={key: text})
     assert message in str(caught.value)
 
 
-def test_an_option_by_the_key_of_flink_reaches_the_driver() -> None:
+def test_an_option_with_a_flink_key_reaches_the_driver() -> None:
     made = operator(options={"execution.batch.job-recovery.enabled": "false"}, min_pause="1s")
     options = made._options("/root", "orders", "orders~t1")
     assert (options.batch_recovery, options.min_pause) == (False, 1.0)
 
 
-def test_two_ends_are_refused_when_the_dag_is_read() -> None:
+def test_two_ends_are_refused_when_the_dag_is_parsed() -> None:
     with pytest.raises(InvalidInputError, match="stop_after and drain_at"):
         operator(stop_after="1h", drain_at="2026-01-01T00:00:00Z")
 
 
-def test_what_is_known_at_run_time_only_is_left_to_it() -> None:
+def test_templates_and_task_outputs_are_checked_only_at_run_time() -> None:
     with DAG("shop"):
         before = BaseOperator(task_id="before")
         given = {
@@ -122,7 +122,7 @@ def test_what_is_known_at_run_time_only_is_left_to_it() -> None:
     assert {name: getattr(made, name) for name in given} == given
 
 
-def test_what_a_run_can_take_is_taken_in_every_form() -> None:
+def test_valid_arguments_are_accepted_in_every_form() -> None:
     made = operator(checkpoint_interval=timedelta(seconds=5), min_pause="1s", stop_at="2026-01-01T00:00:00Z", root=None)
     assert (made.checkpoint_interval, made.min_pause) == (timedelta(seconds=5), "1s")  # type: ignore[attr-defined]
 

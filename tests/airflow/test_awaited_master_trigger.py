@@ -58,7 +58,7 @@ def event_of(
     return json.loads(json.dumps(asyncio.run(event())))  # type: ignore[no-any-return]
 
 
-def test_it_fires_when_a_jobmaster_has_the_job_and_writes_nothing(
+def test_the_event_is_sent_when_a_jobmaster_has_claimed_the_job(
     root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     clock = ScriptedClock(lambda: None, lambda: coordinated(orders))
@@ -70,7 +70,7 @@ def test_it_fires_when_a_jobmaster_has_the_job_and_writes_nothing(
     assert root.files("") == files
 
 
-def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
+def test_no_event_is_sent_before_the_scheduler_has_recorded_the_deferral(
     root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     ended(orders, "STOPPED")
@@ -79,14 +79,14 @@ def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
     assert clock.slept == [SETTLING] == [12.0]
 
 
-def test_airflow_is_asked_once_a_minute(root: Storage, orders: Journal, asked_tasks: list[str]) -> None:
+def test_the_task_state_is_polled_once_a_minute(root: Storage, orders: Journal, asked_tasks: list[str]) -> None:
     minute = round(ASK_EVERY / 10.0)
     idle: list[Callable[[], object]] = [lambda: None] * (2 * minute - 1)
     event_of(root.uri, ScriptedClock(*idle, lambda: ended(orders, "FINISHED")))
     assert asked_tasks == ["orders.coordinate"] * 3
 
 
-def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone(
+def test_a_trigger_under_dag_test_polls_only_the_journal(
     root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     event = event_of(root.uri, ScriptedClock(lambda: None, lambda: coordinated(orders)), is_told_whose=False)
@@ -94,14 +94,14 @@ def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_j
     assert asked_tasks == []
 
 
-def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
+def test_an_ended_coordinate_task_ends_the_wait(
     root: Storage, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Siblings, "state", lambda self, task_id: "failed")
     assert event_of(root.uri, ScriptedClock())["is_alone"]
 
 
-def test_a_storage_that_does_not_answer_is_asked_again(
+def test_a_storage_error_is_retried_at_the_next_poll(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the error were raised, it would cost the task a try."""
@@ -118,7 +118,7 @@ def test_a_storage_that_does_not_answer_is_asked_again(
     assert len(clock.slept) == 4
 
 
-def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
+def test_a_root_that_the_triggerer_may_not_read_ends_the_wait_as_blind(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(hook: CheckpointHook) -> Any:
@@ -131,7 +131,7 @@ def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
     assert not event["is_alone"]
 
 
-def test_one_whose_run_has_failed_waits_for_the_next_deployment(
+def test_a_subtask_of_a_failed_run_waits_for_the_next_deployment(
     root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     ended(orders, "RESTARTING")

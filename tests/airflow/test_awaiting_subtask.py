@@ -38,7 +38,7 @@ def orders(journal: Callable[[str], Journal]) -> Journal:
     return coordinated(prepared(journal(JOB_ID)))
 
 
-def test_a_worker_that_left_for_want_of_a_jobmaster_is_waited_for_without_a_slot(
+def test_a_task_whose_worker_lost_its_jobmaster_is_deferred(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spark_submit.play(status("started", epoch=2), LEAVES, exit=1)
@@ -52,7 +52,7 @@ def test_a_worker_that_left_for_want_of_a_jobmaster_is_waited_for_without_a_slot
     assert capsys.readouterr().out.count("that costs no try and holds no worker slot") == 1
 
 
-def test_the_same_try_goes_on_with_another_worker_when_there_is_one(
+def test_the_same_try_starts_another_worker_when_a_jobmaster_is_back(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     spark_submit.play(LEAVES, exit=1)
@@ -66,7 +66,7 @@ def test_the_same_try_goes_on_with_another_worker_when_there_is_one(
     assert len({call.options["attempt"] for call in spark_submit.calls}) == 1, "one try"
 
 
-def test_it_may_wait_any_number_of_times(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+def test_a_try_can_be_deferred_several_times(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
     store = StateStore()
     for _ in range(3):
         spark_submit.play(LEAVES, exit=1)
@@ -76,7 +76,7 @@ def test_it_may_wait_any_number_of_times(subtask: Any, spark_submit: FakeSparkSu
             subtask().execute_complete(context(store), BACK)
 
 
-def test_one_that_was_begun_before_any_jobmaster_waits_for_the_first(
+def test_a_task_that_starts_before_any_jobmaster_waits_for_the_first(
     subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     prepared(journal(JOB_ID))
@@ -86,7 +86,7 @@ def test_one_that_was_begun_before_any_jobmaster_waits_for_the_first(
     assert (wait.trigger.deployment, wait.trigger.epoch) == (1, 1)
 
 
-def test_another_failure_of_a_worker_costs_a_try_as_ever(
+def test_another_failure_of_a_worker_fails_the_try(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     spark_submit.play(status("failed", "history/0 failed: disk full", epoch=2), exit=1)
@@ -95,7 +95,7 @@ def test_another_failure_of_a_worker_costs_a_try_as_ever(
 
 
 @pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
-def test_a_job_that_ended_well_meanwhile_leaves_nothing_to_do(
+def test_a_task_starts_no_worker_if_the_job_has_ended_meanwhile(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
 ) -> None:
     ended(orders, end)
@@ -103,7 +103,7 @@ def test_a_job_that_ended_well_meanwhile_leaves_nothing_to_do(
     assert spark_submit.calls == []
 
 
-def test_a_subtask_that_has_finished_meanwhile_is_not_run_again(
+def test_a_subtask_that_finished_meanwhile_is_not_run_again(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     finished(orders, "history/0")
@@ -111,13 +111,13 @@ def test_a_subtask_that_has_finished_meanwhile_is_not_run_again(
     assert spark_submit.calls == []
 
 
-def test_a_job_that_failed_for_good_meanwhile_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+def test_a_job_that_failed_meanwhile_fails_the_task_permanently(subtask: Any, orders: Journal) -> None:
     ended(orders, "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
         subtask().execute_complete(context(StateStore()), BACK)
 
 
-def test_a_job_that_was_prepared_anew_meanwhile_is_joined(
+def test_a_task_joins_a_job_that_was_prepared_again_meanwhile(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     prepared(ended(orders, "RESTARTING"), f"{JOB_ID}~t2.coordinate")
@@ -129,7 +129,7 @@ def test_a_job_that_was_prepared_anew_meanwhile_is_joined(
 OVER = status("failed", f"job {JOB_ID} is RESTARTING, so this worker stops", epoch=2, run_over=True)
 
 
-def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot(
+def test_a_failed_run_defers_its_subtasks_without_failing_a_try(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The task of the JobMaster must prepare the job again. It may need this very slot, and it may take long."""
@@ -144,7 +144,7 @@ def test_a_run_that_fails_as_a_whole_costs_its_subtasks_no_try_and_holds_no_slot
     assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
 
 
-def test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too(
+def test_a_retry_is_deferred_if_the_run_has_failed(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     ended(orders, "RESTARTING")
@@ -154,7 +154,7 @@ def test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too(
     assert spark_submit.calls == []
 
 
-def test_a_worker_that_failed_itself_costs_a_try_also_when_the_run_has_ended_with_it(
+def test_a_failed_worker_fails_the_try_even_if_the_run_has_ended(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     task_states.on_look = lambda number: ended(orders, "RESTARTING")  # after the task has found that the job runs
@@ -163,14 +163,14 @@ def test_a_worker_that_failed_itself_costs_a_try_also_when_the_run_has_ended_wit
         subtask().execute(context(StateStore()))
 
 
-def test_a_job_that_somebody_took_meanwhile_is_not_taken_back(subtask: Any, orders: Journal) -> None:
+def test_a_job_that_was_taken_over_meanwhile_is_not_taken_back(subtask: Any, orders: Journal) -> None:
     prepared(orders, "shop.orders.r2~t1.plan")
     with pytest.raises(AirflowFailException, match="has taken it over"):
         subtask().execute_complete(context(StateStore()), BACK)
 
 
 @pytest.mark.parametrize("state", ["failed", "success"])
-def test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good(
+def test_an_ended_coordinate_task_fails_the_subtask_permanently(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates, state: str
 ) -> None:
     """Otherwise the task would start a worker every few minutes, forever."""
@@ -180,7 +180,7 @@ def test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good(
     assert spark_submit.calls == []
 
 
-def test_a_coordinating_task_that_was_cleared_in_the_meantime_is_joined(
+def test_a_task_joins_a_coordinate_task_that_was_cleared_meanwhile(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     spark_submit.play(DONE)
@@ -188,7 +188,7 @@ def test_a_coordinating_task_that_was_cleared_in_the_meantime_is_joined(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_clear_begins_anew_and_knows_nothing_of_the_wait(
+def test_a_clear_does_not_depend_on_an_earlier_wait(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     """Airflow ends the trigger, which holds nothing, and executes another try, as it does for a running task."""
@@ -201,7 +201,7 @@ def test_a_clear_begins_anew_and_knows_nothing_of_the_wait(
     assert len(spark_submit.calls) == 2
 
 
-def test_it_waits_for_what_is_left_of_its_execution_timeout(
+def test_the_wait_lasts_for_the_rest_of_the_execution_timeout(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """Airflow would restart the timeout in each process of a try."""
@@ -213,7 +213,7 @@ def test_it_waits_for_what_is_left_of_its_execution_timeout(
         assert timedelta(0) <= left - timeout < timedelta(minutes=5)
 
 
-def test_a_wait_that_took_too_long_asks_nobody_to_leave(
+def test_a_wait_that_times_out_sends_no_request(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
     spark_submit.play(status("started", epoch=2), LEAVES, exit=1)
@@ -224,7 +224,7 @@ def test_a_wait_that_took_too_long_asks_nobody_to_leave(
     assert pending_requests(root, JOB_ID, 2, {}, 1) == []
 
 
-def test_a_trigger_that_ends_without_an_event_is_as_one_that_found_a_jobmaster(
+def test_a_trigger_without_an_event_starts_a_worker(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     spark_submit.play(DONE)

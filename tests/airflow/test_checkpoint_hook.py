@@ -39,7 +39,7 @@ def test_jobs_and_checkpoints_are_read_from_the_journals(hook: CheckpointHook, j
     ]
 
 
-def test_a_job_that_never_ran_is_named_with_its_root(hook: CheckpointHook, root: Storage) -> None:
+def test_the_error_for_an_unknown_job_names_its_root(hook: CheckpointHook, root: Storage) -> None:
     with pytest.raises(NoSuchJobError, match="orders") as caught:
         hook.job("orders")
     assert root.uri in str(caught.value)
@@ -47,7 +47,7 @@ def test_a_job_that_never_ran_is_named_with_its_root(hook: CheckpointHook, root:
 
 
 @pytest.mark.parametrize("kind", ["stop", "drain"])
-def test_a_running_job_can_be_asked_to_end_in_its_epoch(
+def test_a_request_to_a_running_job_is_written_for_its_epoch(
     hook: CheckpointHook, root: Storage, journal: Journals, kind: str
 ) -> None:
     start_driver(start_driver(journal("orders")))
@@ -56,7 +56,7 @@ def test_a_running_job_can_be_asked_to_end_in_its_epoch(
     assert (request.name, request.kind) == (name, kind)
 
 
-def test_a_job_that_does_not_run_cannot_be_asked(hook: CheckpointHook, journal: Journals) -> None:
+def test_a_request_to_a_stopped_job_is_refused(hook: CheckpointHook, journal: Journals) -> None:
     end(start_driver(journal("orders")), "STOPPED")
     with pytest.raises(RequestRefusedError, match="STOPPED"):
         hook.stop("orders")
@@ -66,12 +66,14 @@ def test_a_root_alone_needs_no_connection(root: Storage) -> None:
     assert CheckpointHook(root=root.uri).jobs() == []
 
 
-def test_no_connection_and_no_root_is_an_error() -> None:
+def test_a_hook_without_connection_and_root_raises_an_error() -> None:
     with pytest.raises(NoCheckpointRootError, match="ckpt_default"):
         CheckpointHook().storage()
 
 
-def test_the_test_button_tries_and_says_what_it_found(hook: CheckpointHook, journal: Journals, root: Storage) -> None:
+def test_the_test_button_probes_the_root_and_counts_its_jobs(
+    hook: CheckpointHook, journal: Journals, root: Storage
+) -> None:
     start_driver(journal("orders"))
     before = root.files("")
     here = "Tried on this machine's disk; workers need the same folder."
@@ -79,9 +81,7 @@ def test_the_test_button_tries_and_says_what_it_found(hook: CheckpointHook, jour
     assert root.files("") == before, "the probe is deleted again"
 
 
-def test_the_test_button_names_the_jobs_that_cannot_be_read(
-    hook: CheckpointHook, journal: Journals, root: Storage
-) -> None:
+def test_the_test_button_names_unreadable_jobs(hook: CheckpointHook, journal: Journals, root: Storage) -> None:
     for job_id in ("orders", "rates"):
         start_driver(journal(job_id))
     newest = sorted(name for name in root.list("rates/journal"))[-1]
@@ -92,7 +92,7 @@ def test_the_test_button_names_the_jobs_that_cannot_be_read(
     assert {state.job_id: bool(state.damage) for state in hook.jobs()} == {"orders": False, "rates": True}
 
 
-def test_the_test_button_says_that_a_folder_is_new_without_making_it_a_root(tmp_path: Path) -> None:
+def test_the_test_button_does_not_make_an_empty_folder_a_root(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     good, message = CheckpointHook(root=str(tmp_path / "new")).test_connection()
     assert good
@@ -127,7 +127,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_the_test_button_says_what_is_wrong_in_a_short_sentence(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_button_reports_a_problem_in_a_short_sentence(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connection, words = BAD[case]
     good, message = _button(monkeypatch, **connection)
     assert not good
@@ -148,14 +148,14 @@ def test_the_test_button_refuses_a_foreign_root_and_a_missing_connection(tmp_pat
     assert "nowhere" in message
 
 
-def test_the_test_button_refuses_a_root_inside_another_one_as_a_run_does(root: Storage, tmp_path: Path) -> None:
+def test_the_test_button_refuses_a_root_inside_another_root(root: Storage, tmp_path: Path) -> None:
     good, message = CheckpointHook(root=str(tmp_path / "root" / "inner")).test_connection()
     assert not good
     assert "inside" in message
 
 
 @pytest.mark.parametrize("job_id", [None, 3, "", "a/b"])
-def test_what_is_no_job_id_is_refused_by_name(hook: CheckpointHook, job_id: Any) -> None:
+def test_an_invalid_job_id_is_refused(hook: CheckpointHook, job_id: Any) -> None:
     with pytest.raises(InvalidJobIdError):
         hook.job(job_id)
 
@@ -167,9 +167,7 @@ class BrokenStorage(LocalStorage):
         raise TypeError("connect() got key=AKIA-key-1\n" + "and so on " * 100)
 
 
-def test_the_test_button_shows_an_error_of_a_driver_without_secrets(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_test_button_hides_secrets_in_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     connection = {"conn_type": "ckpt", "host": "s3://b/x", "login": "AKIA-key-1", "password": "t0psecret"}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
     hook = CheckpointHook("lake")
@@ -209,7 +207,7 @@ def _nested(levels: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("extra", [{"a": "\ud800"}, {"n": 10**400}, {"n": float("nan")}, _nested(200), _nested(5_000)])
-def test_an_extra_that_no_driver_can_be_handed_is_refused(extra: dict[str, Any]) -> None:
+def test_an_extra_that_cannot_be_passed_to_a_driver_is_refused(extra: dict[str, Any]) -> None:
     with pytest.raises(InvalidCkptConnectionError, match="its extra") as refused:
         settings("shop", None, extra, "s3://b/x")
     assert len(str(refused.value)) < 300

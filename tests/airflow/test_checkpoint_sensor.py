@@ -36,7 +36,7 @@ def sensor_with_rendered(make: Any, argument: str, value: object) -> CheckpointS
     return sensor
 
 
-def test_poking_follows_the_job_to_its_checkpoint(make: Any, journal: Journals) -> None:
+def test_poke_succeeds_when_the_checkpoint_is_released(make: Any, journal: Journals) -> None:
     sensor = make(checkpoint=2)
     assert sensor.poke({}) is False
     writer = start_driver(journal("orders"))
@@ -51,27 +51,25 @@ def test_poking_follows_the_job_to_its_checkpoint(make: Any, journal: Journals) 
     }
 
 
-def test_a_number_that_came_out_of_a_template_is_a_number(make: Any, journal: Journals) -> None:
+def test_a_rendered_checkpoint_number_is_accepted(make: Any, journal: Journals) -> None:
     complete(start_driver(journal("orders")), 1, 2)
     assert make(checkpoint="2").poke({})
 
 
 @pytest.mark.parametrize("checkpoint", ["last", 0])
-def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: Any) -> None:
+def test_an_invalid_rendered_checkpoint_fails_permanently(make: Any, checkpoint: Any) -> None:
     with pytest.raises(AirflowFailException, match="final"):
         sensor_with_rendered(make, "checkpoint", checkpoint).poke({})
 
 
-def test_a_job_that_ended_too_early_fails_the_sensor_unless_it_waits_for_a_restart(
-    make: Any, journal: Journals
-) -> None:
+def test_a_failed_job_fails_the_sensor_unless_it_waits_for_a_restart(make: Any, journal: Journals) -> None:
     end(start_driver(journal("orders")), "FAILED")
     with pytest.raises(AirflowFailException, match="FAILED"):
         make().poke({})
     assert make(wait_for_restart=True).poke({}) is False
 
 
-def test_a_job_that_stopped_may_be_gone_on_with(make: Any, journal: Journals) -> None:
+def test_a_sensor_continues_to_wait_for_a_stopped_job(make: Any, journal: Journals) -> None:
     """The job's task may be retried, for example after its worker was lost, and would resume the job."""
     end(start_driver(journal("orders")), "STOPPED")
     assert make().poke({}) is False
@@ -82,12 +80,12 @@ def test_a_sensor_in_poke_mode_times_out(make: Any) -> None:
         make(timeout=0.0, poke_interval=0.01).execute({})
 
 
-def test_a_deferrable_sensor_that_is_there_already_needs_no_triggerer(make: Any, journal: Journals) -> None:
+def test_a_deferrable_sensor_is_not_deferred_if_the_checkpoint_exists(make: Any, journal: Journals) -> None:
     complete(start_driver(journal("orders")), 1)
     assert make(checkpoint=1, deferrable=True).execute({})["checkpoint"] == 1
 
 
-def test_a_deferrable_sensor_hands_everything_to_its_trigger(make: Any, root: Storage) -> None:
+def test_a_deferrable_sensor_passes_all_arguments_to_its_trigger(make: Any, root: Storage) -> None:
     sensor = make(checkpoint="7", deferrable=True, timeout=60.0, poke_interval=3.0, released=False)
     with pytest.raises(TaskDeferred) as deferred:
         sensor.execute({})
@@ -120,9 +118,7 @@ def test_the_event_alone_decides_how_a_deferred_sensor_ends(make: Any) -> None:
         make().execute_complete({}, {"outcome": "failed", "message": "no such column", "result": None})
 
 
-def test_polling_reads_the_journal_once_and_then_only_what_was_added(
-    make: Any, journal: Journals, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_polling_reads_only_new_journal_entries(make: Any, journal: Journals, monkeypatch: pytest.MonkeyPatch) -> None:
     complete(start_driver(journal("orders")), *range(1, 30))
     sensor = make()
     sensor.poke({})
@@ -140,14 +136,14 @@ def test_polling_reads_the_journal_once_and_then_only_what_was_added(
 
 
 @pytest.mark.parametrize("arguments", [{"job_id": None}, {"job_task_id": "orders"}])
-def test_the_job_is_named_in_one_way(make: Any, arguments: dict[str, Any]) -> None:
+def test_exactly_one_of_job_id_and_job_task_id_is_required(make: Any, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskArgumentError, match="one of job_id and job_task_id"):
         make(**arguments)
 
 
 @pytest.mark.parametrize("flag", ["soft_fail", "never_fail"])
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_sensor_that_may_fail_is_skipped_in_every_mode(
+def test_a_failed_sensor_with_soft_fail_is_skipped_in_every_mode(
     make: Any, journal: Journals, flag: str, deferrable: bool
 ) -> None:
     """A deferrable sensor used to fail at its first poll."""
@@ -161,7 +157,7 @@ def test_a_sensor_that_may_fail_is_skipped_in_every_mode(
 
 
 @pytest.mark.parametrize("flag", ["released", "wait_for_restart", "deferrable"])
-def test_a_text_is_no_flag(make: Any, flag: str) -> None:
+def test_a_flag_must_be_a_boolean(make: Any, flag: str) -> None:
     """A sensor with wait_for_restart="false" used to wait forever."""
     with pytest.raises(BadOptionError, match=f"{flag}='false'"):
         make(**{flag: "false"})
@@ -169,7 +165,7 @@ def test_a_text_is_no_flag(make: Any, flag: str) -> None:
 
 @pytest.mark.parametrize("instant", ["yesterday", "2026-01-01T00:00:00", "", datetime(2026, 1, 1)])  # noqa: DTZ001
 @pytest.mark.parametrize("argument", ["since", "watermark"])
-def test_an_instant_needs_its_zone(make: Any, argument: str, instant: Any) -> None:
+def test_an_instant_needs_a_time_zone(make: Any, argument: str, instant: Any) -> None:
     with pytest.raises(InvalidTaskArgumentError, match=f"{argument}="):
         make(**{argument: instant})
     with pytest.raises(AirflowFailException, match=f"{argument}="):
@@ -180,20 +176,20 @@ def test_an_instant_needs_its_zone(make: Any, argument: str, instant: Any) -> No
     ("argument", "value"),
     [("checkpoint", "first"), ("checkpoint", 0), ("checkpoint", ""), ("max_checkpoint_age", 0), ("job_id", "a/b")],
 )
-def test_what_no_look_could_take_is_refused_when_the_dag_is_read(make: Any, argument: str, value: object) -> None:
+def test_invalid_sensor_arguments_are_refused_when_the_dag_is_parsed(make: Any, argument: str, value: object) -> None:
     with pytest.raises(InvalidInputError, match=r"cannot be used|is refused"):
         make(**{argument: value})
     make(checkpoint="{{ params.number }}")
 
 
 @pytest.mark.parametrize("since", ["1970-01-01 00:00:01+00:00", "1970-01-01T00:00:01Z", "1970-01-01T01:00:01+01:00"])
-def test_an_instant_out_of_a_template_is_one(make: Any, journal: Journals, since: str) -> None:
+def test_a_rendered_instant_is_accepted(make: Any, journal: Journals, since: str) -> None:
     complete(start_driver(journal("orders")), 1)  # triggered at second 1
     assert make(since=since).poke({})
     assert make(since="1970-01-01T00:00:02Z").poke({}) is False
 
 
-def test_what_next_means_outlives_retries_and_reschedules_and_not_a_clear(make: Any, journal: Journals) -> None:
+def test_next_means_the_same_checkpoint_in_retries_but_not_after_a_clear(make: Any, journal: Journals) -> None:
     writer, store = start_driver(journal("orders")), StateStore()
     complete(writer, 1)
     assert make(checkpoint="next").poke(context(store)) is False
@@ -202,7 +198,7 @@ def test_what_next_means_outlives_retries_and_reschedules_and_not_a_clear(make: 
     assert make(checkpoint="next").poke(context(store, try_number=3, max_tries=5)) is False
 
 
-def test_a_sensor_that_is_rescheduled_counts_its_looks_across_processes(make: Any, journal: Journals) -> None:
+def test_a_rescheduled_sensor_counts_its_polls_across_processes(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", Worker(host="elsewhere"), 1.0)
     store = StateStore()
 
@@ -214,7 +210,7 @@ def test_a_sensor_that_is_rescheduled_counts_its_looks_across_processes(make: An
         poke()
 
 
-def test_a_deferred_next_is_a_number_already(make: Any, journal: Journals) -> None:
+def test_a_deferred_sensor_resolves_next_to_a_number(make: Any, journal: Journals) -> None:
     """Another triggerer starts the trigger from its arguments, and must not restart the wait."""
     complete(start_driver(journal("orders")), 1, 2)
     with pytest.raises(TaskDeferred) as deferred:

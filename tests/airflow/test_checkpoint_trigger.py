@@ -31,7 +31,7 @@ async def first_event(running: CheckpointTrigger) -> dict[str, Any]:
     raise AssertionError("the trigger ended without an event")
 
 
-def test_it_fires_once_the_checkpoint_is_released_while_the_journal_grows(root: Storage, journal: Journals) -> None:
+def test_the_event_is_sent_when_the_checkpoint_is_released(root: Storage, journal: Journals) -> None:
     async def scene() -> tuple[bool, dict[str, Any]]:
         waiting = asyncio.create_task(first_event(trigger(root.uri, checkpoint=2)))
         writer = await asyncio.to_thread(lambda: start_driver(journal("orders")))
@@ -48,7 +48,7 @@ def test_it_fires_once_the_checkpoint_is_released_while_the_journal_grows(root: 
     assert json.loads(json.dumps(event)) == event
 
 
-def test_it_may_run_again_elsewhere_and_says_the_same(root: Storage, journal: Journals) -> None:
+def test_a_trigger_that_runs_again_sends_the_same_event(root: Storage, journal: Journals) -> None:
     writer = start_driver(journal("orders"))
     complete(writer, 1, 2)
     end(writer, "FINISHED")
@@ -62,7 +62,7 @@ def test_it_may_run_again_elsewhere_and_says_the_same(root: Storage, journal: Jo
     assert root.files("") == before, "a trigger writes nothing"
 
 
-def test_it_waits_for_a_root_that_does_not_exist_yet(tmp_path: Path) -> None:
+def test_the_trigger_waits_for_a_root_that_does_not_exist_yet(tmp_path: Path) -> None:
     async def scene() -> bool:
         waiting = asyncio.create_task(first_event(trigger(str(tmp_path / "later"))))
         done, _ = await asyncio.wait([waiting], timeout=0.2)
@@ -73,7 +73,7 @@ def test_it_waits_for_a_root_that_does_not_exist_yet(tmp_path: Path) -> None:
     assert not (tmp_path / "later").exists()
 
 
-def test_a_job_that_failed_for_good_is_an_event_not_a_wait(root: Storage, journal: Journals) -> None:
+def test_a_failed_job_ends_the_wait_with_an_event(root: Storage, journal: Journals) -> None:
     end(start_driver(journal("orders")), "FAILED", "no such column")
     event = asyncio.run(first_event(trigger(root.uri)))
     assert event["outcome"] == "failed"
@@ -81,12 +81,12 @@ def test_a_job_that_failed_for_good_is_an_event_not_a_wait(root: Storage, journa
 
 
 @pytest.mark.parametrize("arguments", [{"root": "relative/root"}, {"root": None}])
-def test_a_root_that_cannot_be_used_is_an_event_too(arguments: dict[str, Any]) -> None:
+def test_an_invalid_root_ends_the_wait_with_an_event(arguments: dict[str, Any]) -> None:
     event = asyncio.run(first_event(CheckpointTrigger(condition=ORDERS, **arguments)))
     assert event["outcome"] == "failed"
 
 
-def test_what_is_stored_of_it_is_the_connections_id_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stored_trigger_has_the_connection_id_but_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = {"conn_type": "ckpt", "host": "s3://b", "login": "user", "password": "t0psecret"}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
     path, arguments = CheckpointTrigger(condition=ORDERS, ckpt_conn_id="lake").serialize()

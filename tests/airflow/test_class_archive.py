@@ -37,13 +37,13 @@ def made(archive: ClassArchive, environ: dict[str, str], monkeypatch: pytest.Mon
     return make(archive)
 
 
-def test_a_driver_in_client_mode_starts_with_the_archive(made: Path) -> None:
+def test_a_client_mode_driver_uses_the_class_archive(made: Path) -> None:
     shared = f'-Xlog:cds*=off -XX:+VerifySharedSpaces "-XX:SharedArchiveFile={made}"'
     assert environment()["SPARK_SUBMIT_OPTS"] == shared
     assert environment(env_vars={"A": "b", "SPARK_SUBMIT_OPTS": "-Da=b"})["SPARK_SUBMIT_OPTS"] == f"{shared} -Da=b"
 
 
-def test_a_driver_elsewhere_has_nothing_of_it() -> None:
+def test_a_cluster_mode_driver_uses_no_class_archive() -> None:
     assert environment("cluster") == {}
 
 
@@ -55,5 +55,5 @@ def test_a_driver_elsewhere_has_nothing_of_it() -> None:
     ],
     ids=["settings", "environment"],
 )
-def test_whoever_chose_otherwise_keeps_that(given: dict[str, Any]) -> None:
+def test_the_users_own_settings_disable_the_class_archive(given: dict[str, Any]) -> None:
     assert "SPARK_SUBMIT_OPTS" not in environment(**given)

@@ -86,7 +86,7 @@ def clean(past: EndedJob, **given: Any) -> dict[str, Any]:
     return operator(past, **given).execute(context(StateStore()))
 
 
-def test_the_sinks_of_the_job_find_the_connections_while_it_is_deleted_and_nobody_afterwards(
+def test_sinks_have_the_connections_only_while_their_job_is_deleted(
     past: EndedJob, capfd: pytest.CaptureFixture[str]
 ) -> None:
     task = operator(past, conn_ids=["shop_db"])
@@ -100,20 +100,20 @@ def test_the_sinks_of_the_job_find_the_connections_while_it_is_deleted_and_nobod
         assert "s3cr3t" not in str(shown)
 
 
-def test_a_job_whose_sinks_lack_a_connection_is_kept_and_it_is_said_which(past: EndedJob) -> None:
+def test_a_job_is_kept_if_its_sinks_lack_a_connection(past: EndedJob) -> None:
     files = past.files()
     with pytest.raises(AirflowFailException, match=r"conn_ids=\['shop_db'\]"):
         clean(past)
     assert (past.files(), len(past.staged())) == (files, 1)
 
 
-def test_a_connection_that_does_not_exist_fails_it_for_good(past: EndedJob) -> None:
+def test_a_missing_connection_fails_the_clean_up_permanently(past: EndedJob) -> None:
     with pytest.raises(AirflowFailException, match="conn_ids names the Airflow connection 'none'"):
         clean(past, conn_ids=["shop_db", "none"])
     assert len(past.staged()) == 1
 
 
-def test_an_error_of_a_sink_shows_nothing_of_its_connection(past: EndedJob, shop: Connection) -> None:
+def test_a_sinks_error_does_not_show_its_connection(past: EndedJob, shop: Connection) -> None:
     shop.host = "down"
     with pytest.raises(AirflowException, match=r"sink lake .*the server says no to") as raised:
         clean(past, conn_ids=["shop_db"])
@@ -126,42 +126,42 @@ class SeveralError(TransientError):
 
 
 @pytest.mark.parametrize("hidden", [[SECRET], (SECRET,), {"why": [SECRET]}, RuntimeError(SECRET)], ids=type)
-def test_so_does_one_that_says_several_things(hidden: object) -> None:
+def test_an_error_with_several_values_does_not_show_a_secret(hidden: object) -> None:
     with pytest.raises(SeveralError, match="no") as raised, connections_here(["shop_db"]):
         raise SeveralError(said="no", more=hidden)
     assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
 
 
-def test_so_does_one_whose_message_stands_at_its_raise() -> None:
+def test_an_error_with_its_own_message_does_not_show_a_secret() -> None:
     with pytest.raises(SeveralError, match="the lake lost ") as raised, connections_here(["shop_db"]):
         raise SeveralError("the lake lost {lost}", lost=SECRET)
     assert "s3cr3t" not in "".join(traceback.format_exception(raised.value))
 
 
-def test_the_hook_hands_them_over_as_well(past: EndedJob) -> None:
+def test_the_hook_passes_connections_to_the_sinks(past: EndedJob) -> None:
     job = load_job(f"{past.folder}/orders.py:job", {"folder": str(past.lake)})
     hook = CheckpointHook(None, root=str(past.root))
     assert hook.delete("orders", job, conn_ids=["shop_db"]).staged == {"lake": 1}
 
 
 @pytest.mark.parametrize("given", [{"conn_ids": ["shop_db"]}, {"job_params": {"folder": "/lake"}}])
-def test_what_is_for_the_sinks_of_a_job_wants_the_job(given: dict[str, Any]) -> None:
+def test_arguments_for_sinks_need_the_job(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskArgumentError, match="give job, too"):
         CheckpointedJobCleanupOperator(task_id="clean", job_id="orders", **given)
 
 
-def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(past: EndedJob) -> None:
+def test_conn_ids_must_be_a_list(past: EndedJob) -> None:
     with pytest.raises(InvalidTaskArgumentError, match=r"conn_ids=\['shop_db'\]"):
         operator(past, conn_ids="shop_db")
 
 
-def test_the_file_of_the_job_is_looked_for_beside_the_dag(past: EndedJob) -> None:
+def test_the_jobs_file_is_searched_next_to_the_dag(past: EndedJob) -> None:
     with DAG("shop") as dag:
         task = operator(past, job="orders.py:job", conn_ids=["shop_db"])
     dag.fileloc = str(past.folder / "dag.py")
     assert task.execute(context(StateStore()))["staged"] == {"lake": 1}
 
 
-def test_a_file_that_is_not_there_fails_it_for_good(past: EndedJob) -> None:
+def test_a_missing_job_file_fails_the_clean_up_permanently(past: EndedJob) -> None:
     with pytest.raises(AirflowFailException, match="no such file"):
         clean(past, job="other.py:job")

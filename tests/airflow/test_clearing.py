@@ -28,7 +28,7 @@ def before(try_number: int, max_tries: int, clear_number: int | None = 0) -> Poi
         ("a retry after retries were lowered, without a count", before(1, 2), 2, 2, 1, None, False),
     ],
 )
-def test_a_clear_is_told_from_a_retry(
+def test_a_clear_is_distinguished_from_a_retry(
     case: str,
     pointer: Pointer,
     try_number: int,

@@ -41,11 +41,11 @@ def wait() -> Iterator[Wait]:
     storage.delete_tree("")
 
 
-def test_a_jobmaster_that_was_given_up_ends_no_wait_by_what_it_had_said(wait: Wait) -> None:
+def test_an_old_heartbeat_does_not_end_the_wait(wait: Wait) -> None:
     assert [wait.over() for _ in range(50)] == [None] * 50
 
 
-def test_a_jobmaster_with_a_new_epoch_ends_it(wait: Wait) -> None:
+def test_a_jobmaster_with_a_new_epoch_ends_the_wait(wait: Wait) -> None:
     assert wait.over() is None
     coordinated(wait.journal)
     over = wait.over()
@@ -53,7 +53,7 @@ def test_a_jobmaster_with_a_new_epoch_ends_it(wait: Wait) -> None:
     assert WaitResult.from_json(over.to_json()) == over
 
 
-def test_so_does_one_that_goes_on_under_its_epoch(wait: Wait) -> None:
+def test_a_new_heartbeat_in_the_same_epoch_ends_the_wait(wait: Wait) -> None:
     """The triggerer of that JobMaster had stopped, or could not reach the storage."""
     assert wait.over() is None
     wait.write_heartbeat(8)
@@ -62,13 +62,13 @@ def test_so_does_one_that_goes_on_under_its_epoch(wait: Wait) -> None:
     assert over.reason == "the JobMaster of epoch 2 gives signs of life again"
 
 
-def test_a_last_word_is_no_sign_of_life(wait: Wait) -> None:
+def test_the_farewell_of_a_jobmaster_does_not_end_the_wait(wait: Wait) -> None:
     assert wait.over() is None
     wait.write_heartbeat(8, left="it was abandoned")
     assert wait.over() is None
 
 
-def test_the_first_jobmaster_of_a_deployment_ends_it(wait: Wait) -> None:
+def test_the_first_jobmaster_of_a_deployment_ends_the_wait(wait: Wait) -> None:
     """The worker was started before any JobMaster."""
     journal = prepared(wait.journal, "shop.orders.r1~t2.plan")
     wait.available = MasterAvailable(3, 3)
@@ -78,27 +78,27 @@ def test_the_first_jobmaster_of_a_deployment_ends_it(wait: Wait) -> None:
 
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED", "RESTARTING"])
-def test_the_end_of_the_deployment_ends_it_whatever_airflow_says(wait: Wait, status: str) -> None:
+def test_the_end_of_the_deployment_ends_the_wait(wait: Wait, status: str) -> None:
     ended(wait.journal, status)
     over = wait.over("success")
     assert over == WaitResult(f"the deployment of epoch 1 is over, the job is {status}")
 
 
-def test_another_deployment_ends_it(wait: Wait) -> None:
+def test_another_deployment_ends_the_wait(wait: Wait) -> None:
     prepared(wait.journal, "shop.orders.r2~t1.plan")
     over = wait.over()
     assert over is not None
     assert "the deployment of epoch 1 is over" in over.reason
 
 
-def test_a_journal_that_goes_on_without_another_claim_does_not(wait: Wait) -> None:
+def test_a_journal_entry_without_a_claim_does_not_end_the_wait(wait: Wait) -> None:
     """The previous JobMaster wrote entries that the worker had not read."""
     finished(wait.journal, "history/0")
     assert wait.over() is None
 
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
-def test_without_a_task_that_runs_a_jobmaster_nobody_is_waited_for(wait: Wait, state: str) -> None:
+def test_an_ended_coordinate_task_ends_the_wait_as_alone(wait: Wait, state: str) -> None:
     over = wait.over(state)
     assert over is not None
     assert over.is_alone
@@ -106,5 +106,5 @@ def test_without_a_task_that_runs_a_jobmaster_nobody_is_waited_for(wait: Wait, s
 
 
 @pytest.mark.parametrize("state", [None, "scheduled", "queued", "running", "deferred", "up_for_retry", "restarting"])
-def test_a_task_that_may_come_to_run_one_is(wait: Wait, state: str | None) -> None:
+def test_an_active_coordinate_task_does_not_end_the_wait(wait: Wait, state: str | None) -> None:
     assert wait.over(state) is None

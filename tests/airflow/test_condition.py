@@ -27,7 +27,7 @@ def state(status: str | None, completed: int = 0, released: int | None = None, *
     )
 
 
-def test_a_job_that_is_prepared_and_does_not_run_is_told_in_words() -> None:
+def test_the_message_describes_a_prepared_job() -> None:
     message = CheckpointCondition("orders", 1).judge(state(None)).message
     assert message == (
         "Job orders is not RUNNING yet: checkpoint none completed, none released. Waiting for checkpoint 1 (released)"
@@ -63,23 +63,23 @@ def outcome(job: JobState | None, checkpoint: Any = "final", **options: Any) -> 
         (state("RUNNING", 9, damage=["entry 3 is torn"]), "final", "failed"),
     ],
 )
-def test_a_wait_ends_when_what_is_waited_for_is_there_or_is_not_going_to_come(
+def test_a_wait_ends_when_its_checkpoint_is_reached_or_impossible(
     job: JobState | None, checkpoint: Any, expected: str
 ) -> None:
     assert outcome(job, checkpoint) == expected
 
 
 @pytest.mark.parametrize("status", ["STOPPED", "FAILED", "FINISHED"])
-def test_waiting_for_a_restart_outlives_an_end_that_came_too_early(status: str) -> None:
+def test_wait_for_restart_waits_after_an_early_end(status: str) -> None:
     assert outcome(state(status, 3), 4, wait_for_restart=True) == "wait"
 
 
-def test_completed_is_enough_if_the_release_is_not_waited_for() -> None:
+def test_a_completed_checkpoint_is_enough_with_released_false() -> None:
     assert outcome(state("RUNNING", 5, 3), 5, released=False) == "reached"
     assert outcome(state("FINISHED", 5, 3), released=False) == "reached"
 
 
-def test_a_failure_names_the_cause_and_what_was_missing() -> None:
+def test_a_failure_names_the_cause_and_the_missing_checkpoint() -> None:
     verdict = CheckpointCondition("orders", 12).judge(state("FAILED", 9, cause="no such column"))
     assert verdict.message == (
         "Job orders is FAILED (no such column): checkpoint 9 completed, 9 released. "
@@ -87,7 +87,7 @@ def test_a_failure_names_the_cause_and_what_was_missing() -> None:
     )
 
 
-def test_what_is_not_even_completed_is_hopeless_behind_an_end() -> None:
+def test_a_finished_job_never_reaches_an_incomplete_checkpoint() -> None:
     assert outcome(state("FINISHED", 9, 8), 12) == "failed"
     assert outcome(state("FINISHED", 9, 8), 9) == "wait", "a driver may be about to release it"
 
@@ -101,7 +101,7 @@ def with_checkpoints(job: JobState, *checkpoints: CheckpointCompleted) -> JobSta
     return job
 
 
-def test_since_is_a_checkpoint_that_was_triggered_then_or_later_and_released() -> None:
+def test_since_needs_a_released_checkpoint_triggered_at_or_after_it() -> None:
     job = with_checkpoints(state("RUNNING", 2, 1), done(1, 100.0), done(2, 200.0))
     assert outcome(job, None, since=100.0) == "reached"
     assert outcome(job, None, since=150.0) == "wait", "2 is not released"
@@ -109,7 +109,7 @@ def test_since_is_a_checkpoint_that_was_triggered_then_or_later_and_released() -
     assert outcome(job, None, since=201.0, released=False) == "wait"
 
 
-def test_a_job_that_ended_before_the_instant_is_not_todays() -> None:
+def test_a_job_that_ended_before_since_fails_the_wait() -> None:
     job = with_checkpoints(state("FINISHED", 1), done(1, 100.0))
     assert outcome(job, "final", since=150.0) == "failed"
     assert outcome(job, "final", since=100.0) == "reached"
@@ -127,7 +127,7 @@ def planned(job: JobState) -> JobState:
     return job
 
 
-def test_an_operator_has_finished_once_a_checkpoint_that_says_so_is_released() -> None:
+def test_an_operator_is_finished_when_its_end_is_released() -> None:
     job = planned(with_checkpoints(state("RUNNING", 2, 1), done(1, 1.0), done(2, 2.0, history="finished")))
     assert outcome(job, None, finished="history") == "wait"
     job.ended = {"large": {"history": 7}}
@@ -137,19 +137,19 @@ def test_an_operator_has_finished_once_a_checkpoint_that_says_so_is_released() -
     assert outcome(job, None, finished="history") == "reached"
 
 
-def test_an_operator_that_runs_again_after_a_restore_has_not_finished() -> None:
+def test_an_operator_that_runs_again_after_a_restore_is_not_finished() -> None:
     job = planned(with_checkpoints(state("RUNNING", 2), done(2, 2.0, history="finished")))
     job.ended = {}
     assert outcome(job, None, finished="history") == "wait"
 
 
-def test_everything_of_a_finished_job_has_finished() -> None:
+def test_all_operators_of_a_finished_job_are_finished() -> None:
     job = planned(state("FINISHED", 2))
     job.finished = {SubtaskId("large/0")}
     assert outcome(job, None, finished="lake") == "reached"
 
 
-def test_an_operator_that_the_job_does_not_have_is_refused_with_those_it_has() -> None:
+def test_the_error_for_an_unknown_operator_names_the_existing_ones() -> None:
     verdict = CheckpointCondition("orders", None, finished="histroy").judge(planned(state("RUNNING", 2)))
     assert verdict.outcome == "failed"
     assert "no operator 'histroy'. Did you mean 'history'? It has: history, lake, large, live" in verdict.message
@@ -191,19 +191,17 @@ def timed(status: str, watermark: int | None, completed: int = 2, released: int 
         (timed("FINISHED", -1, released=1), {}, "wait"),
     ],
 )
-def test_event_time_has_come_so_far_in_a_checkpoint_that_is_released(
-    job: JobState, options: dict[str, Any], expected: str
-) -> None:
+def test_a_watermark_is_reached_in_a_released_checkpoint(job: JobState, options: dict[str, Any], expected: str) -> None:
     assert outcome(job, None, watermark=NOON, **options) == expected
 
 
-def test_what_was_taken_back_by_a_restore_tells_no_event_time() -> None:
+def test_a_checkpoint_before_a_restore_does_not_count_for_event_time() -> None:
     job = timed("RUNNING", 0)
     job.restored = 3
     assert outcome(job, None, watermark=NOON) == "wait"
 
 
-def test_a_wait_for_event_time_shows_how_far_it_has_come() -> None:
+def test_a_wait_for_event_time_shows_the_current_watermark() -> None:
     verdict = CheckpointCondition("orders", None, watermark=NOON).judge(timed("RUNNING", -1))
     assert verdict.message == (
         "Job orders is RUNNING: checkpoint 2 completed, 2 released, watermark 2026-01-09 11:59:59Z. "
@@ -211,7 +209,7 @@ def test_a_wait_for_event_time_shows_how_far_it_has_come() -> None:
     )
 
 
-def test_a_job_without_event_time_is_not_waited_for() -> None:
+def test_a_job_without_event_time_fails_a_wait_for_a_watermark() -> None:
     job = planned(state("RUNNING", 2))
     verdict = CheckpointCondition("orders", None, watermark=NOON).judge(job)
     assert (verdict.outcome, "no source has one (@job.source)" in verdict.message) == ("failed", True)
@@ -235,24 +233,24 @@ def deleted(was: str, completed: int = 9, status: str = "DELETED", released: int
         ("FAILED", 12, "failed"),
     ],
 )
-def test_of_a_job_that_was_deleted_it_is_known_how_far_it_had_come(
+def test_a_deleted_job_is_judged_by_its_last_status_and_checkpoint(
     status: str, was: str, checkpoint: Any, expected: str
 ) -> None:
     assert outcome(deleted(was, status=status), checkpoint) == expected
 
 
-def test_nobody_is_expected_to_run_a_deleted_job_again() -> None:
+def test_wait_for_restart_does_not_wait_for_a_deleted_job() -> None:
     verdict = CheckpointCondition("orders", 12, wait_for_restart=True).judge(deleted("STOPPED"))
     assert verdict.outcome == "failed"
     assert "Job orders is DELETED" in verdict.message
 
 
-def test_what_a_deleted_job_had_not_released_was_lost() -> None:
+def test_an_unreleased_checkpoint_of_a_deleted_job_is_lost() -> None:
     assert outcome(deleted("FAILED", released=8), 9) == "failed"
     assert outcome(deleted("FAILED", released=8), 9, released=False) == "reached"
 
 
-def test_of_what_a_deleted_job_ran_only_its_end_is_known() -> None:
+def test_only_the_end_of_a_deleted_job_is_known() -> None:
     assert outcome(deleted("FINISHED"), None, watermark=100.0) == "reached"
     assert outcome(deleted("STOPPED"), None, watermark=100.0) == "failed"
     assert outcome(deleted("FINISHED"), None, finished="history") == "failed"

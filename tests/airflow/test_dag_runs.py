@@ -86,7 +86,7 @@ def test_a_retry_keeps_its_job_and_templates_are_rendered(
     assert (result["status"], result["finished_operators"]) == ("FINISHED", ["history"])
 
 
-def test_a_terminal_failure_uses_up_no_retries(
+def test_a_permanent_failure_is_not_retried(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, connection: Path, job: str
 ) -> None:
     spark_submit.play(status("failed", "the graph has a cycle"), exit=2)
@@ -98,7 +98,7 @@ def test_a_terminal_failure_uses_up_no_retries(
     assert len(spark_submit.calls) == 1
 
 
-def test_the_event_of_an_outlet_says_which_job_and_how_far(
+def test_the_asset_event_has_the_job_id_and_the_release(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, connection: Path, job: str, tmp_path: Path
 ) -> None:
     spark_submit.play(copy=(finished_job(tmp_path / "made", "nightly"), connection))
@@ -115,7 +115,7 @@ def test_the_event_of_an_outlet_says_which_job_and_how_far(
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_sensor_behind_the_job_sees_it_finished(
+def test_a_sensor_downstream_of_the_job_succeeds(
     run: Callable[..., Any],
     spark_submit: FakeSparkSubmit,
     connection: Path,
@@ -136,7 +136,7 @@ def test_a_sensor_behind_the_job_sees_it_finished(
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_sensor_is_told_the_job_of_a_task_also_one_that_starts_over(
+def test_a_sensor_gets_the_job_id_from_another_task(
     run: Callable[..., Any],
     spark_submit: FakeSparkSubmit,
     connection: Path,
@@ -167,9 +167,7 @@ def _waiting(sensor: CheckpointSensor, context: Any) -> Verdict:
     return Verdict("wait", "not yet")
 
 
-def test_a_sensor_for_a_task_that_the_dag_does_not_have_fails_for_good(
-    run: Callable[..., Any], connection: Path
-) -> None:
+def test_a_sensor_for_a_missing_task_fails_permanently(run: Callable[..., Any], connection: Path) -> None:
     with DAG("shop_nobody", schedule=None) as dag:
         CheckpointSensor(task_id="wait", job_task_id="order", retries=3)
     dag_run, tasks = run(dag)
@@ -220,7 +218,7 @@ MAPPED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize(("partial", "expand", "runs"), MAPPED.values(), ids=list(MAPPED))
-def test_the_instances_of_a_mapped_task_do_not_share_a_job(
+def test_mapped_task_instances_do_not_share_a_job(
     partial: dict[str, Any],
     expand: dict[str, Any],
     runs: bool,

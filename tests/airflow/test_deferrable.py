@@ -128,7 +128,7 @@ def deferred_store(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -
 # ---- submit
 
 
-def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
+def test_the_task_submits_its_driver_to_yarn_and_is_deferred(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, root: Storage
 ) -> None:
     spark_submit.play(SUBMITTED_LINE)
@@ -159,7 +159,9 @@ def test_on_yarn_the_driver_is_submitted_noted_and_waited_for_by_a_trigger(
     assert call.options["attempt"] == last["submission"]["attempt"]
 
 
-def test_on_kubernetes_too(make: Any, spark_submit: FakeSparkSubmit, kubernetes: ClusterApi) -> None:
+def test_the_task_submits_its_driver_to_kubernetes_and_is_deferred(
+    make: Any, spark_submit: FakeSparkSubmit, kubernetes: ClusterApi
+) -> None:
     spark_submit.play(DEPLOYED)
     submitted = submission(deferred(make(), context(StateStore())))
     (call,) = spark_submit.calls
@@ -169,7 +171,7 @@ def test_on_kubernetes_too(make: Any, spark_submit: FakeSparkSubmit, kubernetes:
 
 
 @pytest.mark.parametrize("where", ["yarn", "kubernetes"])
-def test_a_spark_submit_that_tells_no_id_leaves_the_tag(
+def test_a_driver_without_a_logged_id_is_found_by_its_tag(
     make: Any, spark_submit: FakeSparkSubmit, request: pytest.FixtureRequest, where: str
 ) -> None:
     """Its log level may be WARN, which hides the id."""
@@ -181,7 +183,7 @@ def test_a_spark_submit_that_tells_no_id_leaves_the_tag(
     assert submitted["tag"] in api.asked[-1]
 
 
-def test_a_cluster_that_does_not_know_what_was_submitted_is_not_believed_later(
+def test_a_driver_unknown_to_the_cluster_is_not_submitted_again(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi
 ) -> None:
     yarn.answer(NOT_FOUND, 404)
@@ -192,20 +194,20 @@ def test_a_cluster_that_does_not_know_what_was_submitted_is_not_believed_later(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_spark_submit_that_fails_fails_the_try(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> None:
+def test_a_failing_spark_submit_fails_the_try(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> None:
     spark_submit.play("ERROR Client: queue is full", exit=1)
     with pytest.raises(AirflowException, match="spark-submit ended with 1") as caught:
         make().execute(context(StateStore()))
     assert not isinstance(caught.value, AirflowFailException)
 
 
-def test_the_users_own_number_of_attempts_stands(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> None:
+def test_the_users_max_app_attempts_is_kept(make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi) -> None:
     spark_submit.play(SUBMITTED_LINE)
     deferred(make(conf={"spark.yarn.maxAppAttempts": "3"}), context(StateStore()))
     assert "spark.yarn.maxAppAttempts=3" in spark_submit.calls[0].argv
 
 
-def test_secrets_reach_neither_the_trigger_nor_the_store(
+def test_secrets_are_neither_in_the_trigger_nor_in_the_store(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, root: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = {"conn_type": "ckpt", "host": root.uri, "extra": {"storage_options": {"token": "tok-en-2"}}}
@@ -240,7 +242,7 @@ def test_secrets_reach_neither_the_trigger_nor_the_store(
         ("k8s://https://cluster", {"namespace": "jobs"}, {}, "in client mode the driver is a child of the task"),
     ],
 )
-def test_where_the_driver_would_not_outlive_the_task_or_not_be_found_it_is_refused_before_anything_is_written(
+def test_an_unsuitable_spark_connection_is_refused(
     make: Any,
     spark_submit: FakeSparkSubmit,
     connect: Callable[..., None],
@@ -263,7 +265,7 @@ def test_where_the_driver_would_not_outlive_the_task_or_not_be_found_it_is_refus
 
 
 @pytest.mark.parametrize("how", ["unset", "none"])
-def test_kubernetes_without_airflows_provider_for_it_is_refused(
+def test_kubernetes_without_its_airflow_provider_is_refused(
     make: Any, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     if how == "unset":  # as in version 6.3 of the Spark provider
@@ -285,12 +287,12 @@ def test_kubernetes_without_airflows_provider_for_it_is_refused(
         {"poll_interval": "soon"},
     ],
 )
-def test_what_can_be_seen_in_the_dag_file_is_refused_there(make: Any, arguments: dict[str, Any]) -> None:
+def test_unsuitable_arguments_are_refused_when_the_dag_is_parsed(make: Any, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         make(**arguments)
 
 
-def test_airflows_default_does_not_switch_it_on(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_airflows_default_does_not_make_the_task_deferrable(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "True")
     assert CheckpointedSparkJobOperator(task_id="orders", job="a.b:job").deferrable is False
 
@@ -298,7 +300,7 @@ def test_airflows_default_does_not_switch_it_on(make: Any, monkeypatch: pytest.M
 # ---- resubmit
 
 
-def test_a_retry_waits_for_the_driver_that_lives_and_starts_no_twin(
+def test_a_retry_waits_for_the_live_driver(
     make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     driver_in_cluster(journal(JOB_ID))
@@ -311,7 +313,7 @@ def test_a_retry_waits_for_the_driver_that_lives_and_starts_no_twin(
     assert again["ti"].pushed == {JOB_ID_XCOM: JOB_ID}
 
 
-def test_a_retry_that_cannot_ask_the_cluster_waits_and_submits_nothing(
+def test_a_retry_without_an_answer_of_the_cluster_submits_nothing(
     make: Any,
     spark_submit: FakeSparkSubmit,
     deferred_store: StateStore,
@@ -339,7 +341,7 @@ def lose_worker_during_submit(operator: Any, store: StateStore, monkeypatch: pyt
             operator.execute(context(store))
 
 
-def test_a_worker_that_is_lost_between_submission_and_deferral_leaves_a_driver_that_is_found_by_its_tag(
+def test_a_retry_finds_the_driver_of_a_lost_worker_by_its_tag(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark_submit.play(SUBMITTED_LINE)
@@ -353,7 +355,7 @@ def test_a_worker_that_is_lost_between_submission_and_deferral_leaves_a_driver_t
     assert len(spark_submit.calls) == 1
 
 
-def test_one_that_is_lost_before_leaves_nothing_and_the_retry_submits(
+def test_a_retry_submits_if_the_worker_was_lost_before_the_submission(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = StateStore()
@@ -366,7 +368,7 @@ def test_one_that_is_lost_before_leaves_nothing_and_the_retry_submits(
     assert submitted["tag"] != before
 
 
-def test_a_driver_that_died_is_followed_by_another_one(
+def test_a_retry_submits_another_driver_after_a_dead_one(
     make: Any,
     spark_submit: FakeSparkSubmit,
     deferred_store: StateStore,
@@ -385,7 +387,7 @@ def test_a_driver_that_died_is_followed_by_another_one(
 
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED"])
-def test_an_end_that_no_task_was_there_to_see_is_the_retrys(
+def test_a_retry_returns_an_end_that_was_not_polled(
     make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal], status: str
 ) -> None:
     writer = driver_in_cluster(journal(JOB_ID))
@@ -397,7 +399,7 @@ def test_an_end_that_no_task_was_there_to_see_is_the_retrys(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_terminal_failure_that_no_task_was_there_to_see_fails_the_retry_for_good(
+def test_a_permanent_failure_that_was_not_polled_fails_the_retry(
     make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     end(driver_in_cluster(journal(JOB_ID)), "FAILED", "no such column: shop")
@@ -407,7 +409,7 @@ def test_a_terminal_failure_that_no_task_was_there_to_see_fails_the_retry_for_go
 
 
 @pytest.mark.parametrize("lost", ["forgotten", "of a try that was not deferred"])
-def test_a_driver_that_only_the_journal_knows_is_found_by_what_it_says(
+def test_a_driver_is_found_by_the_application_id_in_the_journal(
     make: Any,
     spark_submit: FakeSparkSubmit,
     deferred_store: StateStore,
@@ -427,7 +429,7 @@ def test_a_driver_that_only_the_journal_knows_is_found_by_what_it_says(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_driver_of_client_mode_is_nothing_to_wait_for(
+def test_a_retry_does_not_wait_for_a_client_mode_driver(
     make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     """The driver ended with its task, and YARN would not know its id."""
@@ -438,7 +440,7 @@ def test_a_driver_of_client_mode_is_nothing_to_wait_for(
     assert len(spark_submit.calls) == 2
 
 
-def test_a_driver_of_another_task_is_not_waited_for(
+def test_a_task_does_not_wait_for_the_driver_of_another_task(
     make: Any, spark_submit: FakeSparkSubmit, yarn: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
     driver_in_cluster(journal("shared"), "shop.orders.r0~t1")
@@ -447,7 +449,7 @@ def test_a_driver_of_another_task_is_not_waited_for(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_cleared_task_goes_on_with_the_driver_that_lives(
+def test_a_cleared_task_waits_for_the_live_driver(
     make: Any, spark_submit: FakeSparkSubmit, deferred_store: StateStore, journal: Callable[[str], Journal]
 ) -> None:
     driver_in_cluster(journal(JOB_ID))
@@ -459,7 +461,7 @@ def test_a_cleared_task_goes_on_with_the_driver_that_lives(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_cleared_task_that_starts_over_has_the_driver_leave_first(
+def test_a_cleared_task_stops_the_live_driver_before_a_restart(
     make: Any,
     spark_submit: FakeSparkSubmit,
     deferred_store: StateStore,
@@ -497,7 +499,7 @@ def result_with(status: str) -> dict[str, Any]:
     }
 
 
-def test_the_resumed_task_returns_what_one_that_waited_returns(make: Any, deferred_store: StateStore) -> None:
+def test_the_resumed_task_returns_the_result_of_its_event(make: Any, deferred_store: StateStore) -> None:
     asset = Asset("orders")
     running = {**context(deferred_store), "outlet_events": {asset: SimpleNamespace(extra={})}}
     event = {"outcome": "succeeded", "message": "FINISHED", "result": result_with("FINISHED")}
@@ -510,7 +512,7 @@ def test_the_resumed_task_returns_what_one_that_waited_returns(make: Any, deferr
     ("outcome", "is_final"),
     [("failed", True), ("retry", False)],
 )
-def test_a_failure_is_for_good_or_not_as_the_trigger_says(
+def test_the_triggers_outcome_decides_whether_a_failure_is_permanent(
     make: Any, deferred_store: StateStore, outcome: str, is_final: bool
 ) -> None:
     event = {
@@ -523,14 +525,14 @@ def test_a_failure_is_for_good_or_not_as_the_trigger_says(
     assert isinstance(caught.value, AirflowFailException) is is_final
 
 
-def test_a_pointer_that_is_lost_or_cannot_be_written_costs_no_result(make: Any, deferred_store: StateStore) -> None:
+def test_a_missing_or_unwritable_pointer_does_not_lose_the_result(make: Any, deferred_store: StateStore) -> None:
     event = {"outcome": "succeeded", "message": "FINISHED", "result": result_with("FINISHED")}
     deferred_store.broken = True
     assert make().execute_complete(context(deferred_store), event) == result_with("FINISHED")
     assert make().execute_complete(context(StateStore()), event) == result_with("FINISHED")
 
 
-def test_a_driver_that_takes_too_long_is_asked_to_leave_and_the_retry_goes_on_behind_it(
+def test_a_timeout_stops_the_driver_and_the_retry_follows_it(
     make: Any,
     spark_submit: FakeSparkSubmit,
     deferred_store: StateStore,

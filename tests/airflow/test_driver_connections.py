@@ -48,7 +48,7 @@ def operator(spark_submit: FakeSparkSubmit, root: Storage, folder: Path, **given
     )
 
 
-def test_a_driver_gets_the_connections_in_its_environment_and_nowhere_else(
+def test_a_driver_gets_connections_only_in_its_environment(
     spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     printed = f"FATAL: the server said {SECRET}"
@@ -70,7 +70,7 @@ def _holds(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
-def test_in_client_mode_it_is_no_configuration_either(master: str) -> None:
+def test_connections_are_not_configuration_in_client_mode(master: str) -> None:
     """On YARN and Kubernetes the Spark provider turns environment variables into ``--conf``."""
     base = SparkSubmitHook(conn_id="none_of_these", env_vars={"MINE": "1"})
     base._connection.update(master=master, deploy_mode="client", namespace="default")
@@ -84,7 +84,7 @@ def test_in_client_mode_it_is_no_configuration_either(master: str) -> None:
     assert read_connection("shop_db", hook._env).schema == "shop"
 
 
-def test_in_cluster_mode_they_are_refused_with_what_to_do() -> None:
+def test_connections_are_refused_in_cluster_mode() -> None:
     base = SparkSubmitHook(conn_id="none_of_these")
     base._connection["deploy_mode"] = "cluster"
     with pytest.raises(InvalidTaskArgumentError, match=f"have the cluster set {VARIABLE}") as raised:
@@ -98,7 +98,7 @@ def test_in_cluster_mode_they_are_refused_with_what_to_do() -> None:
     assert "s3cr3t" not in str(raised.value) + repr(raised.value.data)
 
 
-def test_a_connection_that_does_not_exist_fails_the_task_before_anything_is_submitted(
+def test_a_missing_connection_fails_the_task_before_the_submission(
     spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
 ) -> None:
     with pytest.raises(AirflowFailException, match="names the Airflow connection 'none', which does not exist"):
@@ -106,9 +106,7 @@ def test_a_connection_that_does_not_exist_fails_the_task_before_anything_is_subm
     assert spark_submit.calls == []
 
 
-def test_a_job_id_that_a_template_left_empty_is_not_the_task_s_own(
-    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
-) -> None:
+def test_an_empty_rendered_job_id_is_refused(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> None:
     """The task used to start another job, which read everything from the start."""
     task = operator(spark_submit, root, tmp_path, job_id="{{ var }}")
     task.job_id = ""  # the value that Airflow renders
@@ -117,9 +115,7 @@ def test_a_job_id_that_a_template_left_empty_is_not_the_task_s_own(
     assert spark_submit.calls == []
 
 
-def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(
-    spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
-) -> None:
+def test_conn_ids_must_be_a_list(spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path) -> None:
     with pytest.raises(InvalidTaskArgumentError, match=r"conn_ids=\['shop_db'\]"):
         operator(spark_submit, root, tmp_path, conn_ids="shop_db")
     for given in (None, 3, [None], [""], [3]):  # used to fail with a TypeError, and was retried
@@ -131,7 +127,7 @@ def test_one_id_that_is_no_list_is_refused_while_the_dag_is_read(
     operator(spark_submit, root, tmp_path, conn_ids=["shop", "shop", "{{ a }}", "{{ A }}"])
 
 
-def test_every_task_of_a_group_has_the_connections() -> None:
+def test_every_task_of_a_group_gets_the_connections() -> None:
     from airflow.sdk import DAG
 
     with DAG("shop") as dag:

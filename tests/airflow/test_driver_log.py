@@ -29,7 +29,7 @@ LINES = [
 TRACE = 'Traceback (most recent call last):\n  File "/job.py", line 9, in price\n    1 / 0\nZeroDivisionError: x'
 
 
-def test_each_line_of_a_driver_has_the_level_that_spark_gave_it() -> None:
+def test_each_driver_line_is_logged_with_its_spark_level() -> None:
     levels = LineLevels()
     assert [logging.getLevelName(levels.of(line)) for line, _ in LINES] == [level for _, level in LINES]
 
@@ -65,7 +65,7 @@ def test_a_status_line_is_logged_with_its_level_and_the_users_frames(
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == logged
 
 
-def test_a_tasks_log_has_the_lines_of_the_driver_with_their_levels(
+def test_a_tasks_log_has_the_driver_lines_with_their_levels(
     spark_submit: FakeSparkSubmit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook

@@ -60,7 +60,7 @@ def requests(root: Storage) -> list[dict[str, Any]]:
     [("FINISHED", "succeeded"), ("STOPPED", "succeeded"), ("FAILED", "failed"), ("RESTARTING", "retry")],
 )
 @pytest.mark.parametrize("cluster", [UNKNOWN, ENDED, GONE])
-def test_the_journal_says_how_the_job_ended(
+def test_the_outcome_follows_the_status_in_the_journal(
     watch: Any, writer: Journal, status: str, outcome: str, cluster: ApplicationState
 ) -> None:
     complete(start_driver(writer), 1, 2)
@@ -82,7 +82,7 @@ def test_the_journal_says_how_the_job_ended(
     assert ("no such column: shop" in verdict.message) == (outcome in ("failed", "retry"))
 
 
-def test_an_end_of_before_the_driver_came_is_not_its_own(watch: Any, writer: Journal) -> None:
+def test_an_end_before_the_driver_started_is_ignored(watch: Any, writer: Journal) -> None:
     """Yesterday's Dag run stopped the job, possibly in an attempt of the same name."""
     end(start_driver(writer), "STOPPED")
     later = Submission("yarn", "ckpt-2", "t1", 1, application_id="application_1_2", is_submitted=True, is_seen=True)
@@ -95,7 +95,7 @@ def test_an_end_of_before_the_driver_came_is_not_its_own(watch: Any, writer: Jou
 @pytest.mark.parametrize(
     ("cluster", "outcome"), [(RUNNING, "wait"), (UNKNOWN, "wait"), (ENDED, "retry"), (GONE, "retry")]
 )
-def test_a_driver_that_died_without_a_word_is_told_by_the_cluster(
+def test_the_cluster_decides_about_a_driver_without_a_status(
     watch: Any, writer: Journal, cluster: ApplicationState, outcome: str
 ) -> None:
     start_driver(writer)
@@ -104,32 +104,32 @@ def test_a_driver_that_died_without_a_word_is_told_by_the_cluster(
     assert f"It is {cluster}" in verdict.message
 
 
-def test_one_that_was_never_seen_there_is_not_gone_and_who_reads_the_log_learns_why(watch: Any) -> None:
+def test_a_driver_the_cluster_never_showed_is_not_taken_for_gone(watch: Any) -> None:
     unseen = Submission("yarn", "ckpt-1", "t1", 0, application_id="application_1_1", is_submitted=True)
     verdict = watch(GONE, submission=unseen).poll(asks_cluster=True)
     assert verdict.outcome == "wait"
     assert "does this ask the cluster that the driver was submitted to?" in verdict.message
 
 
-def test_one_that_was_seen_and_is_gone_is_gone(watch: Any) -> None:
+def test_a_driver_that_the_cluster_showed_before_is_gone(watch: Any) -> None:
     unseen = Submission("yarn", "ckpt-1", "t1", 0, is_submitted=True)
     watching = watch(RUNNING, GONE, submission=unseen)
     assert [watching.poll(asks_cluster=True).outcome for _ in range(2)] == ["wait", "retry"]
     assert watching.submission.application_id == "application_1_1"
 
 
-def test_one_that_was_never_submitted_is_not_waited_for(watch: Any) -> None:
+def test_a_driver_that_was_never_submitted_is_retried(watch: Any) -> None:
     """The worker was lost before spark-submit had submitted the driver."""
     assert watch(GONE, submission=Submission("yarn", "ckpt-1", "t1", 0)).poll(asks_cluster=True).outcome == "retry"
 
 
-def test_an_end_that_was_journaled_while_the_cluster_was_asked_counts(watch: Any, writer: Journal) -> None:
+def test_an_end_journaled_during_the_cluster_poll_counts(watch: Any, writer: Journal) -> None:
     start_driver(writer)
     status = PlayedStatus([ENDED], meanwhile=lambda: end(writer, "FINISHED"))
     assert watch(status=status).poll(asks_cluster=True).outcome == "succeeded"
 
 
-def test_the_cluster_is_asked_only_when_the_journal_stands_still(watch: Any, writer: Journal) -> None:
+def test_the_cluster_is_polled_only_while_the_journal_does_not_grow(watch: Any, writer: Journal) -> None:
     status = PlayedStatus([RUNNING])
     watching = watch(status=status, every=3)
     start_driver(writer)
@@ -142,14 +142,14 @@ def test_the_cluster_is_asked_only_when_the_journal_stands_still(watch: Any, wri
     assert len(status.asked) == 2
 
 
-def test_a_run_that_failed_is_tried_again_only_when_its_driver_has_left(watch: Any, writer: Journal) -> None:
+def test_a_failed_run_is_retried_only_after_its_driver_has_ended(watch: Any, writer: Journal) -> None:
     end(start_driver(writer), "RESTARTING", "executor lost")
     watching = watch(RUNNING, ENDED)
     assert [watching.poll().outcome for _ in range(2)] == ["wait", "retry"]
 
 
 @pytest.mark.parametrize(("cluster", "outcome"), [(RUNNING, "wait"), (UNKNOWN, "wait"), (ENDED, "failed")])
-def test_a_job_that_another_driver_has_taken_over_is_not_taken_back(
+def test_a_job_taken_over_by_another_driver_fails_permanently(
     watch: Any, writer: Journal, journal: Callable[[str], Journal], cluster: ApplicationState, outcome: str
 ) -> None:
     start_driver(writer)
@@ -163,7 +163,7 @@ def test_a_job_that_another_driver_has_taken_over_is_not_taken_back(
 @pytest.mark.parametrize(
     ("status", "outcome"), [("FINISHED", "succeeded"), ("RESTARTING", "retry"), ("STOPPED", "failed")]
 )
-def test_what_another_driver_left_is_an_end_if_it_is_final_and_a_retry_if_it_only_released(
+def test_the_outcome_follows_the_status_that_another_driver_left(
     watch: Any, writer: Journal, journal: Callable[[str], Journal], status: str, outcome: str
 ) -> None:
     start_driver(writer)
@@ -171,7 +171,7 @@ def test_what_another_driver_left_is_an_end_if_it_is_final_and_a_retry_if_it_onl
     assert watch(ENDED).poll().outcome == outcome
 
 
-def test_a_stop_of_whoever_killed_the_task_is_no_success(watch: Any, writer: Journal, root: Storage) -> None:
+def test_a_stop_by_the_killed_task_is_not_a_success(watch: Any, writer: Journal, root: Storage) -> None:
     start_driver(writer)
     watching = watch(RUNNING)
     assert watching.ask_to_leave(watching.state())
@@ -181,14 +181,14 @@ def test_a_stop_of_whoever_killed_the_task_is_no_success(watch: Any, writer: Jou
     assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 1, True)
 
 
-def test_a_stop_that_somebody_asked_for_is_a_success(watch: Any, writer: Journal, root: Storage) -> None:
+def test_a_stop_requested_by_a_user_is_a_success(watch: Any, writer: Journal, root: Storage) -> None:
     start_driver(writer)
     CheckpointHook(None, root=root.uri).stop("orders")
     end(writer, "STOPPED")
     assert watch(RUNNING).poll().outcome == "succeeded"
 
 
-def test_a_driver_that_has_not_taken_the_job_or_has_left_it_cannot_be_asked(watch: Any, writer: Journal) -> None:
+def test_a_driver_without_the_job_gets_no_request_to_leave(watch: Any, writer: Journal) -> None:
     watching = watch()
     assert not watching.ask_to_leave(watching.state())
     start_driver(writer, "of another Dag")
@@ -199,7 +199,7 @@ def test_a_driver_that_has_not_taken_the_job_or_has_left_it_cannot_be_asked(watc
 
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED", "RESTARTING"])
-def test_one_that_is_to_make_room_is_asked_once_when_it_can_be_and_any_end_will_do(
+def test_a_leaving_driver_gets_one_request_and_any_end_counts(
     watch: Any, writer: Journal, root: Storage, status: str
 ) -> None:
     watching = watch(UNKNOWN, leaving=True)
@@ -212,12 +212,12 @@ def test_one_that_is_to_make_room_is_asked_once_when_it_can_be_and_any_end_will_
     assert watching.poll().outcome == "left"
 
 
-def test_one_that_died_instead_of_making_room_made_room(watch: Any, writer: Journal) -> None:
+def test_a_driver_that_died_has_left(watch: Any, writer: Journal) -> None:
     start_driver(writer)
     assert watch(ENDED, leaving=True).poll(asks_cluster=True).outcome == "left"
 
 
-def test_a_storage_that_does_not_answer_is_waited_for_and_another_format_is_not(
+def test_an_unreachable_storage_is_polled_again_but_an_unknown_format_raises(
     watch: Any, writer: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_driver(writer)

@@ -33,14 +33,14 @@ def rounds(failing: MasterRestartPolicy, clock: Clock, states: list[Any]) -> lis
     return decisions
 
 
-def test_it_ends_when_nothing_was_completed_for_so_long() -> None:
+def test_restarts_end_after_the_limit_without_a_checkpoint() -> None:
     clock = Clock()
     assert rounds(MasterRestartPolicy(35.0, clock), clock, [State(), None, None, State(), State()]) == [True] * 4 + [
         False
     ]
 
 
-def test_each_completed_checkpoint_begins_the_time_anew() -> None:
+def test_each_completed_checkpoint_resets_the_time() -> None:
     clock = Clock()
     states = [State(number // 3) for number in range(30)]
     assert all(rounds(MasterRestartPolicy(35.0, clock), clock, states))
@@ -56,9 +56,9 @@ def test_each_completed_checkpoint_begins_the_time_anew() -> None:
         MasterVerdict("FAILED", "failed", "RESTARTING", abandoned="nobody runs rows/0"),
     ],
 )
-def test_the_end_of_a_run_is_told_at_once(verdict: MasterVerdict) -> None:
+def test_the_end_of_a_run_allows_no_restart(verdict: MasterVerdict) -> None:
     assert not MasterRestartPolicy().may_restart(verdict, State())  # type: ignore[arg-type]
 
 
-def test_a_run_that_ended_restarting_is_for_the_next_try_of_the_task() -> None:
+def test_a_run_that_ended_restarting_is_left_to_the_next_try() -> None:
     assert not MasterRestartPolicy().may_restart(FAILED, State(deployment=0))  # type: ignore[arg-type]

@@ -73,7 +73,7 @@ def kept(wait: TaskDeferred) -> FinishedSubtaskTrigger:
 # ---- the wait
 
 
-def test_a_task_whose_worker_has_ended_well_is_deferred_while_the_job_runs(
+def test_a_task_whose_worker_succeeded_is_deferred_while_the_job_runs(
     subtask: Any,
     spark_submit: FakeSparkSubmit,
     orders: Journal,
@@ -97,14 +97,14 @@ def test_a_task_whose_worker_has_ended_well_is_deferred_while_the_job_runs(
     assert "history/0 has finished" in capsys.readouterr().out
 
 
-def test_of_a_vertex_all_of_its_subtasks_are_waited_for(
+def test_a_task_of_a_vertex_waits_for_all_its_subtasks(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     spark_submit.play(DONE)
     assert kept(executed(subtask(subtask="history"))).subtasks == ["history/0", "history/1"]
 
 
-def test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once(
+def test_a_finished_subtask_in_streaming_mode_succeeds_at_once(
     subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     """A lost result cannot be produced again in streaming mode, because checkpoints cover it."""
@@ -116,7 +116,7 @@ def test_in_streaming_mode_a_subtask_that_has_finished_succeeds_at_once(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_worker_that_left_before_the_journal_told_its_end_has_ended_in_that_deployment(
+def test_a_worker_whose_end_is_not_journaled_ended_in_its_deployment(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """For example without a JobMaster. The next JobMaster reads the end in the subtask's log."""
@@ -124,7 +124,7 @@ def test_a_worker_that_left_before_the_journal_told_its_end_has_ended_in_that_de
     assert kept(executed(subtask())).deployment == 1
 
 
-def test_one_whose_run_has_failed_by_then_waits_too(
+def test_a_finished_subtask_waits_also_if_its_run_has_failed(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     task_states.on_look = lambda number: ended(finished(orders, "history/0"), "RESTARTING")
@@ -132,7 +132,7 @@ def test_one_whose_run_has_failed_by_then_waits_too(
     assert kept(executed(subtask())).deployment == 1
 
 
-def test_a_job_that_has_ended_well_by_then_needs_no_wait(
+def test_a_subtask_does_not_wait_if_the_job_has_finished(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     task_states.on_look = lambda number: ended(orders, "FINISHED")
@@ -140,7 +140,7 @@ def test_a_job_that_has_ended_well_by_then_needs_no_wait(
     assert subtask().execute(context(StateStore()))["status"] == "FINISHED"
 
 
-def test_a_journal_that_cannot_be_read_when_the_worker_has_ended_costs_no_try(
+def test_an_unreadable_journal_after_the_workers_end_fails_no_try(
     subtask: Any,
     spark_submit: FakeSparkSubmit,
     orders: Journal,
@@ -160,7 +160,7 @@ def test_a_journal_that_cannot_be_read_when_the_worker_has_ended_costs_no_try(
     assert kept(executed(subtask())).deployment == 1
 
 
-def test_a_retry_or_a_clear_of_one_that_has_finished_waits_without_a_worker(
+def test_a_retry_or_clear_of_a_finished_subtask_starts_no_worker(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     finished(orders, "history/0")
@@ -170,7 +170,7 @@ def test_a_retry_or_a_clear_of_one_that_has_finished_waits_without_a_worker(
     assert spark_submit.calls == []
 
 
-def test_one_that_a_new_dag_run_finds_finished_waits_as_well(
+def test_a_subtask_finished_in_an_earlier_dag_run_waits_too(
     subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     feed = ended(
@@ -182,7 +182,7 @@ def test_one_that_a_new_dag_run_finds_finished_waits_as_well(
     assert spark_submit.calls == []
 
 
-def test_a_retry_while_the_job_is_to_be_prepared_again_waits_for_that(
+def test_a_retry_waits_until_the_job_is_prepared_again(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """Only the next deployment decides whether the subtask must run again."""
@@ -193,7 +193,7 @@ def test_a_retry_while_the_job_is_to_be_prepared_again_waits_for_that(
 # ---- after the wait
 
 
-def test_a_result_that_is_wanted_again_begins_a_worker_in_the_same_try(
+def test_a_subtask_that_must_run_again_does_so_in_the_same_try(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     finished(orders, "history/0")
@@ -205,7 +205,9 @@ def test_a_result_that_is_wanted_again_begins_a_worker_in_the_same_try(
     assert (call.value("--try"), call.options["attempt"]) == ("1", f"{JOB_ID}~t1.subtask")
 
 
-def test_so_does_a_job_that_begins_anew(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+def test_a_job_restarted_from_scratch_runs_the_subtask_again(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
     """``batch_recovery`` is off, so the whole job runs again."""
     prepared_from_scratch(ended(finished(orders, "history/0"), "RESTARTING"))
     spark_submit.play(DONE)
@@ -213,7 +215,7 @@ def test_so_does_a_job_that_begins_anew(subtask: Any, spark_submit: FakeSparkSub
     assert spark_submit.calls[0].argv[-1] == "3"
 
 
-def test_a_deployment_that_was_followed_by_another_one_that_keeps_the_result_is_passed_over(
+def test_a_later_deployment_that_keeps_the_result_starts_no_worker(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """The second deployment came after the event, before the resumed process started."""
@@ -224,7 +226,7 @@ def test_a_deployment_that_was_followed_by_another_one_that_keeps_the_result_is_
     assert spark_submit.calls == []
 
 
-def test_one_that_is_prepared_once_more_by_then_is_waited_for(
+def test_a_subtask_waits_if_the_job_must_be_prepared_again(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     prepared(ended(orders, "RESTARTING"), RETRY, mode="batch", again=["history/0"])
@@ -235,7 +237,7 @@ def test_one_that_is_prepared_once_more_by_then_is_waited_for(
 
 
 @pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
-def test_a_job_that_ended_well_leaves_it_green(
+def test_a_successful_job_ends_the_wait_with_success(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
 ) -> None:
     ended(finished(orders, "history/0"), end)
@@ -244,34 +246,34 @@ def test_a_job_that_ended_well_leaves_it_green(
     assert spark_submit.calls == []
 
 
-def test_so_does_one_that_was_deleted_since(subtask: Any, orders: Journal) -> None:
+def test_a_job_deleted_after_it_finished_ends_the_wait_with_success(subtask: Any, orders: Journal) -> None:
     """The clean-up task waits only for ``coordinate``, so it may delete the job before this task notices the end."""
     deleted(ended(finished(orders, "history/0"), "FINISHED"))
     over = WaitResult("the job is FINISHED").to_json()
     assert subtask().execute_complete(context(StateStore()), over, ran_well=True)["subtask"] == "history/0"
 
 
-def test_one_that_was_deleted_unfinished_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+def test_a_job_deleted_unfinished_fails_the_task_permanently(subtask: Any, orders: Journal) -> None:
     deleted(ended(finished(orders, "history/0"), "RESTARTING"))
     with pytest.raises(AirflowFailException, match="is DELETED since"):
         subtask().execute_complete(context(StateStore()), WaitResult("the job is DELETED").to_json(), ran_well=True)
 
 
-def test_a_job_that_failed_for_good_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+def test_a_failed_job_fails_the_task_permanently(subtask: Any, orders: Journal) -> None:
     """A successful task would be missing among the failed tasks that a user clears after correcting the cause."""
     ended(finished(orders, "history/0"), "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
         subtask().execute_complete(context(StateStore()), WaitResult("the job is FAILED").to_json(), ran_well=True)
 
 
-def test_a_job_that_somebody_took_fails_it_for_good(subtask: Any, orders: Journal) -> None:
+def test_a_job_that_was_taken_over_fails_the_task_permanently(subtask: Any, orders: Journal) -> None:
     prepared(finished(orders, "history/0"), "shop.orders.r2~t1.plan", mode="batch")
     with pytest.raises(AirflowFailException, match="has taken it over"):
         subtask().execute_complete(context(StateStore()), WaitResult("r2 has the job").to_json(), ran_well=True)
 
 
 @pytest.mark.parametrize("state", ["failed", "success"])
-def test_a_coordinate_that_nobody_runs_any_more_fails_it_for_good(
+def test_an_ended_coordinate_task_fails_the_wait_permanently(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates, state: str
 ) -> None:
     ended(finished(orders, "history/0"), "RESTARTING")
@@ -280,13 +282,13 @@ def test_a_coordinate_that_nobody_runs_any_more_fails_it_for_good(
         subtask().execute_complete(context(StateStore()), ALONE, ran_well=True)
 
 
-def test_a_coordinate_that_was_cleared_in_the_meantime_is_waited_for(subtask: Any, orders: Journal) -> None:
+def test_the_wait_continues_if_the_coordinate_task_was_cleared(subtask: Any, orders: Journal) -> None:
     finished(orders, "history/0")
     assert kept(resumed(subtask(), ALONE)).deployment == 1
 
 
 @pytest.mark.slow
-def test_a_coordinate_that_succeeded_is_no_failure_while_the_journal_cannot_be_read(
+def test_an_unreadable_journal_after_the_end_fails_retryably(
     subtask: Any, orders: Journal, root: Storage, task_states: FakeTaskStates
 ) -> None:
     """The job may be FINISHED. So the task fails this try only, and the next try reads the journal again."""
@@ -300,7 +302,7 @@ def test_a_coordinate_that_succeeded_is_no_failure_while_the_journal_cannot_be_r
 # ---- limits of other tasks and of this task
 
 
-def test_its_wait_is_no_part_of_its_execution_timeout(
+def test_the_wait_does_not_count_against_the_execution_timeout(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """Other subtasks may take days.
@@ -325,7 +327,7 @@ def test_its_wait_is_no_part_of_its_execution_timeout(
     assert caught.value.kwargs == second.kwargs
 
 
-def test_a_try_that_begins_anew_knows_nothing_of_a_wait_before(
+def test_a_new_try_does_not_depend_on_an_earlier_wait(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """``dag.test()`` reuses the same operator object."""
@@ -338,7 +340,7 @@ def test_a_try_that_begins_anew_knows_nothing_of_a_wait_before(
     assert executed(task, run).timeout < timedelta(hours=1)
 
 
-def test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green(
+def test_a_triggerer_that_cannot_read_the_root_ends_the_wait_with_success(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Waiting in its slot might block other tasks, and deferring would repeat forever."""
@@ -351,7 +353,7 @@ def test_a_triggerer_that_cannot_look_at_the_job_leaves_it_green(
     assert len(spark_submit.calls) == 1, "it was needed, and ran"
 
 
-def test_without_a_triggerer_it_is_never_deferred(
+def test_a_task_with_deferrable_false_is_never_deferred(
     subtask: Any,
     spark_submit: FakeSparkSubmit,
     orders: Journal,
@@ -383,7 +385,7 @@ def test_without_a_triggerer_it_is_never_deferred(
 
 
 @pytest.mark.parametrize("bound", ["max_active_tis_per_dag", "max_active_tis_per_dagrun"])
-def test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred(
+def test_a_mapped_task_with_a_concurrency_limit_is_not_deferred(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, bound: str
 ) -> None:
     """Airflow counts deferred tasks for this limit, so the last tasks would never start."""
@@ -396,7 +398,7 @@ def test_a_mapped_task_of_which_airflow_runs_fewer_at_a_time_is_not_deferred(
         assert kept(executed(subtask(**{bound: enough}), run)).subtasks == ["history/0"]
 
 
-def test_a_clear_of_a_task_that_waits_is_another_try_that_waits(
+def test_clearing_a_waiting_task_starts_another_try_that_waits(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
     """Airflow ends the trigger, which holds nothing. No worker is asked to leave."""

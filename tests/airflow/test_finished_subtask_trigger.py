@@ -84,7 +84,7 @@ def event_of(root: str, clock: Clock, **more: Any) -> dict[str, Any]:
     return payload
 
 
-def test_it_fires_when_a_later_deployment_wants_the_result_again_and_writes_nothing(
+def test_the_event_is_sent_when_the_subtask_must_run_again(
     root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     def prepare() -> None:
@@ -100,7 +100,7 @@ def test_it_fires_when_a_later_deployment_wants_the_result_again_and_writes_noth
     assert root.files("") == files
 
 
-def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
+def test_no_event_is_sent_before_the_scheduler_has_recorded_the_deferral(
     root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     ended(orders, "FINISHED")
@@ -109,7 +109,7 @@ def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
     assert clock.slept == [SETTLING] == [12.0]
 
 
-def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone(
+def test_a_trigger_under_dag_test_polls_only_the_journal(
     root: Storage, orders: Journal, asked_tasks: list[str]
 ) -> None:
     clock = Clock({500: lambda: ended(orders, "STOPPED")})
@@ -117,7 +117,7 @@ def test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_j
     assert asked_tasks == []
 
 
-def test_a_task_that_runs_no_jobmaster_any_more_ends_the_wait(
+def test_an_ended_coordinate_task_ends_the_wait(
     root: Storage, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Siblings, "state", lambda self, task_id: "failed")
@@ -148,7 +148,7 @@ class Together(Clock):
 
 
 @pytest.mark.slow
-def test_hundreds_of_them_take_the_looks_of_one(
+def test_200_triggers_poll_as_often_as_one(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, looks = JobClient.look, list[JobClient]()
@@ -169,7 +169,7 @@ def test_hundreds_of_them_take_the_looks_of_one(
     assert len(asked_tasks) == 3600 / ASK_EVERY
 
 
-def test_a_storage_that_does_not_answer_is_asked_again(
+def test_a_storage_error_is_retried_at_the_next_poll(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the error were raised, it would cost the task a try."""
@@ -187,7 +187,7 @@ def test_a_storage_that_does_not_answer_is_asked_again(
     assert clock.slept == [SETTLING, 10.0, 10.0]
 
 
-def test_a_journal_that_is_away_for_a_while_is_told_once_and_ends_nothing(
+def test_a_missing_journal_is_logged_once_and_does_not_end_the_wait(
     root: Storage, orders: Journal, asked_tasks: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For example its file system is not mounted."""
@@ -200,7 +200,7 @@ def test_a_journal_that_is_away_for_a_while_is_told_once_and_ends_nothing(
     assert capsys.readouterr().out.count("cannot be read now: it is not there") == 1
 
 
-def test_what_a_triggerer_may_not_read_is_for_a_worker_to_look_at(
+def test_a_root_that_the_triggerer_may_not_read_ends_the_wait_as_blind(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(hook: CheckpointHook, job_id: str) -> Any:

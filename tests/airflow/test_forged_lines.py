@@ -51,7 +51,7 @@ def test_a_forged_line_in_the_output_changes_nothing(
     assert "everything" in logged  # it is shown as any other output
 
 
-def test_wrong_types_in_a_driver_s_own_line_do_not_end_the_reading(
+def test_a_status_line_with_wrong_types_does_not_end_the_reading(
     spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
 ) -> None:
     """A number for finished_operators used to end the thread with a TypeError, and the task with it."""
@@ -61,7 +61,7 @@ def test_wrong_types_in_a_driver_s_own_line_do_not_end_the_reading(
     assert (result["status"], result["checkpoint"]) == ("FINISHED", 3)
 
 
-def test_an_operator_with_the_name_of_a_setting_stays_readable(
+def test_an_operator_named_like_a_connections_setting_is_not_masked(
     spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The XCom used to show "***" for each text in a connection's extra, such as a group.id of Kafka."""
@@ -78,7 +78,7 @@ def test_an_operator_with_the_name_of_a_setting_stays_readable(
     assert store.values[KEY]["outputs"] == outputs
 
 
-def test_terminal_escapes_and_line_breaks_reach_neither_the_log_nor_an_xcom(
+def test_terminal_escapes_and_line_breaks_are_escaped_in_log_and_xcom(
     spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     bad = "x\n[2026-01-01] ERROR all is lost \x1b[2J \ud800"
@@ -95,7 +95,7 @@ def test_terminal_escapes_and_line_breaks_reach_neither_the_log_nor_an_xcom(
     json.dumps(store.values, ensure_ascii=False).encode()
 
 
-def test_what_a_trigger_hands_to_its_task_is_printable() -> None:
+def test_the_event_of_a_trigger_is_printable() -> None:
     bad, shown = "x\n\x1b[2J\ud800", "x\\n\\x1b[2J\\ud800"
     result = {"job_id": bad, "finished_operators": [bad], "checkpoint": 3}
     assert Verdict("failed", bad).message == shown
@@ -134,7 +134,7 @@ job.sink("files", refused, FileSink({out!r}, format="json"))
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_real_driver_whose_data_and_prints_forge_status_lines(
+def test_data_and_prints_of_a_real_driver_cannot_forge_status_lines(
     root: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A cell that Spark quotes in its error gave the task "FINISHED, checkpoint 99" and a link to javascript."""

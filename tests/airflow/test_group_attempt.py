@@ -30,17 +30,17 @@ MINE = f"{JOB_ID}~t2.coordinate"
         ("", False, False),
     ],
 )
-def test_a_claim_behind_its_successors_is_of_a_twin(attempt: str, of_group: bool, twin: bool) -> None:
+def test_only_claims_of_the_same_or_an_earlier_try_are_twins(attempt: str, of_group: bool, twin: bool) -> None:
     assert (is_of_group(MINE, attempt), is_twin_of(MINE, attempt)) == (of_group, twin)
 
 
 @pytest.mark.parametrize("name", ["by hand", "by~hand"])
-def test_a_name_of_no_group_is_its_own_twin_only(name: str) -> None:
+def test_an_attempt_outside_a_group_is_only_its_own_twin(name: str) -> None:
     assert is_twin_of(name, name)
     assert not is_twin_of(name, MINE)
 
 
-def test_one_that_has_not_claimed_yet_is_waited_for(journal: Callable[[str], Journal], root: Storage) -> None:
+def test_a_stop_request_waits_for_the_claim(journal: Callable[[str], Journal], root: Storage) -> None:
     orders, client = prepared(journal(JOB_ID)), JobClient(root, JOB_ID)
     assert not ask_to_stop(client, MINE)
     assert pending_requests(root, JOB_ID, orders.state.epoch, {}) == []
@@ -51,7 +51,7 @@ def test_one_that_has_not_claimed_yet_is_waited_for(journal: Callable[[str], Jou
 
 
 @pytest.mark.parametrize(("attempt", "status"), [("by hand", None), (MINE, "FINISHED"), (MINE, "STOPPED")])
-def test_nobody_asks_what_is_over_or_is_somebody_elses(
+def test_an_ended_or_foreign_job_gets_no_stop_request(
     journal: Callable[[str], Journal], root: Storage, attempt: str, status: str | None
 ) -> None:
     orders = coordinated(prepared(journal(JOB_ID)), attempt)

@@ -50,7 +50,7 @@ def restart_from_scratch(journal: Journal) -> None:
     "again", [lose_result, restart_from_scratch], ids=["a result is lost", "batch_recovery is off"]
 )
 @pytest.mark.parametrize("form", ["mapped", "listed"])
-def test_it_runs_again_in_its_first_try_and_its_task_turns_green_with_the_job(
+def test_a_subtask_runs_again_in_its_first_try_and_succeeds_with_the_job(
     run: Callable[..., Any],
     spark_submit: FakeSparkSubmit,
     feed: Journal,

@@ -70,7 +70,7 @@ def sensor(root: Storage, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], An
     return look
 
 
-def test_a_sensor_follows_the_job_of_a_deferred_coordinate(
+def test_a_sensor_follows_the_job_of_a_deferred_coordinate_task(
     sensor: Callable[[str], Any], journal: Callable[[str], Journal]
 ) -> None:
     orders = coordinated(prepared(journal(JOB_ID)))
@@ -80,7 +80,7 @@ def test_a_sensor_follows_the_job_of_a_deferred_coordinate(
     assert sensor("deferred").xcom_value == {"job_id": JOB_ID, "status": "RUNNING", "checkpoint": 2, "released": 2}
 
 
-def test_while_coordinate_has_not_begun_a_sensor_waits(
+def test_a_sensor_waits_while_coordinate_has_not_started(
     sensor: Callable[[str], Any], journal: Callable[[str], Journal]
 ) -> None:
     """The sensor ignores a job of that name that has come further, because that was before a clear."""
@@ -88,7 +88,7 @@ def test_while_coordinate_has_not_begun_a_sensor_waits(
     assert sensor("scheduled") is False
 
 
-def test_a_coordinate_that_failed_for_good_fails_a_sensor_and_one_that_is_retried_does_not(
+def test_a_sensor_fails_with_coordinate_but_not_while_it_is_retried(
     sensor: Callable[[str], Any], journal: Callable[[str], Journal]
 ) -> None:
     ended(coordinated(prepared(journal(JOB_ID))), "RESTARTING")
@@ -100,7 +100,7 @@ def test_a_coordinate_that_failed_for_good_fails_a_sensor_and_one_that_is_retrie
 # ---- whole Dag runs
 
 
-def test_outlets_and_a_sensor_behind_a_group(
+def test_a_group_emits_an_asset_event_and_a_later_sensor_succeeds(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, made, lake = dags / "ckpt", dags / "made", Asset(name="lake_of_group", uri="file:///lake/group")
@@ -138,7 +138,7 @@ def test_outlets_and_a_sensor_behind_a_group(
     assert result == {"job_id": "feed", "status": "FINISHED", "checkpoint": 2, "released": 2}
 
 
-def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
+def test_w7_waiting_for_a_jobmaster_fails_no_try_of_a_subtask(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This happens twice, in a task without retries. Each worker gets the same arguments."""
@@ -179,7 +179,7 @@ def test_w7_a_subtask_that_waits_for_a_jobmaster_spends_no_try(
     assert len(tries) == 1
 
 
-def test_a_run_that_fails_as_a_whole_spends_no_try_of_a_subtask(
+def test_a_failed_run_fails_no_try_of_a_subtask(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task has no retries. Its worker leaves, the job is prepared again, and another worker joins it."""

@@ -29,7 +29,7 @@ job.param("day")
 """
 
 
-def test_a_group_maps_its_subtasks_over_the_plan_and_shows_them_by_their_names(
+def test_a_group_maps_named_subtask_tasks_over_the_plan(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "orders.py").write_text(JOB)

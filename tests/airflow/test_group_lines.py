@@ -35,7 +35,7 @@ def planned(spark_submit: FakeSparkSubmit, operator: PlanTaskOperator, run: Any)
     return call.options
 
 
-def test_a_new_dag_run_takes_the_job_over_from_a_run_that_has_it(
+def test_a_new_dag_run_takes_the_job_over_from_another_run(
     group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
 ) -> None:
     coordinated(prepared(journal("feed"), "shop.orders.r0~t1.plan"))
@@ -45,7 +45,7 @@ def test_a_new_dag_run_takes_the_job_over_from_a_run_that_has_it(
     assert (options["job_id"], options["attempt"]) == ("feed", f"{JOB_ID}~t1.plan")
 
 
-def test_without_a_job_id_a_new_dag_run_is_another_job(
+def test_a_new_dag_run_without_a_job_id_has_a_new_job(
     group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
 ) -> None:
     coordinated(prepared(journal(JOB_ID)))
@@ -53,7 +53,7 @@ def test_without_a_job_id_a_new_dag_run_is_another_job(
     assert planned(spark_submit, PlanTaskOperator(task_id="plan", **group_arguments), run)["job_id"] == "shop.orders.r2"
 
 
-def test_a_retry_of_a_plan_whose_run_has_failed_prepares_it_again_from_the_last_checkpoint(
+def test_a_plan_retry_after_a_failed_run_ignores_restore(
     group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals
 ) -> None:
     """The retry ignores the checkpoint from which the first try restored."""
@@ -65,7 +65,7 @@ def test_a_retry_of_a_plan_whose_run_has_failed_prepares_it_again_from_the_last_
     assert (options["restore"], options["attempt"]) == ("latest", f"{JOB_ID}~t2.plan")
 
 
-def test_a_cleared_subtask_is_another_attempt_of_it_and_touches_no_other(
+def test_clearing_a_subtask_starts_only_another_attempt_of_it(
     group_arguments: dict[str, Any],
     spark_submit: FakeSparkSubmit,
     journal: Journals,
@@ -84,7 +84,7 @@ def test_a_cleared_subtask_is_another_attempt_of_it_and_touches_no_other(
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_a_cleared_subtask_of_a_job_that_has_finished_succeeds_at_once(
+def test_a_cleared_subtask_of_a_finished_job_succeeds_at_once(
     group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, journal: Journals, mode: RuntimeMode
 ) -> None:
     ended(coordinated(prepared(journal(JOB_ID), mode=mode)), "FINISHED")
@@ -96,7 +96,7 @@ def test_a_cleared_subtask_of_a_job_that_has_finished_succeeds_at_once(
 
 
 @pytest.mark.parametrize("subtasks", [None, ["history", "rows/0"]])
-def test_behind_a_plan_that_failed_nothing_starts(subtasks: list[str] | None) -> None:
+def test_all_tasks_of_a_group_need_a_successful_plan(subtasks: list[str] | None) -> None:
     with DAG("shop", schedule=None) as dag:
         CheckpointedSparkJobGroup("orders", job="orders.py:job", subtasks=subtasks)
     later_tasks = [task for task in dag.tasks if task.task_id != "orders.plan"]

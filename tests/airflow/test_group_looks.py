@@ -41,14 +41,14 @@ async def readings(polls: Polls, count: int, age: float = 5.0) -> list[Reading]:
     return list(await asyncio.gather(*(polls.shared.reading(age) for _ in range(count))))
 
 
-def test_hundreds_that_look_at_once_are_one_look() -> None:
+def test_300_concurrent_polls_read_the_journal_once() -> None:
     polls = Polls()
     polled = asyncio.run(readings(polls, 300))
     assert polls.begun == 1
     assert {reading.state.epoch for reading in polled} == {1}
 
 
-def test_the_next_one_is_taken_when_the_last_is_too_old_for_somebody() -> None:
+def test_the_journal_is_read_again_when_the_last_poll_is_too_old() -> None:
     polls = Polls()
 
     async def go() -> list[int]:
@@ -61,7 +61,7 @@ def test_the_next_one_is_taken_when_the_last_is_too_old_for_somebody() -> None:
     assert asyncio.run(go()) == [1, 1, 2, 2, 3]
 
 
-def test_airflow_is_asked_once_a_minute_before_the_look_and_its_last_answer_is_known_to_all() -> None:
+def test_the_task_state_is_polled_once_a_minute_for_all_triggers() -> None:
     polls = Polls()
 
     async def go() -> list[tuple[str | None, int]]:
@@ -76,7 +76,7 @@ def test_airflow_is_asked_once_a_minute_before_the_look_and_its_last_answer_is_k
     assert polls.asked == 3
 
 
-def test_one_that_fails_fails_for_all_and_is_not_tried_more_often() -> None:
+def test_a_failed_poll_fails_for_all_triggers_and_is_not_repeated_sooner() -> None:
     polls = Polls()
     polls.fails = StorageTransientError(verb="read", uri="s3", reason="reset")
 
@@ -92,7 +92,7 @@ def test_one_that_fails_fails_for_all_and_is_not_tried_more_often() -> None:
     assert asyncio.run(go()) == 2
 
 
-def test_a_trigger_that_is_ended_during_a_look_ends_it_for_no_other() -> None:
+def test_cancelling_a_trigger_does_not_cancel_a_shared_poll() -> None:
     polls = Polls()
     polls.held.clear()
 

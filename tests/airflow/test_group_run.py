@@ -30,7 +30,7 @@ def orders(journal: Callable[[str], Journal]) -> Journal:
     return journal("orders")
 
 
-def test_a_deployment_is_that_of_the_dag_run_that_prepared_it_whoever_coordinates_it(orders: Journal) -> None:
+def test_a_deployment_belongs_to_the_dag_run_that_prepared_it(orders: Journal) -> None:
     assert MINE.name == JOB_ID
     prepared(orders)
     coordinated(orders, "a `ckpt master` by hand")
@@ -39,26 +39,26 @@ def test_a_deployment_is_that_of_the_dag_run_that_prepared_it_whoever_coordinate
     assert MINE.status_for(orders.state) is GroupStatus.RUNS
 
 
-def test_it_still_is_when_it_is_over_and_when_the_journal_was_compacted(orders: Journal) -> None:
+def test_the_dag_run_owns_its_deployment_after_the_end_and_a_compaction(orders: Journal) -> None:
     coordinated(prepared(orders), "by hand")
     ended(orders, "RESTARTING")
     assert MINE.owns(state_from_json(state_to_json(orders.state)))
     assert MINE.status_for(orders.state) is GroupStatus.AWAITED
 
 
-def test_it_is_not_once_somebody_else_has_the_job(orders: Journal) -> None:
+def test_a_claim_by_another_driver_takes_the_job_from_the_dag_run(orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     orders.claim("ckpt-run", Worker(), 6.0)
     assert MINE.status_for(orders.state) is GroupStatus.TAKEN
 
 
-def test_a_planner_has_it_while_it_prepares(orders: Journal) -> None:
+def test_the_dag_run_owns_the_job_while_its_planner_prepares(orders: Journal) -> None:
     ended(coordinated(prepared(orders), "by hand"), "RESTARTING")
     orders.claim(MINE.attempt("coordinate", 2), Worker(), 6.0)
     assert MINE.status_for(orders.state) is GroupStatus.AWAITED
 
 
-def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
+def test_a_manual_release_does_not_take_the_job_over(orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     orders.claim(f"{orders.state.attempt}~release", Worker(), 6.0, releases_only=True)
     assert MINE.status_for(orders.state) is GroupStatus.AWAITED
@@ -68,12 +68,14 @@ def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
     ("status", "standing"),
     [("FINISHED", GroupStatus.DONE), ("STOPPED", GroupStatus.STOPPED), ("FAILED", GroupStatus.FAILED)],
 )
-def test_how_the_job_ended_decides(orders: Journal, status: str, standing: GroupStatus) -> None:
+def test_the_group_status_follows_the_status_of_the_ended_job(
+    orders: Journal, status: str, standing: GroupStatus
+) -> None:
     ended(coordinated(prepared(orders)), status)
     assert MINE.status_for(orders.state) is standing
 
 
-def test_what_has_finished_is_done_for_its_task_alone(orders: Journal) -> None:
+def test_a_finished_subtask_is_done_only_for_its_own_task(orders: Journal) -> None:
     finished(coordinated(prepared(orders)), "history/0")
     state = orders.state
     assert MINE.status_for(state, subtasks_of(state, "history/0")) is GroupStatus.DONE
@@ -83,17 +85,17 @@ def test_what_has_finished_is_done_for_its_task_alone(orders: Journal) -> None:
     assert MINE.status_for(orders.state, subtasks_of(orders.state, "history")) is GroupStatus.DONE
 
 
-def test_a_name_means_a_subtask_or_a_vertex(orders: Journal) -> None:
+def test_a_name_selects_a_subtask_or_all_subtasks_of_a_vertex(orders: Journal) -> None:
     state = prepared(orders).state
     assert [name for selector in ("history", "rows/0") for name in subtasks_of(state, selector)] == SUBTASKS
     assert not subtasks_of(state, "histor")
 
 
-def test_a_job_that_nobody_has_run_belongs_to_nobody(orders: Journal) -> None:
+def test_a_new_job_does_not_belong_to_the_dag_run(orders: Journal) -> None:
     assert MINE.status_for(orders.state) is GroupStatus.TAKEN
 
 
-def test_a_task_is_done_when_what_was_put_beside_its_subtask_is(orders: Journal) -> None:
+def test_a_task_is_done_when_its_added_subtasks_are_finished_too(orders: Journal) -> None:
     state = finished(rescaled(coordinated(prepared(orders))), "history/0").state
     assert subtasks_of(state, "history/0") == ("history/0", ADDED_SUBTASK)
     assert MINE.status_for(state, subtasks_of(state, "history/0")) is GroupStatus.RUNS

@@ -59,7 +59,7 @@ def other_root(folder: Path, job_id: str = JOB_ID) -> tuple[Path, Journal]:
 # ---- plan
 
 
-def test_a_plan_submits_the_planner_and_returns_the_names_of_the_subtasks(
+def test_a_plan_submits_the_planner_and_returns_the_subtask_names(
     plan: Any, spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
 ) -> None:
     made, journal = other_root(tmp_path / "made")
@@ -75,7 +75,7 @@ def test_a_plan_submits_the_planner_and_returns_the_names_of_the_subtasks(
     assert run["ti"].pushed[JOB_ID_XCOM] == JOB_ID
 
 
-def test_a_retry_of_a_plan_whose_deployment_lives_takes_nothing_over(
+def test_a_plan_retry_does_not_take_over_a_live_deployment(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """A clear of the plan alone takes nothing over either, because the user does not mean the workers."""
@@ -94,7 +94,7 @@ def die_after_claim(plan: Any, spark_submit: FakeSparkSubmit, store: StateStore,
         plan(**more).execute(context(store))
 
 
-def test_a_retry_of_a_plan_goes_on_with_the_job_that_it_began(
+def test_a_plan_retry_resumes_the_job_of_the_first_try(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its job_id changes with each try, like a template of the time of day."""
@@ -106,7 +106,7 @@ def test_a_retry_of_a_plan_goes_on_with_the_job_that_it_began(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_retry_of_a_plan_under_another_root_prepares_no_job_anew(
+def test_a_plan_retry_under_another_root_fails_permanently(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, tmp_path: Path
 ) -> None:
     store = StateStore()
@@ -117,7 +117,7 @@ def test_a_retry_of_a_plan_under_another_root_prepares_no_job_anew(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_retry_of_a_plan_that_finds_nothing_of_its_job_prepares_none_anew(
+def test_a_plan_retry_that_does_not_find_its_job_fails_retryably(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
     """A share that is not mounted looks like an empty folder. It may be mounted for the next try."""
@@ -132,7 +132,7 @@ def test_a_retry_of_a_plan_that_finds_nothing_of_its_job_prepares_none_anew(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_retry_of_a_plan_takes_no_job_from_somebody_who_has_it_by_now(
+def test_a_plan_retry_does_not_take_a_job_from_another_dag_run(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     store = StateStore()
@@ -144,14 +144,14 @@ def test_a_retry_of_a_plan_takes_no_job_from_somebody_who_has_it_by_now(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_rescale_changes_nothing_of_what_the_plan_says(plan: Any, orders: Journal) -> None:
+def test_a_rescale_does_not_change_the_subtasks_that_a_plan_returns(plan: Any, orders: Journal) -> None:
     """The number of Airflow tasks stays the same. Each one also runs the subtasks added to its worker."""
     rescaled(coordinated(prepared(orders)))
     assert plan().execute(context(StateStore(), try_number=2)) == SUBTASKS
 
 
 @pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
-def test_a_retry_of_a_plan_of_a_job_that_ended_well_does_nothing(
+def test_a_plan_retry_after_a_successful_end_does_nothing(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
 ) -> None:
     prepared(orders)
@@ -169,7 +169,7 @@ def test_a_retry_of_a_plan_of_a_job_that_ended_well_does_nothing(
     assert len(spark_submit.calls) == (end == "STOPPED")
 
 
-def test_a_plan_that_was_never_finished_is_made_again_by_the_retry(
+def test_a_retry_repeats_an_unfinished_plan(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
     orders.claim(f"{JOB_ID}~t1.plan", Worker(), 1.0)
@@ -179,7 +179,7 @@ def test_a_plan_that_was_never_finished_is_made_again_by_the_retry(
     assert spark_submit.calls[0].options["attempt"] == f"{JOB_ID}~t2.plan"
 
 
-def test_a_job_that_failed_for_good_is_prepared_for_whoever_clears_the_plan_and_for_no_retry(
+def test_a_failed_job_is_prepared_after_a_clear_but_not_in_a_retry(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     prepared(orders)
@@ -195,7 +195,7 @@ def test_a_job_that_failed_for_good_is_prepared_for_whoever_clears_the_plan_and_
     assert spark_submit.calls[0].options["resume_failed"] is True
 
 
-def test_a_new_dag_run_prepares_the_job_of_the_one_before(
+def test_a_new_dag_run_prepares_the_job_of_the_previous_one(
     plan: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage, tmp_path: Path
 ) -> None:
     ended(coordinated(prepared(journal("feed"), "shop.orders.r0~t1.plan")), "STOPPED")
@@ -207,7 +207,7 @@ def test_a_new_dag_run_prepares_the_job_of_the_one_before(
     assert spark_submit.calls[0].options["job_id"] == "feed"
 
 
-def test_a_planner_that_says_nothing_and_prepares_nothing_has_failed(plan: Any, spark_submit: FakeSparkSubmit) -> None:
+def test_a_planner_that_prepares_nothing_fails_its_task(plan: Any, spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play()
     with pytest.raises(AirflowException, match="is not prepared"):
         plan().execute(context(StateStore()))
@@ -219,7 +219,7 @@ def test_a_group_runs_in_client_mode(plan: Any, spark_submit: FakeSparkSubmit) -
     assert spark_submit.calls == []
 
 
-def test_a_kill_of_the_plan_ends_its_driver_and_leaves_no_request_behind(
+def test_killing_the_plan_ends_its_driver_and_leaves_no_request(
     plan: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
     """A left-over request would stop the job that the next try has prepared."""
@@ -253,7 +253,7 @@ def killed(operator: Any, spark_submit: FakeSparkSubmit) -> AirflowException:
 # ---- a subtask
 
 
-def test_a_subtask_is_a_worker_of_the_deployment_of_its_dag_run(
+def test_a_subtask_task_runs_a_worker_of_its_dag_runs_deployment(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     coordinated(prepared(orders))
@@ -267,7 +267,7 @@ def test_a_subtask_is_a_worker_of_the_deployment_of_its_dag_run(
     assert store.values[KEY]["status"] == "FINISHED"
 
 
-def test_a_worker_is_told_what_the_group_says_of_looks_and_of_silence(
+def test_a_worker_gets_the_poll_and_silence_of_its_group(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     coordinated(prepared(orders))
@@ -276,7 +276,7 @@ def test_a_worker_is_told_what_the_group_says_of_looks_and_of_silence(
     assert spark_submit.calls[0].argv[-12:-8] == ["--poll", "0.25", "--silence", "90"]
 
 
-def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
+def test_w14_a_worker_gets_the_try_number_of_its_task(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """All tries of the task get the same text. A Dag run that was deleted and created again gets another."""
@@ -292,7 +292,7 @@ def test_w14_a_worker_is_told_which_try_of_its_task_it_is(
     assert tries[2][0] != tries[0][0]
 
 
-def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+def test_only_a_failed_worker_is_retried(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
     """The job gets no request. The next try is another attempt of the same subtask."""
     coordinated(prepared(orders))
     spark_submit.play(status("failed", "history/0 failed: disk full"), exit=1)
@@ -306,7 +306,7 @@ def test_a_worker_that_fails_is_tried_again_alone(subtask: Any, spark_submit: Fa
     assert orders.refresh().epoch == 2
 
 
-def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_told(
+def test_an_edited_job_file_fails_the_worker_permanently_with_the_difference(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """No other try would find the earlier file. The job continues, and gets no request."""
@@ -320,7 +320,7 @@ def test_a_worker_that_meets_an_edited_file_fails_for_good_and_what_differs_is_t
 
 
 @pytest.mark.parametrize("end", ["FINISHED", "STOPPED"])
-def test_a_subtask_of_a_job_that_ended_well_has_nothing_to_do(
+def test_a_subtask_of_a_successful_job_starts_no_worker(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, end: str
 ) -> None:
     ended(coordinated(prepared(orders)), end)
@@ -328,7 +328,7 @@ def test_a_subtask_of_a_job_that_ended_well_has_nothing_to_do(
     assert spark_submit.calls == []
 
 
-def test_a_subtask_that_has_finished_is_not_run_again_when_its_task_is_cleared(
+def test_clearing_a_finished_subtask_does_not_run_it_again(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     finished(coordinated(prepared(orders)), "history/0")
@@ -343,7 +343,7 @@ BLIND = WaitResult("s3://lake may not be read", is_blind=True).to_json()
 """Event of a triggerer that lacks access which the worker has."""
 
 
-def test_what_a_triggerer_cannot_look_at_is_waited_for_in_the_slot(
+def test_a_task_waits_in_its_slot_if_the_triggerer_cannot_read_the_root(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     """Otherwise the task would move between slot and triggerer forever."""
@@ -357,7 +357,7 @@ def test_what_a_triggerer_cannot_look_at_is_waited_for_in_the_slot(
 
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed"])
-def test_without_anybody_to_prepare_the_job_it_fails_for_good(
+def test_a_subtask_without_a_coordinate_task_fails_permanently(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, task_states: FakeTaskStates, state: str
 ) -> None:
     """This also holds while the deployment lives, because no JobMaster would commit the worker's output."""
@@ -372,20 +372,20 @@ def test_without_anybody_to_prepare_the_job_it_fails_for_good(
 
 
 @pytest.mark.slow
-def test_a_wait_that_lasts_too_long_is_a_failed_try(subtask: Any, orders: Journal) -> None:
+def test_a_wait_that_exceeds_the_silence_fails_retryably(subtask: Any, orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     with pytest.raises(AirflowException, match="was not prepared again within") as caught:
         subtask(silence=4.2).execute_complete(context(StateStore(), try_number=2), BLIND)
     assert not isinstance(caught.value, AirflowFailException)
 
 
-def test_a_job_that_failed_for_good_fails_its_subtasks_for_good(subtask: Any, orders: Journal) -> None:
+def test_a_failed_job_fails_its_subtasks_permanently(subtask: Any, orders: Journal) -> None:
     ended(coordinated(prepared(orders)), "FAILED")
     with pytest.raises(AirflowFailException, match="no such column: shop"):
         subtask().execute(context(StateStore(), try_number=2))
 
 
-def test_a_job_that_another_dag_run_has_taken_is_not_joined(
+def test_a_subtask_does_not_join_a_job_that_another_dag_run_has(
     subtask: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     prepared(journal("feed"), "shop.orders.r2~t1.plan")
@@ -394,7 +394,7 @@ def test_a_job_that_another_dag_run_has_taken_is_not_joined(
     assert spark_submit.calls == []
 
 
-def test_w14_a_worker_that_an_earlier_try_has_fenced_takes_its_subtask_back(
+def test_w14_a_worker_fenced_by_an_earlier_try_fails_retryably(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """The earlier try slept while Spark started. A permanent failure would end the whole group."""
@@ -405,7 +405,7 @@ def test_w14_a_worker_that_an_earlier_try_has_fenced_takes_its_subtask_back(
     assert not isinstance(caught.value, AirflowFailException)
 
 
-def test_a_worker_that_another_dag_run_has_fenced_is_not_tried_again(
+def test_a_worker_fenced_by_another_dag_run_fails_permanently(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage, tmp_path: Path
 ) -> None:
     coordinated(prepared(orders))
@@ -418,7 +418,7 @@ def test_a_worker_that_another_dag_run_has_fenced_is_not_tried_again(
         subtask().execute(context(StateStore()))
 
 
-def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
+def test_a_fenced_worker_joins_the_next_deployment_of_its_dag_run(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage, tmp_path: Path
 ) -> None:
     coordinated(prepared(orders))
@@ -436,14 +436,16 @@ def test_a_worker_that_was_fenced_joins_the_next_deployment_of_its_own_dag_run(
     assert [call.argv[-1] for call in spark_submit.calls] == ["1", "3"]
 
 
-def test_an_exit_code_of_zero_alone_is_no_success(subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal) -> None:
+def test_exit_code_0_without_a_status_line_fails_the_task(
+    subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
+) -> None:
     coordinated(prepared(orders))
     spark_submit.play(status("started", epoch=2))
     with pytest.raises(AirflowException, match="without a reason"):
         subtask().execute(context(StateStore()))
 
 
-def test_a_kill_ends_that_worker_and_asks_nothing_of_the_job(
+def test_a_kill_ends_only_the_worker_and_sends_the_job_no_request(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal, root: Storage
 ) -> None:
     coordinated(prepared(orders))
@@ -452,7 +454,7 @@ def test_a_kill_ends_that_worker_and_asks_nothing_of_the_job(
     assert root.list(f"{JOB_ID}/requests") == []
 
 
-def test_a_kill_while_it_waits_ends_the_wait(subtask: Any, orders: Journal, task_states: FakeTaskStates) -> None:
+def test_a_kill_ends_the_wait_of_a_subtask(subtask: Any, orders: Journal, task_states: FakeTaskStates) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
     operator = subtask()
     task_states.on_look = lambda number: operator.on_kill() if number == 2 else None
@@ -468,7 +470,7 @@ def worker_of(call: Any) -> list[str]:
     return list(call.argv[call.argv.index("--worker") :])
 
 
-def test_a_task_that_stands_by_does_so_for_all_subtasks_that_somebody_has_begun(
+def test_a_standby_task_stands_by_for_all_begun_subtasks(
     group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Siblings, "states", FakeTaskStates())
@@ -485,7 +487,7 @@ def test_a_task_that_stands_by_does_so_for_all_subtasks_that_somebody_has_begun(
     assert call.options["attempt"] == f"{JOB_ID}~t1.standby"
 
 
-def test_one_that_stands_by_is_over_with_the_last_of_all(
+def test_a_standby_task_ends_when_all_subtasks_have_finished(
     group_arguments: dict[str, Any], spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     finished(coordinated(prepared(orders)), *SUBTASKS)
@@ -494,7 +496,7 @@ def test_one_that_stands_by_is_over_with_the_last_of_all(
     assert spark_submit.calls == []
 
 
-def test_a_retry_of_a_subtask_that_others_stand_by_for_stands_by_in_their_place(
+def test_a_subtask_retry_stands_by_if_the_group_has_standbys(
     subtask: Any, spark_submit: FakeSparkSubmit, orders: Journal
 ) -> None:
     """The retry assumes that a standby runs the subtask. If none does, the retry starts it at once."""

@@ -44,7 +44,7 @@ def status_of(root: Storage, job_id: str = "orders") -> JobStatus | None:
     return Journal(root, job_id).replay().status
 
 
-def test_a_finished_job_is_deleted_and_what_was_is_told(tmp_path: Path) -> None:
+def test_a_finished_job_is_deleted_and_the_deletion_is_counted(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     files, output = job.files(), job.output()
     result = clean(job.root)
@@ -61,13 +61,13 @@ def test_a_finished_job_is_deleted_and_what_was_is_told(tmp_path: Path) -> None:
     assert (job.parts(), job.staged(), job.output()) == (["journal"], [], output)
 
 
-def test_a_retry_finds_it_deleted(tmp_path: Path) -> None:
+def test_a_retry_accepts_a_deleted_job(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     clean(job.root)
     assert clean(job.root) == {**NOTHING, "job_id": "orders", "status": "DELETED", "was": "FINISHED"}
 
 
-def test_a_job_that_never_began_is_no_failure(tmp_path: Path, root: Storage) -> None:
+def test_a_job_that_was_never_started_is_a_success(tmp_path: Path, root: Storage) -> None:
     assert clean(root.uri) == {**NOTHING, "job_id": "orders"}
     assert clean(tmp_path / "no root yet") == {**NOTHING, "job_id": "orders"}
     assert not (tmp_path / "no root yet").exists()
@@ -82,7 +82,7 @@ def test_a_job_that_never_began_is_no_failure(tmp_path: Path, root: Storage) -> 
         ("RUNNING", "abandoned", "its driver has reported no end"),
     ],
 )
-def test_a_job_that_is_not_over_is_kept_for_the_next_run_unless_it_is_said(
+def test_an_unfinished_job_is_deleted_only_with_the_matching_flag(
     root: Storage, journal: JobOf, status: str, term: str, words: str
 ) -> None:
     job = start_driver(journal("orders"))
@@ -94,7 +94,7 @@ def test_a_job_that_is_not_over_is_kept_for_the_next_run_unless_it_is_said(
     assert clean(root.uri, **{term: True})["was"] == status
 
 
-def test_r16_what_is_completed_and_not_released_fails_it_for_good(root: Storage, journal: JobOf) -> None:
+def test_r16_an_unreleased_checkpoint_fails_the_clean_up_permanently(root: Storage, journal: JobOf) -> None:
     job = start_driver(journal("orders"))
     complete(job, 1, released=False)
     end(job, "FAILED")
@@ -103,7 +103,7 @@ def test_r16_what_is_completed_and_not_released_fails_it_for_good(root: Storage,
     assert clean(root.uri, unfinished=True, discard_unreleased=True)["status"] == "DELETED"
 
 
-def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_path: Path) -> None:
+def test_a_failing_target_is_retried_and_skipped_with_keep_staged(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     staged = job.lake.with_name(f"_ckpt-{job.lake.name}")
     staged.rename(tmp_path / "away")
@@ -114,7 +114,7 @@ def test_a_target_that_does_not_answer_is_tried_again_and_can_be_left_alone(tmp_
     assert clean(job.root, keep_staged=True)["left"] == ["lake"]
 
 
-def test_results_that_are_kept_for_others_fail_it_for_good_unless_they_are_to_go(tmp_path: Path) -> None:
+def test_persisted_results_are_deleted_only_with_persisted(tmp_path: Path) -> None:
     kept = PersistedJob(open_storage(tmp_path / "root"))
     with pytest.raises(AirflowFailException, match="results of clean are kept"):
         clean(tmp_path / "root", job_id=JOB)
@@ -122,14 +122,14 @@ def test_results_that_are_kept_for_others_fail_it_for_good_unless_they_are_to_go
     assert kept.data() == []
 
 
-def test_which_job_is_said_once() -> None:
+def test_exactly_one_of_job_id_and_job_task_id_is_required() -> None:
     for given in ({"job_id": None}, {"job_task_id": "orders"}):
         with pytest.raises(InvalidTaskArgumentError, match="one of job_id and job_task_id"):
             operator("/ckpt", **given)
 
 
 @pytest.mark.parametrize("flag", ["unfinished", "abandoned", "discard_unreleased", "keep_staged", "persisted"])
-def test_a_text_is_no_yes_to_a_loss(root: Storage, journal: JobOf, flag: str) -> None:
+def test_accepting_a_loss_needs_a_boolean(root: Storage, journal: JobOf, flag: str) -> None:
     end(start_driver(journal("orders")), JobStatus.STOPPED)
     with pytest.raises(BadOptionError, match=f"{flag}='false'"):
         operator(root.uri, **{flag: "false"})
@@ -153,7 +153,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("state", ["success", "failed"])
-def test_the_job_is_that_which_its_task_has_told(
+def test_the_job_id_comes_from_the_tasks_xcom(
     root: Storage, journal: JobOf, answers: dict[str, Any], state: str
 ) -> None:
     answers.update(states={"revenue": state}, xcom="shop.revenue.r1~g1")
@@ -164,12 +164,12 @@ def test_the_job_is_that_which_its_task_has_told(
 
 
 @pytest.mark.parametrize("state", [None, "skipped", "upstream_failed", "failed"])
-def test_a_task_that_has_begun_no_job_is_no_failure(root: Storage, answers: dict[str, Any], state: str | None) -> None:
+def test_a_task_that_started_no_job_is_a_success(root: Storage, answers: dict[str, Any], state: str | None) -> None:
     answers.update(states={} if state is None else {"revenue": state})
     assert clean(root.uri, job_id=None, job_task_id="revenue") == {**NOTHING, "job_id": None}
 
 
-def test_a_task_that_runs_no_job_is_no_job_that_is_deleted(root: Storage, answers: dict[str, Any]) -> None:
+def test_a_task_that_does_not_run_jobs_is_refused(root: Storage, answers: dict[str, Any]) -> None:
     """A misspelled task name used to leave every job in place, and to succeed."""
     answers.update(states={"revenue": "success", "publish": "success"})
     with DAG("shop", schedule=None):
@@ -188,7 +188,7 @@ def test_a_mapped_task_is_refused(root: Storage, answers: dict[str, Any]) -> Non
         clean(root.uri, job_id=None, job_task_id="revenue")
 
 
-def test_a_task_that_the_dag_has_not_is_refused(root: Storage) -> None:
+def test_a_task_that_is_not_in_the_dag_is_refused(root: Storage) -> None:
     with DAG("shop", schedule=None):
         cleaning = operator(root.uri, job_id=None, job_task_id="reveneu")
         CheckpointedJobCleanupOperator(task_id="revenue", job_id="x")
@@ -219,7 +219,7 @@ def day(root: Storage, *, job_fails: bool = False, read_fails: bool = False) -> 
     return dag
 
 
-def test_a_teardown_deletes_the_job_when_all_is_read(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
+def test_a_teardown_deletes_the_job_after_it_was_read(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
     end(start_driver(journal("orders")), "FINISHED")
     dag_run, tasks = run(day(root))
     assert dag_run.state == "success"
@@ -228,7 +228,7 @@ def test_a_teardown_deletes_the_job_when_all_is_read(run: Callable[..., Any], ro
     assert status_of(root) is JobStatus.DELETED
 
 
-def test_a_teardown_deletes_it_also_when_reading_failed_and_the_run_is_no_success(
+def test_a_teardown_deletes_the_job_even_if_reading_failed(
     run: Callable[..., Any], root: Storage, journal: JobOf
 ) -> None:
     end(start_driver(journal("orders")), "FINISHED")
@@ -237,20 +237,20 @@ def test_a_teardown_deletes_it_also_when_reading_failed_and_the_run_is_no_succes
     assert status_of(root) is JobStatus.DELETED
 
 
-def test_a_teardown_of_a_run_whose_job_never_began_does_not_fail(run: Callable[..., Any], root: Storage) -> None:
+def test_a_teardown_succeeds_if_the_job_was_never_started(run: Callable[..., Any], root: Storage) -> None:
     dag_run, tasks = run(day(root, job_fails=True))
     assert (dag_run.state, tasks["read"].state) == ("failed", "upstream_failed")
     assert (tasks["clean"].state, tasks["named"].state) == ("success", "success")
 
 
-def test_a_teardown_keeps_a_job_that_is_not_over(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
+def test_a_teardown_keeps_an_unfinished_job(run: Callable[..., Any], root: Storage, journal: JobOf) -> None:
     end(start_driver(journal("orders")), "FAILED")
     dag_run, tasks = run(day(root, read_fails=True))
     assert (dag_run.state, tasks["clean"].state) == ("failed", "failed")
     assert status_of(root) is JobStatus.FAILED
 
 
-def test_a_teardown_without_setups_has_no_task_run_again_when_another_is_cleared(root: Storage) -> None:
+def test_clearing_a_task_does_not_clear_a_teardowns_upstream_task(root: Storage) -> None:
     """``as_teardown(setups=revenue)`` would make the job's task a setup, which any clear downstream clears too."""
     dag = day(root)
     assert cleared_with(dag, "read") == {"read", "clean", "named"}
@@ -267,7 +267,7 @@ def cleared_with(dag: DAG, task_id: str) -> set[str]:
 # ---- the hook
 
 
-def test_the_hook_collects_what_a_finished_job_has_not_given_back(tmp_path: Path) -> None:
+def test_the_hook_collects_the_garbage_of_a_finished_job(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     hook = CheckpointHook(None, root=str(job.root))
     garbage = hook.collect_garbage()
@@ -276,7 +276,7 @@ def test_the_hook_collects_what_a_finished_job_has_not_given_back(tmp_path: Path
     assert (hook.collect_garbage().files, job.staged()) == (0, [])
 
 
-def test_the_hook_deletes_and_lists_what_is_left(tmp_path: Path, journal: JobOf) -> None:
+def test_the_hook_deletes_a_job_and_no_longer_lists_it(tmp_path: Path, journal: JobOf) -> None:
     end(start_driver(journal("visits")), "FINISHED")
     job = EndedJob.run(tmp_path)
     hook = CheckpointHook(None, root=str(job.root))

@@ -28,7 +28,7 @@ def task(dag: Any, task_id: str) -> Any:
     return dag.get_task(task_id)
 
 
-def test_the_subtasks_are_mapped_over_the_plan_and_shown_by_their_names() -> None:
+def test_subtasks_are_mapped_over_the_plan_and_shown_by_name() -> None:
     dag = group(checkpoint_interval="5s", spark={"conf": {"a": "b"}})
     assert set(dag.task_ids) == {"orders.plan", "orders.subtask", "orders.coordinate"}
     mapped, coordinate = task(dag, "orders.subtask"), task(dag, "orders.coordinate")
@@ -41,7 +41,7 @@ def test_the_subtasks_are_mapped_over_the_plan_and_shown_by_their_names() -> Non
     assert {task(dag, f"orders.{name}").ckpt_group for name in ("plan", "coordinate")} == {"orders"}
 
 
-def test_tasks_that_stand_by_come_behind_the_plan_and_the_others_know_of_them() -> None:
+def test_standby_tasks_run_after_the_plan_and_the_subtasks_know_of_them() -> None:
     dag = group(standbys=2, lost_after="10s", subtask={"pool": "big"})
     first, mapped = task(dag, "orders.standby-1"), task(dag, "orders.subtask")
     assert {"orders.standby-1", "orders.standby-2"} < set(dag.task_ids)
@@ -54,7 +54,7 @@ def test_tasks_that_stand_by_come_behind_the_plan_and_the_others_know_of_them() 
     assert not task(group(subtasks=["rows/0"]), "orders.rows-0").has_standbys
 
 
-def test_listed_subtasks_are_tasks_of_their_own_with_arguments_of_their_own() -> None:
+def test_listed_subtasks_are_separate_tasks_with_their_own_arguments() -> None:
     own = {"history/0": {"pool": "big", "conf": {"spark.executor.memory": "8g"}, "retries": 9}, "rows": {}}
     dag = group(subtasks=own, spark={"conf": {"a": "b"}})
     first, second = task(dag, "orders.history-0"), task(dag, "orders.rows")
@@ -66,7 +66,7 @@ def test_listed_subtasks_are_tasks_of_their_own_with_arguments_of_their_own() ->
     assert coordinate.subtask_tasks == ["orders.history-0", "orders.rows"]
 
 
-def test_a_group_in_a_group_knows_its_tasks_by_their_whole_ids() -> None:
+def test_a_nested_group_uses_full_task_ids() -> None:
     with DAG("shop", schedule=None) as dag, TaskGroup("outer"):
         CheckpointedSparkJobGroup("orders", job=JOB)
         CheckpointedSparkJobGroup("plain", job=JOB, prefix_group_id=False)
@@ -75,7 +75,7 @@ def test_a_group_in_a_group_knows_its_tasks_by_their_whole_ids() -> None:
     assert task(dag, "coordinate").subtask_tasks == "subtask"
 
 
-def test_the_dag_says_how_often_is_tried_and_the_group_if_it_does_not() -> None:
+def test_retries_come_from_the_dag_or_else_from_the_group() -> None:
     def tries(dag: DAG) -> set[Any]:
         return {(dag_task.retries, dag_task.retry_delay) for dag_task in dag.tasks}
 
@@ -85,7 +85,7 @@ def test_the_dag_says_how_often_is_tried_and_the_group_if_it_does_not() -> None:
     assert task(group(subtask={"retries": 50}), "orders.subtask").retries == 50
 
 
-def test_how_often_they_look_and_when_one_counts_as_lost_is_said_for_all_tasks() -> None:
+def test_a_groups_timing_applies_to_all_its_tasks() -> None:
     dag = group(poll="2s", silence=60, lost_after=timedelta(seconds=12), poll_interval=3)
     mapped = task(dag, "orders.subtask").partial_kwargs
     assert (mapped["poll"], mapped["silence"], mapped["poll_interval"]) == ("2s", 60, 3)
@@ -93,7 +93,7 @@ def test_how_often_they_look_and_when_one_counts_as_lost_is_said_for_all_tasks()
     assert task(dag, "orders.coordinate")._chosen == given
 
 
-def test_subtasks_are_never_deferred_if_the_group_says_so() -> None:
+def test_deferrable_false_of_a_group_applies_to_its_tasks() -> None:
     """This suits an Airflow without a triggerer. ``coordinate`` needs the setting separately."""
     never = {"subtask": {"deferrable": False}, "coordinate": {"deferrable": False}}
     assert task(group(**never), "orders.subtask").partial_kwargs["deferrable"] is False
@@ -102,7 +102,7 @@ def test_subtasks_are_never_deferred_if_the_group_says_so() -> None:
     assert task(group(subtasks=["rows/0"]), "orders.rows-0").is_deferrable
 
 
-def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
+def test_a_group_can_be_serialized_and_chained() -> None:
     with DAG("shop", schedule=None) as dag:
         first = CheckpointedSparkJobGroup("first", job=JOB)
         first >> CheckpointedSparkJobGroup("second", job=JOB, subtasks=["rows/0"])
@@ -145,14 +145,14 @@ def test_a_group_can_be_serialized_and_stands_between_other_tasks() -> None:
         ({"standbys": "2"}, "give a number of tasks that stand by"),
     ],
 )
-def test_what_no_run_could_take_is_refused_when_the_dag_is_read(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused_when_the_dag_is_parsed(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         group(**arguments)
     assert issubclass(InvalidTaskArgumentError, InvalidInputError)
 
 
 @pytest.mark.slow
-def test_reading_a_dag_with_all_that_dags_are_made_of_imports_neither_the_job_nor_spark_nor_sinks() -> None:
+def test_parsing_a_dag_imports_neither_the_job_nor_spark_nor_sinks() -> None:
     code = f"""
 import sys
 from airflow.sdk import DAG

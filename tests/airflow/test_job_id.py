@@ -12,12 +12,12 @@ _NAME = _SHORT | st.text(min_size=1, max_size=250)
 _TASK = st.tuples(_NAME, _NAME, _NAME, st.integers(-1, 12))
 
 
-def test_an_ordinary_task_keeps_its_names_readable() -> None:
+def test_the_default_job_id_is_readable() -> None:
     job_id = default_job_id("orders", "load", "scheduled__2026-01-01T00:00:00+00:00")
     assert job_id == "orders.load.scheduled__2026-01-01T00~3A00~3A00~2B00~3A00"
 
 
-def test_a_mapped_task_has_its_index_and_a_task_in_a_group_its_dot_quoted() -> None:
+def test_the_default_job_id_has_the_map_index_and_a_quoted_dot() -> None:
     assert default_job_id("d", "group.load", "r", 0) == "d.group~2Eload.r~m0"
 
 
@@ -27,19 +27,19 @@ def test_two_tasks_never_share_a_job_id(task: tuple[str, str, str, int], other: 
 
 
 @given(_TASK, st.integers(0, 3))
-def test_every_job_id_is_legal(task: tuple[str, str, str, int], generation: int) -> None:
+def test_every_default_job_id_is_valid(task: tuple[str, str, str, int], generation: int) -> None:
     check_job_id(with_generation(default_job_id(*task), generation))
 
 
 @given(_TASK, _TASK, st.integers(0, 3), st.integers(0, 3))
-def test_a_task_that_started_over_never_takes_the_job_of_another(
+def test_a_job_id_with_a_generation_is_unique(
     task: tuple[str, str, str, int], other: tuple[str, str, str, int], first: int, second: int
 ) -> None:
     same = with_generation(default_job_id(*task), first) == with_generation(default_job_id(*other), second)
     assert same == ((task, first) == (other, second))
 
 
-def test_names_that_are_equal_for_their_first_two_hundred_characters_stay_apart() -> None:
+def test_long_names_with_equal_beginnings_get_different_job_ids() -> None:
     job_id, other = (default_job_id("d" * 240, "t", run) for run in ("r1", "r2"))
     assert job_id != other
     assert len(job_id) == len(other) == MAX_LENGTH

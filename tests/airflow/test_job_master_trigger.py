@@ -123,7 +123,7 @@ def event_of(trigger: JobMasterTrigger) -> dict[str, Any]:
     return asyncio.run(asyncio.wait_for(first(trigger), 60))
 
 
-def test_it_fires_what_its_jobmaster_has_ended_with(trigger: JobMasterTrigger, played: PlayedMasters) -> None:
+def test_the_event_has_the_result_of_the_jobmaster(trigger: JobMasterTrigger, played: PlayedMasters) -> None:
     played.plays = [reports(ExitCode.TERMINAL, "failed", "rows/0: no such column")]
     assert event_of(trigger) == {
         "code": "TERMINAL",
@@ -136,7 +136,7 @@ def test_it_fires_what_its_jobmaster_has_ended_with(trigger: JobMasterTrigger, p
     assert (remote.options.attempt, remote.options.job_id) == (ATTEMPT, JOB_ID)
 
 
-def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
+def test_no_event_is_sent_before_the_scheduler_has_recorded_the_deferral(
     trigger: JobMasterTrigger, played: PlayedMasters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -153,7 +153,7 @@ def test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_jobmaster_that_dies_without_a_word_is_told(trigger: JobMasterTrigger, played: PlayedMasters) -> None:
+def test_the_crash_of_a_jobmaster_is_reported_as_a_failure(trigger: JobMasterTrigger, played: PlayedMasters) -> None:
     def dies(on_status: Any) -> ExitCode:
         raise SystemError("no more threads")
 
@@ -161,7 +161,7 @@ def test_a_jobmaster_that_dies_without_a_word_is_told(trigger: JobMasterTrigger,
     assert event_of(trigger)["code"] == "FAILED"
 
 
-def test_an_airflow_that_does_not_answer_is_asked_again(
+def test_an_airflow_request_without_an_answer_is_repeated(
     trigger: JobMasterTrigger, played: PlayedMasters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks: list[object] = []
@@ -179,7 +179,7 @@ def test_an_airflow_that_does_not_answer_is_asked_again(
     assert len(hooks) == 3
 
 
-def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vacancies_only(
+def test_a_job_with_a_failed_subtask_task_is_abandoned(
     trigger: JobMasterTrigger, played: PlayedMasters, task_states: FakeTaskStates, orders: Journal
 ) -> None:
     coordinated(orders)
@@ -208,7 +208,7 @@ def test_a_job_that_nobody_would_finish_is_given_up_and_airflow_is_asked_of_vaca
     ("status", "code"),
     [("FINISHED", "FINISHED"), ("STOPPED", "FINISHED"), ("RESTARTING", "FAILED"), ("FAILED", "TERMINAL")],
 )
-def test_an_end_that_was_written_before_a_triggerer_could_tell_is_told_by_the_next_one(
+def test_the_next_triggerer_reports_an_end_that_is_in_the_journal(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, status: str, code: str
 ) -> None:
     ended(coordinated(orders), status)
@@ -218,7 +218,7 @@ def test_an_end_that_was_written_before_a_triggerer_could_tell_is_told_by_the_ne
     assert played.runs == []
 
 
-def test_an_end_that_comes_while_it_takes_over_is_told(
+def test_an_end_during_the_take_over_is_reported(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal
 ) -> None:
     def refused(on_status: Any) -> ExitCode:
@@ -229,7 +229,7 @@ def test_an_end_that_comes_while_it_takes_over_is_told(
     assert event_of(trigger)["code"] == "FINISHED"
 
 
-def test_a_job_that_somebody_else_has_ended_badly_is_not_this_tasks_end(
+def test_the_end_under_another_jobmaster_is_not_the_end_of_the_task(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal
 ) -> None:
     ended(coordinated(orders, "by hand"), "STOPPED")
@@ -237,7 +237,7 @@ def test_a_job_that_somebody_else_has_ended_badly_is_not_this_tasks_end(
     assert event_of(trigger)["code"] == "REFUSED"
 
 
-def test_a_jobmaster_that_fails_while_its_job_lives_begins_again_in_the_same_triggerer(
+def test_a_failed_jobmaster_of_a_live_job_restarts_in_the_same_triggerer(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal
 ) -> None:
     coordinated(orders)
@@ -249,7 +249,7 @@ def test_a_jobmaster_that_fails_while_its_job_lives_begins_again_in_the_same_tri
     assert len(played.runs) == 4
 
 
-def test_one_whose_watch_fails_leaves_no_jobmaster_behind(
+def test_a_trigger_whose_watch_fails_abandons_its_jobmaster(
     trigger: JobMasterTrigger, played: PlayedMasters, task_states: FakeTaskStates, orders: Journal
 ) -> None:
     coordinated(orders)
@@ -286,7 +286,7 @@ def write_heartbeat(root: Storage, orders: Journal, beat: int) -> None:
     write_outbox(root, path, Outbox(Worker("there"), beat))
 
 
-def test_the_jobmaster_looks_as_often_as_the_group_said_when_it_was_deferred(
+def test_the_jobmaster_has_the_timing_that_the_deferral_contains(
     root: Storage, task_states: FakeTaskStates, played: PlayedMasters, orders: Journal
 ) -> None:
     trigger = built(root, timing={**TIMING, "poll": 0.5, "lost_after": 9.0})
@@ -295,7 +295,7 @@ def test_the_jobmaster_looks_as_often_as_the_group_said_when_it_was_deferred(
     assert [(run.timing.poll, run.timing.lost_after, run.timing.rest) for run in played.runs] == [(0.5, 9.0, 1.0)]
 
 
-def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end_of_the_job(
+def test_a_fenced_trigger_stands_by_and_reports_the_end_of_the_job(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage
 ) -> None:
     slept: list[float] = []
@@ -315,7 +315,7 @@ def test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end
     assert len(slept) > 200
 
 
-def test_one_whose_successor_falls_silent_takes_over_again(
+def test_a_fenced_trigger_takes_over_from_a_silent_successor(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage
 ) -> None:
     trigger.timing = {**TIMING, "lost_after": 0.05}
@@ -325,7 +325,7 @@ def test_one_whose_successor_falls_silent_takes_over_again(
 
 
 @pytest.mark.parametrize("name", [f"{JOB_ID}~t2.coordinate", "by hand"])
-def test_one_that_somebody_else_has_overtaken_tells_that(
+def test_a_trigger_fenced_by_a_foreign_attempt_reports_fenced(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, name: str
 ) -> None:
     played.plays = [fenced(orders, name)]
@@ -333,7 +333,7 @@ def test_one_that_somebody_else_has_overtaken_tells_that(
     assert (event["code"], event["kind"], event["message"]) == ("FENCED", "fenced", "epoch 2 has the job")
 
 
-def test_one_that_an_earlier_try_has_overtaken_late_stands_by_and_goes_on(
+def test_a_trigger_fenced_by_an_earlier_try_stands_by_and_resumes(
     root: Storage, task_states: FakeTaskStates, played: PlayedMasters, orders: Journal
 ) -> None:
     second = built(root, attempt=f"{JOB_ID}~t2.coordinate")
@@ -342,7 +342,7 @@ def test_one_that_an_earlier_try_has_overtaken_late_stands_by_and_goes_on(
     assert event_of(second)["message"] == "all sources have ended"
 
 
-def test_one_that_stands_by_claims_nothing_because_it_cannot_look(
+def test_a_standby_trigger_claims_nothing_when_it_cannot_poll(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[object] = []
@@ -401,7 +401,7 @@ def stopping(orders: Journal, root: Storage, played: PlayedMasters) -> Play:
     ("state", "stops"),
     [("failed", True), ("success", True), (None, False), ("deferred", False), ("running", False), ("queued", False)],
 )
-def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_not(
+def test_only_a_killed_task_that_has_ended_stops_its_job(
     trigger: JobMasterTrigger,
     played: PlayedMasters,
     orders: Journal,
@@ -419,7 +419,7 @@ def test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_n
     assert played.is_abandoned.is_set() is not stops, "one that stops its job takes its savepoint first"
 
 
-def test_a_triggerer_that_is_told_to_end_leaves_the_job_to_the_next_one(
+def test_a_triggerer_that_shuts_down_leaves_the_job_to_the_next_one(
     trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, root: Storage
 ) -> None:
     played.plays = [stopping(orders, root, played)]

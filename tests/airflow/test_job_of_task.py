@@ -28,23 +28,23 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("state", [None, "scheduled", "queued"])
-def test_what_was_told_before_a_clear_is_not_believed(answers: dict[str, Any], state: str | None) -> None:
+def test_an_xcom_from_before_a_clear_is_ignored(answers: dict[str, Any], state: str | None) -> None:
     answers.update(states={"orders": state}, xcom="shop.orders.r1")
     assert TASK.find() == FoundJob(None, state)
 
 
 @pytest.mark.parametrize("state", ["running", "up_for_retry", "success", "failed"])
-def test_the_job_of_a_task_that_has_begun_is_what_it_told(answers: dict[str, Any], state: str) -> None:
+def test_the_job_of_a_started_task_is_in_its_xcom(answers: dict[str, Any], state: str) -> None:
     answers.update(states={"orders": state}, xcom="shop.orders.r1~g1")
     assert TASK.find() == FoundJob("shop.orders.r1~g1", state)
 
 
-def test_a_task_that_has_told_nothing_yet_has_no_job(answers: dict[str, Any]) -> None:
+def test_a_task_without_an_xcom_has_no_job(answers: dict[str, Any]) -> None:
     answers.update(states={"orders": "running"})
     assert TASK.find() == FoundJob(None, "running")
 
 
-def test_a_task_that_is_not_there_yet_has_not_begun(answers: dict[str, Any]) -> None:
+def test_a_task_that_does_not_exist_yet_has_no_state(answers: dict[str, Any]) -> None:
     assert TASK.find() == FoundJob(None, None)
 
 
@@ -58,6 +58,6 @@ def test_a_mapped_task_is_refused(answers: dict[str, Any]) -> None:
     ("state", "is_run", "is_over"),
     [("running", True, False), ("up_for_retry", True, False), ("success", False, False), ("failed", False, True)],
 )
-def test_who_runs_the_job_is_told_by_the_tasks_state(state: str, is_run: bool, is_over: bool) -> None:
+def test_the_tasks_state_says_whether_the_job_is_run(state: str, is_run: bool, is_over: bool) -> None:
     job = FoundJob("orders", state)
     assert (job.is_run, job.is_over) == (is_run, is_over)

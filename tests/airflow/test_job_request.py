@@ -51,7 +51,7 @@ def ask(task: JobRequestOperator) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_an_id_that_no_job_has_is_refused_when_the_dag_is_read(kind: str) -> None:
+def test_an_invalid_job_id_is_refused_when_the_dag_is_parsed(kind: str) -> None:
     with pytest.raises(InvalidJobIdError, match="a/b"):
         KINDS[kind](task_id="ask", job_id="a/b")
     KINDS[kind](task_id="ask", job_id="{{ params.job / 2 }}")
@@ -81,7 +81,9 @@ def answering(job: Journal, root: Storage, outcome: RequestOutcome, status: str 
 
 
 @pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("drain", "FINISHED")])
-def test_it_waits_until_what_was_asked_has_taken_place(root: Storage, journal: JobOf, kind: str, status: str) -> None:
+def test_the_task_waits_until_the_job_has_stopped_or_drained(
+    root: Storage, journal: JobOf, kind: str, status: str
+) -> None:
     job = start_driver(journal("orders"))
     complete(job, 1, 2)
     with answering(job, root, RequestOutcome.completed("it is so"), status):
@@ -93,7 +95,7 @@ def test_it_waits_until_what_was_asked_has_taken_place(root: Storage, journal: J
         }
 
 
-def test_a_drain_of_state_with_timers_fails_for_good_unless_it_may_be_discarded(root: Storage, journal: JobOf) -> None:
+def test_a_drain_of_timers_fails_permanently_without_discard_timers(root: Storage, journal: JobOf) -> None:
     job = start_driver(journal("orders"))
     job.write(plan_with_timers())
     job.flush()
@@ -107,7 +109,7 @@ def test_a_drain_of_state_with_timers_fails_for_good_unless_it_may_be_discarded(
     assert request.at_once
 
 
-def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: Storage, journal: JobOf) -> None:
+def test_a_failed_stop_fails_the_task_retryably(root: Storage, journal: JobOf) -> None:
     job = start_driver(journal("orders"))
     refused = RequestOutcome.failed("no savepoint within 60 s; the job continues")
     with (
@@ -118,28 +120,30 @@ def test_one_that_did_not_take_place_is_no_success_and_may_be_asked_again(root: 
     assert not isinstance(raised.value, AirflowFailException)
 
 
-def test_a_driver_that_ends_the_job_otherwise_is_no_success(root: Storage, journal: JobOf) -> None:
+def test_a_drain_fails_if_the_job_was_stopped_instead(root: Storage, journal: JobOf) -> None:
     job = start_driver(journal("orders"))
     stopped = RequestOutcome.failed("the job was stopped before it was drained")
     with answering(job, root, stopped, "STOPPED"), pytest.raises(AirflowException, match="drain failed: the job was"):
         ask(operator("drain", root, timeout="1m"))
 
 
-def test_it_gives_up_after_its_timeout_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
+def test_a_timeout_fails_the_task_retryably(root: Storage, journal: JobOf) -> None:
     start_driver(journal("orders")).flush()
     with pytest.raises(AirflowException, match=r"has not ended within 0\.01 s") as raised:
         ask(operator("stop", root, timeout=0.01))
     assert not isinstance(raised.value, AirflowFailException)
 
 
-def test_without_waiting_the_request_is_left_for_the_driver(root: Storage, journal: JobOf) -> None:
+def test_a_task_that_does_not_wait_leaves_its_request_pending(root: Storage, journal: JobOf) -> None:
     start_driver(journal("orders")).flush()
     assert ask(operator("drain", root, wait=False))["status"] == "RUNNING"
     assert [request.kind for request in pending_requests(root, "orders", 1, ())] == ["drain"]
 
 
 @pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("stop", "FINISHED"), ("drain", "FINISHED")])
-def test_a_job_that_is_so_already_is_asked_nothing(root: Storage, journal: JobOf, kind: str, status: str) -> None:
+def test_a_job_that_has_already_ended_that_way_gets_no_request(
+    root: Storage, journal: JobOf, kind: str, status: str
+) -> None:
     job = start_driver(journal("orders"))
     end(job, status)
     assert ask(operator(kind, root))["status"] == status
@@ -147,7 +151,9 @@ def test_a_job_that_is_so_already_is_asked_nothing(root: Storage, journal: JobOf
 
 
 @pytest.mark.parametrize(("kind", "status"), [("drain", "STOPPED"), ("stop", "FAILED"), ("stop", "RESTARTING")])
-def test_a_job_without_a_driver_cannot_be_asked(root: Storage, journal: JobOf, kind: str, status: str) -> None:
+def test_a_request_to_a_job_without_a_driver_fails_permanently(
+    root: Storage, journal: JobOf, kind: str, status: str
+) -> None:
     """A success would be wrong, because a STOPPED job has not been drained."""
     job = start_driver(journal("orders"))
     end(job, status)
@@ -156,14 +162,14 @@ def test_a_job_without_a_driver_cannot_be_asked(root: Storage, journal: JobOf, k
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_job_that_was_never_run_is_told_with_those_that_were(root: Storage, journal: JobOf, kind: str) -> None:
+def test_the_error_for_an_unknown_job_names_the_existing_jobs(root: Storage, journal: JobOf, kind: str) -> None:
     start_driver(journal("visits")).flush()
     with pytest.raises(AirflowFailException, match=r"there is no job 'orders'.*visits"):
         ask(operator(kind, root))
 
 
 @pytest.mark.slow
-def test_in_a_dag_the_job_is_rendered(
+def test_the_job_id_is_rendered_in_a_dag_run(
     run: Callable[..., Any], root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end(start_driver(journal("orders")), "STOPPED")
@@ -193,13 +199,13 @@ def by_split(journal: JobOf) -> Journal:
 
 
 @pytest.mark.parametrize("parallelism", [8, "8"])
-def test_it_waits_until_the_source_is_read_by_so_many(root: Storage, journal: JobOf, parallelism: int | str) -> None:
+def test_the_task_waits_until_the_rescale_has_completed(root: Storage, journal: JobOf, parallelism: int | str) -> None:
     job = by_split(journal)
     with answering(job, root, RequestOutcome.completed("history is read by 8"), None):
         assert ask(rescale(root, parallelism))["status"] == "RUNNING"
 
 
-def test_a_rescale_that_the_driver_refuses_is_no_success(root: Storage, journal: JobOf) -> None:
+def test_a_refused_rescale_fails_the_task(root: Storage, journal: JobOf) -> None:
     job = by_split(journal)
     refused = RequestOutcome.refused("all splits of history are assigned")
     with answering(job, root, refused, None), pytest.raises(AirflowException, match="rescale refused: all splits"):
@@ -207,7 +213,7 @@ def test_a_rescale_that_the_driver_refuses_is_no_success(root: Storage, journal:
 
 
 @pytest.mark.parametrize("parallelism", ["many", 0, 2**31])
-def test_a_rescale_that_can_never_be_fails_for_good(root: Storage, journal: JobOf, parallelism: int | str) -> None:
+def test_an_impossible_rescale_fails_permanently(root: Storage, journal: JobOf, parallelism: int | str) -> None:
     by_split(journal)
     with pytest.raises(AirflowFailException, match="can be rescaled, to 1 or more: history"):
         ask(rescale(root, 4, "live"))
@@ -237,7 +243,7 @@ def reconfigure(root: Storage, **arguments: Any) -> CheckpointedJobReconfigureOp
 CHANGED = {"daily": VertexSettings(state_partitions=16, trigger_interval=2.0)}
 
 
-def test_it_waits_until_the_queries_run_so(root: Storage, journal: JobOf) -> None:
+def test_the_task_waits_until_the_reconfiguration_has_completed(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     with answering(job, root, RequestOutcome.completed("daily was paused for 1.2 s"), None):
         assert ask(reconfigure(root))["status"] == "RUNNING"
@@ -246,7 +252,7 @@ def test_it_waits_until_the_queries_run_so(root: Storage, journal: JobOf) -> Non
     assert request.changes == CHANGED
 
 
-def test_what_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
+def test_a_failed_reconfiguration_fails_the_task_retryably(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     failed = RequestOutcome.failed("daily: it has other columns; the job continues unchanged")
     with answering(job, root, failed, None), pytest.raises(AirflowException, match="it has other columns") as raised:
@@ -254,14 +260,14 @@ def test_what_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, j
     assert not isinstance(raised.value, AirflowFailException)
 
 
-def test_a_retry_of_one_that_took_place_asks_nothing(root: Storage, journal: JobOf) -> None:
+def test_a_retry_of_an_applied_reconfiguration_sends_no_request(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     job.write(Reconfigured(1, CHANGED, 6.0))
     assert ask(reconfigure(root))["status"] == "RUNNING"
     assert pending_requests(root, "orders", 1, ()) == []
 
 
-def test_a_file_of_the_same_name_is_asked_for_again(root: Storage, journal: JobOf) -> None:
+def test_new_code_under_the_same_file_name_is_requested_again(root: Storage, journal: JobOf) -> None:
     """The file may have changed, so only the driver can decide."""
     job = streaming(journal)
     job.write(Reconfigured(1, {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "d"})}, 6.0))
@@ -299,7 +305,7 @@ def answering_each(job: Journal, root: Storage, *answers: Callable[[str], None])
         thread.join()
 
 
-def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
+def test_a_retry_requests_again_after_the_change_of_an_earlier_try(
     root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The earlier try's process died before the answer came."""
@@ -322,7 +328,7 @@ def test_behind_what_a_try_before_it_has_asked_for_it_asks_again(
     assert len(came) == 2
 
 
-def test_behind_what_a_controller_has_asked_for_it_asks_again(
+def test_the_task_requests_again_after_the_change_of_a_controller(
     root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task cannot wait for a controller's change, because that has no request."""
@@ -340,7 +346,9 @@ def test_behind_what_a_controller_has_asked_for_it_asks_again(
 
 
 @pytest.mark.slow
-def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_task_stops_requesting_after_its_timeout(
+    root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error is the last refusal, not a missing answer."""
     monkeypatch.setattr(job_request, "PAUSE", 0.05)
     job = streaming(journal)
@@ -365,7 +373,7 @@ def test_it_asks_no_longer_than_it_may(root: Storage, journal: JobOf, monkeypatc
         ("assign_workload", {"daily": {"state_partitions": "many"}}),
     ],
 )
-def test_a_change_that_can_never_be_fails_for_good(
+def test_an_impossible_change_fails_permanently(
     root: Storage, journal: JobOf, name: str, rendered: dict[str, Any]
 ) -> None:
     streaming(journal)
@@ -375,7 +383,7 @@ def test_a_change_that_can_never_be_fails_for_good(
         ask(task)
 
 
-def test_the_hook_asks_when_the_block_ends(root: Storage, journal: JobOf) -> None:
+def test_the_hook_sends_the_request_when_the_block_ends(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     hook = CheckpointHook(None, root=root.uri)
     with answering(job, root, RequestOutcome.completed("so it runs"), None), hook.reconfigure("orders") as change:
@@ -386,7 +394,7 @@ def test_the_hook_asks_when_the_block_ends(root: Storage, journal: JobOf) -> Non
     assert request.changes == CHANGED
 
 
-def test_the_hook_says_that_the_job_goes_on_as_it_was(root: Storage, journal: JobOf) -> None:
+def test_the_hook_raises_an_error_for_a_refused_reconfiguration(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     refused = RequestOutcome.refused("daily has ended")
     with answering(job, root, refused, None), pytest.raises(ReconfigurationFailedError, match="has ended"):
@@ -394,7 +402,7 @@ def test_the_hook_says_that_the_job_goes_on_as_it_was(root: Storage, journal: Jo
             change.assign_resources("daily", pool_weight=2)
 
 
-def test_a_block_that_fails_asks_nothing(root: Storage, journal: JobOf) -> None:
+def test_a_failing_block_sends_no_request(root: Storage, journal: JobOf) -> None:
     streaming(journal)
     with pytest.raises(ZeroDivisionError), CheckpointHook(None, root=root.uri).reconfigure("orders") as change:
         change.assign_resources("daily", pool_weight=1 // 0)
@@ -405,7 +413,7 @@ def upgrade(root: Storage, **arguments: Any) -> CheckpointedJobUpgradeOperator:
     return CheckpointedJobUpgradeOperator(task_id="ask", job_id="orders", root=root.uri, timeout="1m", **arguments)
 
 
-def test_it_waits_until_the_job_runs_as_the_other_version(root: Storage, journal: JobOf) -> None:
+def test_the_task_waits_until_the_upgrade_has_completed(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     with answering(job, root, RequestOutcome.completed("the job runs as v2.py:job"), None):
         assert ask(upgrade(root, job="v2.py:job", allow_non_restored_state=True))["status"] == "RUNNING"
@@ -413,7 +421,7 @@ def test_it_waits_until_the_job_runs_as_the_other_version(root: Storage, journal
     assert request == UpgradeRequest("v2.py:job", True, name=request.name, epoch=1, at=request.at)
 
 
-def test_a_version_that_does_not_fit_is_no_success_and_may_be_tried_again(root: Storage, journal: JobOf) -> None:
+def test_a_failed_upgrade_fails_the_task_retryably(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     failed = RequestOutcome.failed("SyntaxError; the job continues unchanged")
     with answering(job, root, failed, None), pytest.raises(AirflowException, match="SyntaxError") as raised:
@@ -421,7 +429,7 @@ def test_a_version_that_does_not_fit_is_no_success_and_may_be_tried_again(root: 
     assert not isinstance(raised.value, AirflowFailException)
 
 
-def test_the_hook_upgrades_and_says_why_it_did_not(root: Storage, journal: JobOf) -> None:
+def test_the_hook_upgrades_and_raises_the_cause_of_a_failure(root: Storage, journal: JobOf) -> None:
     job = streaming(journal)
     hook = CheckpointHook(None, root=root.uri)
     failed = RequestOutcome.failed("SyntaxError; the job continues unchanged")

@@ -37,7 +37,7 @@ def drivers(request: pytest.FixtureRequest, api: ClusterApi) -> KubernetesDriver
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running"])
-def test_a_pod_that_waits_or_runs_is_running(api: ClusterApi, drivers: KubernetesDrivers, phase: str) -> None:
+def test_a_pending_or_running_pod_is_running(api: ClusterApi, drivers: KubernetesDrivers, phase: str) -> None:
     api.answer(pods(pod(phase)))
     report = drivers.report(KNOWN)
     assert (report.state, report.application_id) == (ApplicationState.RUNNING, POD_ID)
@@ -46,29 +46,29 @@ def test_a_pod_that_waits_or_runs_is_running(api: ClusterApi, drivers: Kubernete
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_one_that_ended_says_how(api: ClusterApi, drivers: KubernetesDrivers, phase: str) -> None:
+def test_an_ended_pod_reports_its_exit_code(api: ClusterApi, drivers: KubernetesDrivers, phase: str) -> None:
     api.answer(pods(pod(phase, ended=KILLED)))
     report = drivers.report(KNOWN)
     assert report.state is ApplicationState.ENDED
     assert report.message == f"Driver pod orders-driver is {phase}, exit code 137 (OOMKilled)"
 
 
-def test_a_driver_beside_a_sidecar_that_stays_has_ended(api: ClusterApi, drivers: KubernetesDrivers) -> None:
+def test_an_ended_driver_with_a_running_sidecar_has_ended(api: ClusterApi, drivers: KubernetesDrivers) -> None:
     api.answer(pods(pod("Running", ended=KILLED)))
     assert drivers.report(KNOWN).state is ApplicationState.ENDED
 
 
-def test_of_several_pods_the_one_that_lives_counts(api: ClusterApi, drivers: KubernetesDrivers) -> None:
+def test_a_live_pod_counts_more_than_an_ended_one(api: ClusterApi, drivers: KubernetesDrivers) -> None:
     api.answer(pods(pod("Failed", ended=KILLED), pod("Running", name="second")))
     assert drivers.report(KNOWN).state is ApplicationState.RUNNING
 
 
-def test_no_pod_is_gone(api: ClusterApi, drivers: KubernetesDrivers) -> None:
+def test_a_missing_pod_is_gone(api: ClusterApi, drivers: KubernetesDrivers) -> None:
     api.answer(pods())
     assert drivers.report(KNOWN).state is ApplicationState.GONE
 
 
-def test_without_an_id_it_is_found_by_its_tag(api: ClusterApi, drivers: KubernetesDrivers) -> None:
+def test_a_submission_without_an_id_is_found_by_its_tag(api: ClusterApi, drivers: KubernetesDrivers) -> None:
     api.answer(pods(pod("Running")))
     assert drivers.report(TAGGED).application_id == POD_ID
     assert api.query("labelSelector") == "ckpt-submission=ckpt-1"
@@ -91,7 +91,7 @@ def test_without_an_id_it_is_found_by_its_tag(api: ClusterApi, drivers: Kubernet
         (pods({"metadata": {"name": "x"}}), 200),
     ],
 )
-def test_no_other_answer_is_taken_for_an_end(
+def test_an_invalid_answer_is_not_taken_for_an_end(
     api: ClusterApi, drivers: KubernetesDrivers, body: Any, status: int
 ) -> None:
     api.answer(body, status)
@@ -106,12 +106,12 @@ def test_a_large_answer_is_not_parsed(api: ClusterApi, drivers: KubernetesDriver
     assert "gives an answer that cannot be read (it has more than 16777216 bytes) when asked" in report.message
 
 
-def test_an_api_server_that_does_not_answer_tells_no_end(api: ClusterApi, drivers: KubernetesDrivers) -> None:
+def test_a_silent_api_server_makes_the_state_unknown(api: ClusterApi, drivers: KubernetesDrivers) -> None:
     api.stop()
     assert drivers.report(KNOWN).state is ApplicationState.UNKNOWN
 
 
-def test_credentials_are_fetched_anew_behind_a_failure(api: ClusterApi) -> None:
+def test_credentials_are_fetched_again_after_a_failure(api: ClusterApi) -> None:
     connected: list[int] = []
 
     def connect() -> Any:
@@ -126,7 +126,7 @@ def test_credentials_are_fetched_anew_behind_a_failure(api: ClusterApi) -> None:
     assert len(connected) == 2
 
 
-def test_without_the_provider_for_kubernetes_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_is_unknown_without_the_kubernetes_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "airflow.providers.cncf", None)
     monkeypatch.setitem(__import__("sys").modules, "airflow.providers.cncf.kubernetes", None)
     assert KubernetesDrivers().report(KNOWN).state is ApplicationState.UNKNOWN

@@ -27,23 +27,23 @@ KEY = "_link_SparkUILink"
         ("hdfs://name:8020/lake", ""),
     ],
 )
-def test_a_folder_is_shown_where_a_browser_can(uri: str, link: str) -> None:
+def test_a_folder_is_linked_if_a_browser_can_show_it(uri: str, link: str) -> None:
     assert browsable(uri) == link
 
 
-def test_the_output_is_the_first_folder_that_a_browser_shows() -> None:
+def test_the_output_link_is_the_first_folder_that_a_browser_can_show() -> None:
     outputs = {"away": "hdfs://name:8020/lake", "lake": "gs://lake/orders"}
     assert OutputLink().of(replace(POINTER, outputs=outputs)).endswith("/browser/lake/orders")
     assert OutputLink().of(POINTER) == SparkUILink().of(POINTER) == ""
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "//x", "x"])
-def test_only_links_to_the_web_are_shown(url: str) -> None:
+def test_only_http_links_are_shown(url: str) -> None:
     assert SparkUILink().of(replace(POINTER, spark_ui=url)) == ""
     assert SparkUILink().of(replace(POINTER, spark_ui="https://history/app-1")) == "https://history/app-1"
 
 
-def test_a_link_is_pushed_when_the_driver_tells_it_and_again_when_another_driver_does() -> None:
+def test_a_link_is_pushed_once_for_each_driver() -> None:
     pushed: list[tuple[str, str]] = []
     links = LinkPusher(lambda key, link: pushed.append((key, link)), lambda text, error: None)
     links.update(POINTER)
@@ -53,7 +53,7 @@ def test_a_link_is_pushed_when_the_driver_tells_it_and_again_when_another_driver
     assert pushed == [(KEY, UI), (KEY, "http://driver:4041")]
 
 
-def test_a_link_that_cannot_be_pushed_stops_nothing() -> None:
+def test_a_failed_push_of_a_link_is_only_a_warning() -> None:
     warned: list[str] = []
 
     def push(key: str, link: str) -> None:

@@ -71,7 +71,7 @@ def outcomes(look: JobPoll, count: int) -> list[str]:
     return [look().outcome for _ in range(count)]
 
 
-def test_a_job_that_nobody_runs_is_given_up_after_a_while_and_not_before(make: Any, journal: Journals) -> None:
+def test_a_job_without_a_driver_fails_the_wait_after_15_minutes(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", GONE, 1.0)
     look = make()
     assert outcomes(look, 15) == ["wait"] * 15  # 14 polls a minute apart that saw nothing new
@@ -80,7 +80,7 @@ def test_a_job_that_nobody_runs_is_given_up_after_a_while_and_not_before(make: A
     assert "nothing was journaled for 900 s (driver is gone)" in verdict.message
 
 
-def test_whatever_is_journaled_begins_the_wait_anew(make: Any, journal: Journals) -> None:
+def test_a_new_journal_entry_restarts_the_stall_limit(make: Any, journal: Journals) -> None:
     writer = journal("orders")
     writer.claim("t1", GONE, 1.0)
     look = make()
@@ -90,29 +90,27 @@ def test_whatever_is_journaled_begins_the_wait_anew(make: Any, journal: Journals
     assert look().outcome == "failed"
 
 
-def test_a_driver_that_is_seen_alive_is_waited_for(make: Any, journal: Journals) -> None:
+def test_a_live_driver_never_stalls(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", identify(), 1.0)
     assert outcomes(make(stalled_after=60), 40) == ["wait"] * 40
 
 
-def test_a_restart_that_was_announced_is_waited_for(make: Any, journal: Journals) -> None:
+def test_wait_for_restart_waits_for_a_dead_driver(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", GONE, 1.0)
     assert outcomes(make(wait_for_restart=True), 40) == ["wait"] * 40
 
 
-def test_one_can_say_how_long(make: Any, journal: Journals) -> None:
+def test_stalled_after_sets_the_stall_limit(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", Worker(host="elsewhere"), 1.0)
     assert outcomes(make(stalled_after=120), 3) == ["wait", "wait", "failed"]
 
 
-def test_a_batch_on_another_host_need_not_journal_anything(make: Any, journal: Journals) -> None:
+def test_a_batch_job_on_another_host_never_stalls(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", Worker(host="elsewhere", pid=os.getpid()), 1.0)
     assert outcomes(make(), 100) == ["wait"] * 100
 
 
-def test_a_task_that_has_not_begun_since_it_was_cleared_is_not_judged_by_its_old_job(
-    make: Any, journal: Journals
-) -> None:
+def test_a_cleared_task_is_not_judged_by_its_earlier_job(make: Any, journal: Journals) -> None:
     writer = start_driver(journal("orders"))
     complete(writer, 1)
     end(writer, "FINISHED")
@@ -129,7 +127,7 @@ def test_a_task_that_has_not_begun_since_it_was_cleared_is_not_judged_by_its_old
 
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped"])
-def test_a_task_that_ended_without_success_ends_the_wait(make: Any, journal: Journals, state: str) -> None:
+def test_a_task_that_ended_without_success_fails_the_wait(make: Any, journal: Journals, state: str) -> None:
     start_driver(journal("orders"))
     verdict = make(Task("orders", state), job_id="")()
     assert verdict.outcome == "failed"
@@ -138,18 +136,18 @@ def test_a_task_that_ended_without_success_ends_the_wait(make: Any, journal: Jou
     assert make(Task("orders", state), job_id="", wait_for_restart=True)().outcome == "wait"
 
 
-def test_what_a_failed_task_reached_counts(make: Any, journal: Journals) -> None:
+def test_a_checkpoint_that_a_failed_task_reached_counts(make: Any, journal: Journals) -> None:
     complete(start_driver(journal("orders")), 1, 2)
     assert make(Task("orders", "failed"), job_id="", checkpoint=2)().outcome == "reached"
 
 
-def test_a_job_that_airflow_runs_needs_no_other_sign_of_life(make: Any, journal: Journals) -> None:
+def test_a_job_whose_task_is_active_never_stalls(make: Any, journal: Journals) -> None:
     journal("orders").claim("t1", GONE, 1.0)
     assert outcomes(make(Task("orders", "up_for_retry"), job_id="", stalled_after=60), 40) == ["wait"] * 40
     assert outcomes(make(Task("orders", "success"), job_id="", stalled_after=60), 2) == ["wait", "failed"]
 
 
-def test_behind_a_task_that_succeeded_a_stopped_job_is_not_waited_for(make: Any, journal: Journals) -> None:
+def test_a_stopped_job_of_a_successful_task_fails_the_wait(make: Any, journal: Journals) -> None:
     """The Dag run used to wait 15 minutes.
 
     With ``max_active_runs=1`` it blocked the next one, which would resume the job.
@@ -169,7 +167,7 @@ def test_a_task_that_runs_no_job_is_refused(make: Any) -> None:
     assert "runs no job" in make(Task(None, "success"), job_id="")().message
 
 
-def test_next_is_a_checkpoint_that_was_triggered_after_the_first_look(make: Any, journal: Journals) -> None:
+def test_next_is_a_checkpoint_triggered_after_the_first_poll(make: Any, journal: Journals) -> None:
     writer = start_driver(journal("orders"))
     complete(writer, 1)
     writer.write(CheckpointTriggered(2, 2.0))
@@ -181,26 +179,26 @@ def test_next_is_a_checkpoint_that_was_triggered_after_the_first_look(make: Any,
     assert look().outcome == "reached"
 
 
-def test_next_of_a_job_that_has_not_started_is_its_first(make: Any, journal: Journals) -> None:
+def test_next_of_a_job_that_has_not_started_is_its_first_checkpoint(make: Any, journal: Journals) -> None:
     look = make(checkpoint="next")
     assert look().outcome == "wait"
     complete(start_driver(journal("orders")), 1)
     assert look().outcome == "reached"
 
 
-def test_next_of_a_job_that_ended_is_not_going_to_come(make: Any, journal: Journals) -> None:
+def test_next_of_a_finished_job_fails_the_wait(make: Any, journal: Journals) -> None:
     writer = start_driver(journal("orders"))
     complete(writer, 4)
     end(writer, "FINISHED")
     assert "will not reach checkpoint 5" in make(checkpoint="next")().message
 
 
-def test_a_job_that_stopped_and_that_nobody_goes_on_with_is_given_up(make: Any, journal: Journals) -> None:
+def test_a_stopped_job_without_a_driver_fails_the_wait_after_the_limit(make: Any, journal: Journals) -> None:
     end(start_driver(journal("orders")), "STOPPED")
     assert outcomes(make(stalled_after=120), 3) == ["wait", "wait", "failed"]
 
 
-def test_a_job_whose_checkpoints_do_not_get_through_is_not_healthy(make: Any, journal: Journals) -> None:
+def test_a_job_without_releases_exceeds_max_checkpoint_age(make: Any, journal: Journals) -> None:
     """The job writes its journal and its driver lives, so no other check would notice."""
     writer = streaming(journal("orders"), identify())
     complete(writer, 1)
@@ -216,7 +214,7 @@ def test_a_job_whose_checkpoints_do_not_get_through_is_not_healthy(make: Any, jo
     )
 
 
-def test_a_job_whose_checkpoints_get_through_is_healthy(make: Any, journal: Journals) -> None:
+def test_a_job_with_recent_releases_passes_max_checkpoint_age(make: Any, journal: Journals) -> None:
     writer = streaming(journal("orders"), GONE)
     look = make(max_checkpoint_age=120)
     for number in range(1, 9):
@@ -225,16 +223,16 @@ def test_a_job_whose_checkpoints_get_through_is_healthy(make: Any, journal: Jour
     assert look().outcome == "failed"
 
 
-def test_a_job_that_never_begins_is_not_healthy(make: Any, journal: Journals) -> None:
+def test_a_job_that_never_starts_exceeds_max_checkpoint_age(make: Any, journal: Journals) -> None:
     look = make(max_checkpoint_age=120, wait_for_restart=True)
     assert outcomes(look, 3) == ["wait", "wait", "failed"]
 
 
-def test_the_age_of_checkpoints_is_not_asked_of_a_task_that_has_not_begun(make: Any) -> None:
+def test_max_checkpoint_age_does_not_apply_before_the_task_starts(make: Any) -> None:
     assert outcomes(make(Task(None, "queued"), job_id="", max_checkpoint_age=60), 40) == ["wait"] * 40
 
 
-def test_a_job_in_batch_mode_has_no_checkpoints_to_be_old(make: Any, journal: Journals) -> None:
+def test_max_checkpoint_age_is_refused_for_a_batch_job(make: Any, journal: Journals) -> None:
     writer = journal("orders")
     writer.claim("t1", identify(), 1.0)
     writer.write(JobCreated("orders", JobGraph((), ()), "batch", SubmittedOptions({}), 1.0))

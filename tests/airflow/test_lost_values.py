@@ -50,7 +50,7 @@ def _rendered(task: BaseOperator, name: str, value: Any) -> Any:
 
 @pytest.mark.parametrize("value", [None, "", " "])
 @pytest.mark.parametrize("name", ["job_id", "root", "job_params"])
-def test_a_job_is_not_begun_as_another_one_where_its_identity_came_to_nothing(
+def test_an_empty_rendered_argument_starts_no_other_job(
     name: str, value: Any, finished: None, spark_submit: FakeSparkSubmit, tmp_path: Path
 ) -> None:
     (tmp_path / "orders.py").write_text("")
@@ -79,7 +79,7 @@ LOST: dict[str, tuple[str, Any, Any, str]] = {
 
 
 @pytest.mark.parametrize(("name", "written", "rendered", "message"), LOST.values(), ids=list(LOST))
-def test_a_rendered_none_is_no_part_of_a_jobs_identity(
+def test_a_rendered_none_in_the_jobs_identity_is_refused(
     name: str, written: Any, rendered: Any, message: str, finished: None, spark_submit: FakeSparkSubmit, tmp_path: Path
 ) -> None:
     (tmp_path / "orders.py").write_text("")
@@ -94,7 +94,7 @@ def test_a_rendered_none_is_no_part_of_a_jobs_identity(
     assert not spark_submit.calls
 
 
-def test_airflow_renders_a_param_without_a_value_as_a_none_that_is_refused(
+def test_a_param_without_a_value_is_rendered_as_none_and_refused(
     finished: None, spark_submit: FakeSparkSubmit, tmp_path: Path
 ) -> None:
     (tmp_path / "orders.py").write_text("")
@@ -121,14 +121,14 @@ KEPT: dict[str, tuple[str, Any, Any]] = {
 
 
 @pytest.mark.parametrize(("name", "written", "rendered"), KEPT.values(), ids=list(KEPT))
-def test_a_none_that_no_template_has_made_is_a_text(name: str, written: Any, rendered: Any) -> None:
+def test_a_none_that_does_not_come_from_a_template_is_accepted(name: str, written: Any, rendered: Any) -> None:
     given: Any = {"job_id": "shop", name: written}
     task = CheckpointedSparkJobOperator(task_id="orders", job="orders.py:job", **given)
     refuse_lost(_rendered(task, name, rendered), task._given)
 
 
 @pytest.mark.parametrize("name", ["job_id", "root"])
-def test_a_number_that_a_native_template_makes_is_refused_with_what_to_write(name: str, finished: None) -> None:
+def test_a_number_from_a_native_template_is_refused(name: str, finished: None) -> None:
     given: Any = {name: "{{ ds_nodash }}"}
     task = CheckpointedSparkJobOperator(task_id="orders", job="orders.py:job", **given)
     with pytest.raises(AirflowFailException, match=f"{name}=20260328 cannot be used: .* int, and it must be a text"):
@@ -139,14 +139,14 @@ ASKING = (CheckpointedJobStopOperator, CheckpointedJobCleanupOperator, Checkpoin
 
 
 @pytest.mark.parametrize("kind", ASKING)
-def test_no_task_asks_for_a_job_called_none(kind: Any, finished: None) -> None:
+def test_a_rendered_job_id_none_is_refused(kind: Any, finished: None) -> None:
     task = _rendered(kind(task_id="asking", job_id=TEMPLATE), "job_id", "None")
     with pytest.raises(AirflowFailException, match="job_id='None' cannot be used: a template in it gave None"):
         (task.poke if kind is CheckpointSensor else task.execute)(context(StateStore()))
 
 
 @pytest.mark.parametrize("name", ["job_id", "job", "job_params", "root"])
-def test_a_clean_up_of_nothing_is_no_success(name: str, finished: None, root: Storage) -> None:
+def test_a_clean_up_with_a_lost_argument_fails_permanently(name: str, finished: None, root: Storage) -> None:
     given: dict[str, Any] = {"job_id": "shop", "job": "orders.py:job", "job_params": {"day": "1"}, "root": root.uri}
     task = CheckpointedJobCleanupOperator(task_id="clean", **given)
     with pytest.raises(AirflowFailException, match=f"{name}=None cannot be used: it was given"):
@@ -155,14 +155,14 @@ def test_a_clean_up_of_nothing_is_no_success(name: str, finished: None, root: St
 
 @pytest.mark.parametrize("value", [None, ""])
 @pytest.mark.parametrize("name", ["since", "finished", "watermark", "checkpoint", "root"])
-def test_a_sensor_waits_for_no_less_than_it_was_told_to(name: str, value: Any, finished: None) -> None:
+def test_a_sensor_with_a_lost_condition_fails_permanently(name: str, value: Any, finished: None) -> None:
     given: dict[str, Any] = {name: TEMPLATE}
     task = CheckpointSensor(task_id="wait", job_id="shop", **given)
     with pytest.raises(AirflowFailException, match=f"{name}={value!r} cannot be used: it was given"):
         _rendered(task, name, value).poke(context(StateStore()))
 
 
-def test_a_request_asks_under_no_other_root(finished: None) -> None:
+def test_a_request_with_a_lost_root_fails_permanently(finished: None) -> None:
     task = CheckpointedJobStopOperator(task_id="stop", job_id="shop", root=TEMPLATE)
     with pytest.raises(AirflowFailException, match="root=None cannot be used: it was given"):
         _rendered(task, "root", None).execute(context(StateStore()))
@@ -170,7 +170,7 @@ def test_a_request_asks_under_no_other_root(finished: None) -> None:
 
 @pytest.mark.parametrize("kind", [CheckpointedJobCleanupOperator, CheckpointSensor])
 @pytest.mark.parametrize("task_id", [3, "order"])
-def test_a_job_task_id_that_is_no_text_fails_for_good_too(kind: Any, task_id: Any, root: Storage) -> None:
+def test_an_invalid_job_task_id_fails_permanently(kind: Any, task_id: Any, root: Storage) -> None:
     with DAG("d", schedule=None):
         asking = kind(task_id="asking", job_task_id=task_id, root=root.uri)
         CheckpointedJobStopOperator(task_id="orders", job_id="shop")
@@ -201,14 +201,12 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("kind", "given", "message"), REFUSED.values(), ids=list(REFUSED))
-def test_a_request_that_no_driver_could_take_is_refused_when_the_dag_is_read(
-    kind: Any, given: dict[str, Any], message: str
-) -> None:
+def test_an_invalid_request_is_refused_when_the_dag_is_parsed(kind: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         kind(task_id="ask", job_id="shop", **given)
 
 
-def test_changes_that_a_template_makes_a_text_of_fail_for_good(finished: None) -> None:
+def test_changes_rendered_as_text_fail_permanently(finished: None) -> None:
     given: Any = TEMPLATE
     task = CheckpointedJobReconfigureOperator(task_id="ask", job_id="shop", assign_workload=given)
     with pytest.raises(AirflowFailException, match="give a mapping of operators"):
@@ -216,7 +214,7 @@ def test_changes_that_a_template_makes_a_text_of_fail_for_good(finished: None) -
 
 
 @pytest.mark.parametrize("subtasks", ["history", [], [""], [3], {"history": None}])
-def test_what_names_no_subtasks_is_refused_when_the_dag_is_read(subtasks: Any) -> None:
+def test_an_invalid_subtasks_argument_is_refused_when_the_dag_is_parsed(subtasks: Any) -> None:
     with (
         DAG("shop", schedule=None),
         pytest.raises(InvalidInputError, match=r"subtasks=.* cannot be used"),

@@ -126,7 +126,7 @@ def plays(orders: Journal, end: str, code: ExitCode, message: str = "") -> Calla
     return play
 
 
-def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
+def test_the_task_runs_the_jobmaster_and_ends_as_the_job_does(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit, tmp_path: Path
 ) -> None:
     prepared(orders)
@@ -142,7 +142,7 @@ def test_it_runs_the_jobmaster_of_the_deployment_and_ends_as_the_job_does(
     assert run["ti"].pushed[JOB_ID_XCOM] == JOB_ID
 
 
-def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
+def test_the_jobmaster_gets_the_connections_of_its_sinks(
     coordinate: Any, played: PlayedMaster, orders: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "_IN_MEMORY", {})
@@ -169,7 +169,7 @@ def test_a_jobmaster_in_this_task_is_handed_the_connections_of_its_sinks(
 
 
 @pytest.mark.parametrize("cleared", [True, False], ids=["cleared", "retried"])
-def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
+def test_a_clear_drops_the_stop_request_of_a_killed_try(
     coordinate: Any, played: PlayedMaster, orders: Journal, root: Storage, cleared: bool
 ) -> None:
     """The JobMaster died before it handled the request."""
@@ -198,7 +198,7 @@ def test_what_a_killed_try_has_asked_for_is_not_done_behind_a_clear(
     ("end", "code", "retried"),
     [("FAILED", ExitCode.TERMINAL, False), ("RESTARTING", ExitCode.FAILED, True)],
 )
-def test_a_run_that_fails_is_retried_unless_it_failed_for_good(
+def test_a_failed_run_is_retried_unless_the_failure_is_permanent(
     coordinate: Any, played: PlayedMaster, orders: Journal, end: str, code: ExitCode, retried: bool
 ) -> None:
     prepared(orders)
@@ -208,7 +208,7 @@ def test_a_run_that_fails_is_retried_unless_it_failed_for_good(
     assert isinstance(caught.value, AirflowFailException) is not retried
 
 
-def test_it_is_deferred_to_a_trigger_that_knows_all_that_a_jobmaster_needs(
+def test_the_trigger_has_all_arguments_that_a_jobmaster_needs(
     coordinate: Any, played: PlayedMaster, orders: Journal, root: Storage, tmp_path: Path
 ) -> None:
     prepared(orders, sink=FileSink(str(tmp_path / "out")))
@@ -230,7 +230,7 @@ def test_it_is_deferred_to_a_trigger_that_knows_all_that_a_jobmaster_needs(
 
 
 @pytest.mark.parametrize("sink", ["FileSink({out!r}, storage_options={{'key': 'mine'}})", "Own({out!r})"])
-def test_a_job_whose_sinks_the_journal_does_not_tell_keeps_its_slot(
+def test_a_job_with_sinks_that_the_journal_cannot_rebuild_keeps_its_slot(
     coordinate: Any,
     played: PlayedMaster,
     orders: Journal,
@@ -256,7 +256,7 @@ def test_a_job_whose_sinks_the_journal_does_not_tell_keeps_its_slot(
         "FileSink('s3://lake/orders')",
     ],
 )
-def test_a_job_that_was_changed_since_it_was_prepared_or_writes_elsewhere_keeps_its_slot(
+def test_a_job_whose_sink_has_changed_or_is_elsewhere_keeps_its_slot(
     coordinate: Any, played: PlayedMaster, orders: Journal, tmp_path: Path, capsys: Any, sink: str
 ) -> None:
     text = JOB.replace("FileSink({out!r})", sink)
@@ -286,7 +286,7 @@ def test_a_job_with_controllers_keeps_its_slot(
     assert [controller.name for controller in played.jobs[0].job.controllers] == ["Autoscaler(live)"]
 
 
-def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(
+def test_a_job_without_sinks_in_its_journal_keeps_its_slot(
     coordinate: Any, played: PlayedMaster, orders: Journal
 ) -> None:
     prepared(orders)
@@ -305,7 +305,7 @@ def test_a_job_whose_journal_does_not_tell_its_sinks_keeps_its_slot(
         (None, AirflowFailException),
     ],
 )
-def test_the_end_of_the_triggers_jobmaster_is_that_of_the_task(
+def test_the_task_ends_as_the_jobmaster_of_its_trigger_did(
     coordinate: Any, orders: Journal, verdict: MasterVerdict | None, error: type[Exception] | None
 ) -> None:
     ended(coordinated(prepared(orders)), "FINISHED" if error is None else "RESTARTING")
@@ -320,9 +320,7 @@ def test_the_end_of_the_triggers_jobmaster_is_that_of_the_task(
     assert verdict is None or (verdict.abandoned or verdict.message) in str(caught.value)
 
 
-def test_a_deferred_task_that_took_too_long_asks_nobody_to_leave(
-    coordinate: Any, orders: Journal, root: Storage, tmp_path: Path
-) -> None:
+def test_a_deferral_timeout_sends_no_request(coordinate: Any, orders: Journal, root: Storage, tmp_path: Path) -> None:
     coordinated(prepared(orders, sink=FileSink(str(tmp_path / "out"))))
     store = StateStore()
     deferral_of(coordinate(deferrable=True), context(store))
@@ -343,7 +341,7 @@ def test_a_fenced_jobmaster_is_not_retried(coordinate: Any, played: PlayedMaster
         coordinate().execute(context(StateStore()))
 
 
-def test_a_retry_coordinates_the_workers_that_are_there(
+def test_a_retry_coordinates_the_existing_workers(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
 ) -> None:
     """The previous try's process was killed, so the journal still shows RUNNING."""
@@ -363,7 +361,7 @@ def restarting(orders: Journal, root: Storage, tmp_path: Path, spark_submit: Fak
     spark_submit.play(status("prepared", epoch=3), copy=(tmp_path / "made", target))
 
 
-def test_a_retry_of_a_run_that_failed_prepares_the_job_again_in_its_own_slot(
+def test_a_retry_after_a_failed_run_prepares_the_job_again_in_its_slot(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit, root: Storage, tmp_path: Path
 ) -> None:
     restarting(orders, root, tmp_path, spark_submit, "RESTARTING")
@@ -377,7 +375,7 @@ def test_a_retry_of_a_run_that_failed_prepares_the_job_again_in_its_own_slot(
     assert call.options["resume_failed"] is False
 
 
-def test_a_planner_that_says_nothing_and_prepares_nothing_has_failed(
+def test_a_planner_that_prepares_nothing_fails_its_task(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
 ) -> None:
     ended(coordinated(prepared(orders)), "RESTARTING")
@@ -389,7 +387,7 @@ def test_a_planner_that_says_nothing_and_prepares_nothing_has_failed(
 
 
 @pytest.mark.parametrize("end", ["STOPPED", "FAILED"])
-def test_a_clear_goes_on_with_a_job_that_was_stopped_or_failed_for_good_and_a_retry_does_not(
+def test_only_a_clear_resumes_a_job_that_is_stopped_or_failed(
     coordinate: Any,
     played: PlayedMaster,
     orders: Journal,
@@ -411,7 +409,7 @@ def test_a_clear_goes_on_with_a_job_that_was_stopped_or_failed_for_good_and_a_re
     assert spark_submit.calls[0].options["resume_failed"] is (end == "FAILED")
 
 
-def test_one_that_is_cleared_alone_behind_the_end_of_a_job_fails_for_good_as_nobody_runs_the_subtasks(
+def test_clearing_only_the_coordinate_task_of_an_ended_job_fails_permanently(
     coordinate: Any,
     played: PlayedMaster,
     orders: Journal,
@@ -436,7 +434,7 @@ def test_one_that_is_cleared_alone_behind_the_end_of_a_job_fails_for_good_as_nob
         coordinate().execute(context(store, try_number=2, max_tries=3))
 
 
-def test_one_that_is_cleared_alone_while_the_job_runs_goes_on_with_it(
+def test_clearing_only_the_coordinate_task_of_a_running_job_resumes_it(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
 ) -> None:
     """The running workers are not affected."""
@@ -454,7 +452,7 @@ def test_one_that_is_cleared_alone_while_the_job_runs_goes_on_with_it(
     assert spark_submit.calls == []
 
 
-def test_a_job_that_has_finished_is_not_run_again(
+def test_a_finished_job_is_not_run_again(
     coordinate: Any, played: PlayedMaster, orders: Journal, spark_submit: FakeSparkSubmit
 ) -> None:
     ended(coordinated(prepared(orders)), "FINISHED")
@@ -462,7 +460,7 @@ def test_a_job_that_has_finished_is_not_run_again(
     assert (played.jobs, spark_submit.calls) == ([], [])
 
 
-def test_a_job_that_somebody_else_has_taken_is_not_taken_back(
+def test_a_job_that_another_dag_run_has_taken_over_is_not_taken_back(
     coordinate: Any, played: PlayedMaster, journal: Callable[[str], Journal]
 ) -> None:
     prepared(journal("feed"), "shop.orders.r2~t1.plan")
@@ -471,7 +469,7 @@ def test_a_job_that_somebody_else_has_taken_is_not_taken_back(
     assert played.jobs == []
 
 
-def test_a_job_of_which_nothing_is_there_was_taken_by_nobody_and_may_be_back(
+def test_a_job_that_is_not_found_fails_the_task_retryably(
     coordinate: Any, played: PlayedMaster, task_states: FakeTaskStates
 ) -> None:
     """A share that is not mounted on this worker used to fail the group permanently."""
@@ -481,9 +479,7 @@ def test_a_job_of_which_nothing_is_there_was_taken_by_nobody_and_may_be_back(
     assert played.jobs == []
 
 
-def test_subtasks_that_no_task_runs_are_refused_before_anybody_waits_for_them(
-    coordinate: Any, played: PlayedMaster, orders: Journal
-) -> None:
+def test_unfinished_subtasks_without_a_task_are_refused(coordinate: Any, played: PlayedMaster, orders: Journal) -> None:
     prepared(orders)
     listed = {"subtasks": ["history/1"], "subtask_tasks": ["orders.history-1"]}
     with pytest.raises(AirflowFailException, match="no task of this group runs: history/0, rows/0"):
@@ -495,7 +491,7 @@ def test_subtasks_that_no_task_runs_are_refused_before_anybody_waits_for_them(
 
 
 @pytest.mark.parametrize("subtasks", [["history/0", "history/1", "rows/0"], ["history", "rows"]])
-def test_r21_a_retry_in_the_midst_of_a_rescale_has_tasks_for_what_is_to_begin_yet(
+def test_r21_a_retry_during_a_rescale_accepts_the_subtask_still_to_be_added(
     coordinate: Any, played: PlayedMaster, orders: Journal, subtasks: list[str]
 ) -> None:
     """The previous JobMaster died after the graph had changed, before the new subtask was added."""
@@ -505,7 +501,7 @@ def test_r21_a_retry_in_the_midst_of_a_rescale_has_tasks_for_what_is_to_begin_ye
     assert coordinate(**listed).execute(context(StateStore()))["status"] == "FINISHED"
 
 
-def test_a_subtask_whose_tries_are_spent_ends_the_run_and_the_task_for_good(
+def test_a_subtask_without_tries_left_fails_the_task_permanently(
     coordinate: Any, played: PlayedMaster, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     prepared(orders)
@@ -521,7 +517,7 @@ def test_a_subtask_whose_tries_are_spent_ends_the_run_and_the_task_for_good(
     assert len(played.abandoned) == 1, "said once"
 
 
-def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
+def test_an_unloadable_job_file_fails_the_task_permanently(
     coordinate: Any, orders: Journal, tmp_path: Path, task_states: FakeTaskStates
 ) -> None:
     (tmp_path / "orders.py").write_text("import no_such_module_anywhere")
@@ -530,7 +526,7 @@ def test_a_job_file_that_cannot_be_loaded_is_told_and_not_tried_again(
         coordinate().execute(context(StateStore()))
 
 
-def test_a_real_jobmaster_refuses_what_is_not_the_recorded_job(
+def test_a_real_jobmaster_refuses_a_job_that_differs_from_the_journal(
     coordinate: Any, orders: Journal, task_states: FakeTaskStates
 ) -> None:
     """Only the plan is fake here. It has recorded another folder for the sink."""
@@ -577,7 +573,7 @@ class Running:
         return self.raised[0] if self.raised else None
 
 
-def test_a_task_that_is_marked_failed_stops_its_job(
+def test_a_task_marked_failed_stops_its_job(
     coordinate: Any, played: PlayedMaster, orders: Journal, task_states: FakeTaskStates, root: Storage
 ) -> None:
     prepared(orders)
@@ -590,7 +586,7 @@ def test_a_task_that_is_marked_failed_stops_its_job(
 
 
 @pytest.mark.parametrize("state", ["running", "up_for_retry", "queued", None])
-def test_a_task_whose_worker_is_shut_down_or_that_is_cleared_leaves_the_job_running(
+def test_a_cleared_or_shut_down_task_leaves_the_job_running(
     coordinate: Any,
     played: PlayedMaster,
     orders: Journal,

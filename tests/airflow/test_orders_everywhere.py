@@ -211,7 +211,7 @@ def shop(tmp_path: Path, server: PostgreSQL, broker: Broker, monkeypatch: pytest
     return Shop(tmp_path, server, broker, monkeypatch)
 
 
-def test_each_order_is_once_in_each_target_whoever_is_killed(shop: Shop) -> None:
+def test_each_order_is_once_in_each_target_after_any_kill(shop: Shop) -> None:
     shop.history(12, 400)
     shop.live(100)
     trying = shop.begin_try()

@@ -12,7 +12,7 @@ from airflow_provider_ckpt import packaging
 from airflow_provider_ckpt.packaging import package_zip
 
 
-def test_the_zip_is_built_once_and_is_the_same_in_every_folder(tmp_path: Path) -> None:
+def test_the_zip_is_built_once_and_identical_in_every_folder(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     first = package_zip(tmp_path / "a")
@@ -24,7 +24,7 @@ def test_the_zip_is_built_once_and_is_the_same_in_every_folder(tmp_path: Path) -
     assert other.read_bytes() == first.read_bytes()
 
 
-def test_the_zip_holds_the_package_without_bytecode_and_leaves_no_temporary_file(tmp_path: Path) -> None:
+def test_the_zip_contains_the_package_without_bytecode(tmp_path: Path) -> None:
     names = zipfile.ZipFile(package_zip(tmp_path)).namelist()
     assert "airflow_provider_ckpt/__init__.py" in names
     assert "airflow_provider_ckpt/spark/app/session.py" in names
@@ -44,7 +44,7 @@ def test_the_package_can_be_imported_from_the_zip_alone(tmp_path: Path) -> None:
     assert ".zip/airflow_provider_ckpt/" in process.stdout
 
 
-def test_a_changed_file_gives_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_file_changes_the_name_of_the_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "airflow_provider_ckpt"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -54,7 +54,7 @@ def test_a_changed_file_gives_another_name(tmp_path: Path, monkeypatch: pytest.M
     assert package_zip(tmp_path) != before
 
 
-def test_a_folder_that_somebody_else_can_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     trusted = package_zip().parent
     assert trusted.stat().st_mode & 0o777 == 0o700

@@ -228,7 +228,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_of_a_run_that_ends_well(
+def test_a_successful_run_shows_no_password(
     tmp_path: Path,
     mariadb: MariaDB,
     postgres: PostgreSQL,
@@ -270,7 +270,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_of_a_run_that_fails(
+def test_a_failed_run_shows_no_password(
     failure: str,
     tmp_path: Path,
     mariadb: MariaDB,
@@ -300,7 +300,7 @@ def test_of_a_run_that_fails(
     assert "orders" in run.error
 
 
-def test_of_a_root_that_does_not_answer(
+def test_a_run_on_an_unreachable_root_shows_no_password(
     tmp_path: Path, closing: ClosingServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     options = {"key": LOGIN, "secret": PASSWORD, "endpoint_url": f"http://127.0.0.1:{closing.port}"}
@@ -315,7 +315,7 @@ def test_of_a_root_that_does_not_answer(
     assert_nowhere(run, shown.out + shown.err)
 
 
-def test_of_a_root_in_a_store(
+def test_a_run_on_a_root_in_s3_shows_no_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with s3_server() as endpoint:

@@ -34,7 +34,7 @@ def writer(store: StateStore, clock: Clock) -> PointerWriter:
     return made
 
 
-def test_the_lines_of_a_run_add_up() -> None:
+def test_the_pointer_combines_the_status_lines_of_a_run() -> None:
     pointer = POINTER
     for status_line in (
         line("started", epoch=3, application_id="local-1", checkpoint=0, released=0, spark_ui="http://h:4040"),
@@ -66,7 +66,7 @@ def test_the_lines_of_a_run_add_up() -> None:
     }
 
 
-def test_what_was_kept_of_a_batch_job_and_what_is_run_again_is_on_the_task() -> None:
+def test_the_pointer_has_the_recovery_of_a_batch_job() -> None:
     """The driver reports it. A task without a driver reads it in the journal."""
     subtask, reader = SubtaskId("history/1"), SubtaskId("clean/0")
     event = JobReconciled(2, (SubtaskId("history/0"),), {}, (Reset(subtask, ((3, 4),), reader),), 1.0)
@@ -85,7 +85,7 @@ def test_what_was_kept_of_a_batch_job_and_what_is_run_again_is_on_the_task() -> 
     assert "recovery" not in POINTER.to_json()
 
 
-def test_a_long_recovery_names_the_command_that_shows_all_of_it() -> None:
+def test_a_long_recovery_is_cut_and_names_the_command_to_show_it() -> None:
     resets = tuple(Reset(SubtaskId(f"history/{number}"), (), SubtaskId("clean/0")) for number in range(60))
     state = JobState("orders")
     event = JobReconciled(2, (), {}, resets, 1.0)
@@ -97,22 +97,22 @@ def test_a_long_recovery_names_the_command_that_shows_all_of_it() -> None:
         assert recovery[-1] == f"  … and 11 more: `{command}`"
 
 
-def test_r16_a_job_that_finished_has_released_its_last_checkpoint() -> None:
+def test_r16_a_finished_job_has_released_its_last_checkpoint() -> None:
     pointer = POINTER.after(line("finished", checkpoint=9))
     assert (pointer.status, pointer.checkpoint, pointer.released) == ("FINISHED", 9, 9)
 
 
 @pytest.mark.parametrize("job_status", ["RESTARTING", "FAILED"])
-def test_the_status_of_a_run_that_failed_is_the_job_s_own(job_status: str) -> None:
+def test_a_failed_run_has_the_status_of_its_job(job_status: str) -> None:
     """A retry behaves differently for the two."""
     assert POINTER.after(line("failed", status=job_status)).to_json()["status"] == job_status
 
 
-def test_a_job_that_says_that_nothing_is_released_is_believed() -> None:
+def test_a_stopped_line_with_released_0_resets_the_release() -> None:
     assert POINTER.after(line("stopped", checkpoint=9, released=0)).released is None
 
 
-def test_checkpoint_lines_are_written_every_five_seconds_and_the_others_at_once() -> None:
+def test_checkpoint_lines_are_written_every_5_s_and_others_at_once() -> None:
     store, clock = StateStore(), Clock()
     pointer = writer(store, clock)
     pointer.record(line("started", epoch=1))
@@ -131,7 +131,7 @@ def test_checkpoint_lines_are_written_every_five_seconds_and_the_others_at_once(
     assert store.values[KEY]["released"] == 50
 
 
-def test_a_store_that_fails_does_not_stop_the_job_and_is_tried_again() -> None:
+def test_a_failing_store_does_not_stop_the_job_and_is_retried() -> None:
     store, clock = StateStore(), Clock()
     pointer = writer(store, clock)
     store.broken = True
@@ -141,18 +141,18 @@ def test_a_store_that_fails_does_not_stop_the_job_and_is_tried_again() -> None:
     assert store.values[KEY]["epoch"] == 1
 
 
-def test_the_first_write_fails_aloud_because_a_retry_relies_on_it() -> None:
+def test_an_error_of_the_first_write_is_raised() -> None:
     store = StateStore(broken=True)
     with pytest.raises(ConnectionError):
         writer(store, Clock())
 
 
 @pytest.mark.parametrize("value", [None, "text", [], {}, {**POINTER.to_json(), "max_tries": "2"}])
-def test_what_a_person_left_in_the_store_is_no_pointer(value: Any) -> None:
+def test_an_invalid_stored_value_is_not_a_pointer(value: Any) -> None:
     assert Pointer.from_json(value) is None
 
 
-def test_a_pointer_is_read_back_for_what_a_retry_needs() -> None:
+def test_a_stored_pointer_is_read_back() -> None:
     stored = POINTER.after(line("checkpoint", checkpoint=4, epoch=2)).to_json()
     pointer = Pointer.from_json(stored)
     assert pointer is not None

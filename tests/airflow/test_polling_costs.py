@@ -76,11 +76,11 @@ def release(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> Callable[[], C
     return hour
 
 
-def test_a_release_trigger_costs_what_a_sensor_does(release: Callable[[], Cost]) -> None:
+def test_a_release_trigger_costs_as_much_as_a_sensor(release: Callable[[], Cost]) -> None:
     assert release() == looks.sensor(10)
 
 
-def test_a_release_trigger_does_not_read_a_job_that_has_ended_from_the_start_with_each_look(
+def test_a_release_trigger_does_not_reread_the_journal_of_an_ended_job(
     watched: Watched, release: Callable[[], Cost]
 ) -> None:
     for _ in range(50):
@@ -89,9 +89,7 @@ def test_a_release_trigger_does_not_read_a_job_that_has_ended_from_the_start_wit
     assert release() == looks.sensor(10) + Cost(HOUR, 0)
 
 
-def test_a_deferred_sensor_costs_what_one_that_holds_a_slot_does(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deferred_sensor_costs_as_much_as_a_poking_one(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     condition = {"job_id": JOB, "wait_for_restart": True}
     trigger = CheckpointTrigger(condition=condition, root=watched.storage.uri, poll_interval=10.0)
     look = trigger._job_poll
@@ -99,9 +97,7 @@ def test_a_deferred_sensor_costs_what_one_that_holds_a_slot_does(
     assert Hour(watched, monkeypatch).of(trigger, "checkpoint") == looks.sensor(10)
 
 
-def test_a_deferred_task_asks_the_cluster_each_minute_and_looks_once_more_then(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deferred_task_polls_the_cluster_each_minute(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     trigger = SparkApplicationTrigger(
         job_id=JOB, submission={}, spark_conn_id="yarn", ckpt_conn_id=None, root=watched.storage.uri
     )
@@ -115,7 +111,7 @@ def test_a_deferred_task_asks_the_cluster_each_minute_and_looks_once_more_then(
     assert hour.of(trigger) == looks.deferred_task(10, 60)
 
 
-def test_a_task_that_waits_for_a_jobmaster_looks_at_the_journal_and_at_the_beat(
+def test_a_task_that_waits_for_a_jobmaster_polls_journal_and_heartbeat(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trigger = AwaitedMasterTrigger(
@@ -131,7 +127,7 @@ def test_a_task_that_waits_for_a_jobmaster_looks_at_the_journal_and_at_the_beat(
     assert hour.of(trigger) == looks.awaiting_task(10)
 
 
-def test_a_task_that_has_finished_in_batch_mode_costs_what_a_sensor_does_and_hundreds_no_more_than_two(
+def test_300_finished_batch_tasks_cost_at_most_twice_as_much_as_one(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched.journal.claim("shop.orders.r1~t1.plan", Worker(), 1.0)

@@ -27,7 +27,7 @@ def over(orders: Journal, coordinate: str | None = "up_for_retry") -> WaitResult
     return Preparation(f"{JOB_ID}~t1.subtask").judge(orders.refresh(), None, coordinate)
 
 
-def test_it_waits_while_the_job_is_prepared_and_no_longer(orders: Journal) -> None:
+def test_the_wait_ends_when_the_job_is_prepared(orders: Journal) -> None:
     assert over(orders) is None
     orders.claim(f"{JOB_ID}~t2.coordinate", Worker(), 6.0)
     assert over(orders, "running") is None, "the planner has only begun"
@@ -36,23 +36,23 @@ def test_it_waits_while_the_job_is_prepared_and_no_longer(orders: Journal) -> No
 
 
 @pytest.mark.parametrize("status", ["STOPPED", "FAILED", "FINISHED"])
-def test_a_job_that_is_not_to_go_on_ends_it_whatever_airflow_says(orders: Journal, status: str) -> None:
+def test_the_end_of_the_job_ends_the_wait(orders: Journal, status: str) -> None:
     ended(orders, status)
     assert over(orders, "success") == WaitResult(f"the job is {status}")
 
 
-def test_so_does_somebody_else_who_has_the_job(orders: Journal) -> None:
+def test_a_claim_by_another_dag_run_ends_the_wait(orders: Journal) -> None:
     orders.claim("shop.orders.r2~t1.plan", Worker(), 6.0)
     assert over(orders) == WaitResult("shop.orders.r2~t1.plan has the job")
 
 
-def test_a_release_by_hand_takes_nothing_over(orders: Journal) -> None:
+def test_a_manual_release_does_not_take_the_job_over(orders: Journal) -> None:
     orders.claim(f"{orders.state.attempt}~release", Worker(), 6.0, releases_only=True)
     assert over(orders) is None
 
 
 @pytest.mark.parametrize("state", ["failed", "upstream_failed", "skipped", "removed", "success"])
-def test_without_a_task_that_prepares_it_nobody_is_waited_for(orders: Journal, state: str) -> None:
+def test_an_ended_coordinate_task_ends_the_wait_for_a_preparation(orders: Journal, state: str) -> None:
     result = over(orders, state)
     assert result is not None
     assert result.is_alone

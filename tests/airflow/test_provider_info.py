@@ -13,7 +13,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 AIRFLOW = Path(airflow.__file__).parent
 
 
-def test_airflow_accepts_the_description() -> None:
+def test_the_provider_info_follows_airflows_schema() -> None:
     schema = json.loads((AIRFLOW / "provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)
 
@@ -26,7 +26,7 @@ def test_the_connection_form_follows_airflows_schema() -> None:
         jsonschema.validate(connection[part], {**properties[part], "definitions": whole.get("definitions", {})})
 
 
-def test_every_class_and_module_it_names_exists() -> None:
+def test_every_class_and_module_in_the_provider_info_exists() -> None:
     info = get_provider_info()
     for part in ("operators", "sensors", "hooks", "triggers"):
         for modules in info[part]:

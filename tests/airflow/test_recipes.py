@@ -67,7 +67,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return sorted(parsed, key=lambda row: json.dumps(row))
 
 
-def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
+def test_running_a_day_again_replaces_only_the_rows_of_that_day(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:
     order(lake, "day=2026-01-01", "a.json", (1, "A", 10.0), (2, "A", 5.0), (3, "B", 1.0))
@@ -90,7 +90,7 @@ def test_a_day_that_is_done_again_replaces_what_it_had_and_no_other_day(
     assert rows(lake / "revenue" / "day=2026-01-02") == [{"shop": "A", "revenue": 7.0}]
 
 
-def test_what_one_job_prepares_another_reads_before_it_goes(
+def test_a_prepared_table_is_read_by_another_job_before_its_deletion(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:
     order(lake, "day=2026-01-02", "a.json", (1, "A", 100.0), (2, "A", 5.0), (3, "B", 250.0), (3, "B", 250.0))
@@ -105,7 +105,7 @@ def test_what_one_job_prepares_another_reads_before_it_goes(
     assert left == []
 
 
-def test_dag_runs_that_continue_one_job_release_every_row_once(
+def test_dag_runs_that_resume_one_job_release_every_row_once(
     run: Callable[..., Any], dags: dict[str, DAG], lake: Path
 ) -> None:
     dag = dags["orders_feed"]

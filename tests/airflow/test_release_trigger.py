@@ -115,7 +115,7 @@ def checkpoints(events: list[dict[str, Any]]) -> list[tuple[int, int]]:
     return [(event["after"], event["checkpoint"]) for event in events]
 
 
-def test_each_release_of_rows_is_told_once_and_says_what_is_new(root: Storage, journal: Journals) -> None:
+def test_each_release_with_rows_is_one_event(root: Storage, journal: Journals) -> None:
     writer = created(journal("orders"))
     release(writer, 1, out=5)
     events = Watcher(root.uri, Store()).until(
@@ -140,7 +140,7 @@ def test_each_release_of_rows_is_told_once_and_says_what_is_new(root: Storage, j
     }
 
 
-def test_of_one_sink_only_its_rows_count(root: Storage, journal: Journals) -> None:
+def test_events_of_one_sink_count_only_its_rows(root: Storage, journal: Journals) -> None:
     writer = created(journal("orders"))
     events = Watcher(root.uri, Store(), sink="out").until(
         lambda: release(writer, 1, out=0, copy=4), lambda: release(writer, 2, out=3, copy=4)
@@ -148,7 +148,7 @@ def test_of_one_sink_only_its_rows_count(root: Storage, journal: Journals) -> No
     assert (checkpoints(events), events[0]["rows"], list(events[0]["sinks"])) == ([(0, 2)], 3, ["out"])
 
 
-def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals) -> None:
+def test_an_unknown_sink_is_logged_as_a_warning(root: Storage, journal: Journals) -> None:
     """Otherwise the trigger would wait silently for its releases."""
     writer = start_driver(journal("orders"))
     graph = JobGraph((JobVertex("live", ("live",), ("live",), (), ("lake",), bounded=False),), ())
@@ -162,7 +162,7 @@ def test_a_sink_that_the_job_has_not_is_told_of(root: Storage, journal: Journals
     assert warnings["lake"] == []
 
 
-def test_what_is_released_while_nobody_looks_is_told_later(root: Storage, journal: Journals) -> None:
+def test_releases_between_two_watches_are_reported_later(root: Storage, journal: Journals) -> None:
     writer, store = created(journal("orders")), Store()
     assert checkpoints(Watcher(root.uri, store).until(lambda: release(writer, 1, out=1))) == [(0, 1)]
     release(writer, 2, out=1)
@@ -171,7 +171,7 @@ def test_what_is_released_while_nobody_looks_is_told_later(root: Storage, journa
     assert Watcher(root.uri, store).until() == []
 
 
-def test_an_event_that_was_on_its_way_is_told_again(root: Storage, journal: Journals) -> None:
+def test_an_unconfirmed_event_is_sent_again(root: Storage, journal: Journals) -> None:
     """The triggerer dies between the event and the next poll, so it is unknown whether Airflow has the event."""
     writer, store = created(journal("orders")), Store()
     Watcher(root.uri, store).until(lambda: release(writer, 1, out=1))
@@ -184,16 +184,14 @@ def test_an_event_that_was_on_its_way_is_told_again(root: Storage, journal: Jour
     assert checkpoints(Watcher(root.uri, store).until()) == [(1, 2)]
 
 
-def test_a_job_that_has_not_begun_is_told_from_its_first_release(root: Storage, journal: Journals) -> None:
+def test_events_of_a_new_job_begin_with_its_first_release(root: Storage, journal: Journals) -> None:
     def begin() -> None:
         release(created(journal("orders")), 1, out=1)
 
     assert checkpoints(Watcher(root.uri, Store()).until(begin)) == [(0, 1)]
 
 
-def test_a_root_that_is_gone_is_no_new_one_until_a_new_job_is_in_it(
-    root: Storage, journal: Journals, tmp_path: Path
-) -> None:
+def test_a_missing_root_is_not_taken_for_a_new_job(root: Storage, journal: Journals, tmp_path: Path) -> None:
     writer, store = created(journal("orders")), Store()
     release(writer, 1, out=1)
     place = Path(root.uri.removeprefix("file://"))
@@ -210,7 +208,7 @@ def test_a_root_that_is_gone_is_no_new_one_until_a_new_job_is_in_it(
     assert checkpoints(Watcher(root.uri, store).until()) == [(0, 1)]
 
 
-def test_the_root_of_an_ended_job_may_be_made_anew_while_it_is_watched(root: Storage, journal: Journals) -> None:
+def test_a_watched_job_may_be_deleted_and_created_again(root: Storage, journal: Journals) -> None:
     writer = created(journal("orders"))
     for number in range(1, 9):
         release(writer, number, out=1)
@@ -225,7 +223,7 @@ def test_the_root_of_an_ended_job_may_be_made_anew_while_it_is_watched(root: Sto
 
 
 @pytest.mark.parametrize("stored", [None, 7, "7", {}, {"checkpoint": "7", "created": 1.0}, {"other": 1}])
-def test_what_cannot_be_how_far_it_has_told_is_begun_anew(root: Storage, journal: Journals, stored: Any) -> None:
+def test_an_invalid_stored_position_is_replaced(root: Storage, journal: Journals, stored: Any) -> None:
     writer, store = created(journal("orders")), Store()
     release(writer, 1, out=1)
     store.kept["ckpt_release/orders/"] = stored
@@ -233,7 +231,7 @@ def test_what_cannot_be_how_far_it_has_told_is_begun_anew(root: Storage, journal
     assert store.kept["ckpt_release/orders/"] == {"created": 1.0, "checkpoint": 2}
 
 
-def test_several_assets_of_one_trigger_are_told_what_is_released_from_now_on(
+def test_a_trigger_of_several_assets_reports_releases_without_a_store(
     root: Storage, journal: Journals, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer, store = created(journal("orders")), Store()
@@ -251,7 +249,7 @@ def test_several_assets_of_one_trigger_are_told_what_is_released_from_now_on(
     ],
     ids=["of a later release", "half", "the first one"],
 )
-def test_what_is_wrong_is_logged_and_looked_at_again(
+def test_a_damaged_journal_is_logged_and_polled_again(
     root: Storage, journal: Journals, entry: int, wrong: Callable[[bytes], bytes], problem: str
 ) -> None:
     """After the repair no event is repeated, because the journal's first entry identifies it."""
@@ -279,7 +277,7 @@ def test_what_is_wrong_is_logged_and_looked_at_again(
     assert problem in warnings[-1]
 
 
-def test_a_store_that_does_not_answer_is_asked_again(root: Storage, journal: Journals) -> None:
+def test_a_failing_asset_store_is_retried(root: Storage, journal: Journals) -> None:
     writer, store = created(journal("orders")), Store()
     store.refuses = 3
     assert checkpoints(Watcher(root.uri, store).until(*[lambda: None] * 3, lambda: release(writer, 1, out=1))) == [
@@ -288,14 +286,14 @@ def test_a_store_that_does_not_answer_is_asked_again(root: Storage, journal: Jou
     assert store.kept["ckpt_release/orders/"]["checkpoint"] == 1
 
 
-def test_it_is_stored_without_secrets_and_made_again(root: Storage) -> None:
+def test_a_release_trigger_is_rebuilt_from_its_arguments(root: Storage) -> None:
     path, arguments = CheckpointReleaseTrigger(job_id="orders", sink="out", ckpt_conn_id="lake").serialize()
     module, _, name = path.rpartition(".")
     made = getattr(importlib.import_module(module), name)(**json.loads(json.dumps(arguments)))
     assert (made.job_id, made.sink, made.ckpt_conn_id) == ("orders", "out", "lake")
 
 
-def test_releases_of_a_job_that_is_deleted_right_behind_its_end_are_told(root: Storage, journal: Journals) -> None:
+def test_releases_of_a_job_deleted_right_after_its_end_are_reported(root: Storage, journal: Journals) -> None:
     store = Store()
     writer = created(journal("orders"))
     release(writer, 1, lake=10)
@@ -313,9 +311,7 @@ def test_releases_of_a_job_that_is_deleted_right_behind_its_end_are_told(root: S
     assert Watcher(root.uri, store).until() == []
 
 
-def test_begun_on_a_sink_that_is_ahead_of_the_job_it_begins_with_its_next_release(
-    root: Storage, journal: Journals
-) -> None:
+def test_a_watch_of_a_sink_ahead_of_its_job_begins_with_the_next_release(root: Storage, journal: Journals) -> None:
     """A gate holds the other sink from the beginning, so the job as a whole has released nothing."""
     writer = created(journal("orders"))
 
@@ -342,13 +338,13 @@ def test_begun_on_a_sink_that_is_ahead_of_the_job_it_begins_with_its_next_releas
         {"job_id": "a/b"},
     ],
 )
-def test_what_no_triggerer_could_do_is_refused_when_the_dag_is_read(given: dict[str, Any]) -> None:
+def test_invalid_trigger_arguments_are_refused_when_the_dag_is_parsed(given: dict[str, Any]) -> None:
     """A negative interval kept a triggerer busy. A text that is no number ended the watch after the first poll."""
     with pytest.raises(InvalidInputError):
         CheckpointReleaseTrigger(**{"job_id": "orders", **given})
 
 
 @pytest.mark.parametrize("given", [90, "1m30s", timedelta(seconds=90)])
-def test_its_interval_is_a_duration_as_everywhere(given: Any) -> None:
+def test_the_poll_interval_may_be_given_as_any_duration(given: Any) -> None:
     _, kwargs = CheckpointReleaseTrigger(job_id="orders", poll_interval=given).serialize()
     assert kwargs["poll_interval"] == 90.0

@@ -52,7 +52,7 @@ class Task:
         return self.policy.evaluate(RuntimeError("an executor is lost"), 1, 9, self.context).action
 
 
-def test_failures_count_only_while_the_job_gets_no_further(root: Storage, journal: Callable[[str], Journal]) -> None:
+def test_only_failures_without_progress_count(root: Storage, journal: Callable[[str], Journal]) -> None:
     job, task = start_driver(journal("orders")), Task(root, patience=1)
     assert task.fails() is RetryAction.RETRY
     job.write(completed(1, batch_id=4))
@@ -62,7 +62,7 @@ def test_failures_count_only_while_the_job_gets_no_further(root: Storage, journa
     assert task.store.values[KEY] == {"job_id": "orders", "progress": [6, 0, 0], "without_progress": 2}
 
 
-def test_a_checkpoint_that_covers_nothing_new_is_no_progress(root: Storage, journal: Callable[[str], Journal]) -> None:
+def test_a_checkpoint_without_new_batches_is_not_progress(root: Storage, journal: Callable[[str], Journal]) -> None:
     """A job that always fails at the same row completes checkpoints on its way there."""
     job, task = start_driver(journal("orders")), Task(root, patience=1)
     job.write(completed(1, batch_id=4))
@@ -82,7 +82,7 @@ def test_a_checkpoint_that_covers_nothing_new_is_no_progress(root: Storage, jour
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_what_ended_is_progress_without_a_checkpoint(
+def test_an_end_of_data_is_progress_without_a_checkpoint(
     root: Storage, journal: Callable[[str], Journal], event: Any
 ) -> None:
     """A batch job has only one checkpoint, at its end."""
@@ -93,7 +93,7 @@ def test_what_ended_is_progress_without_a_checkpoint(
     assert [task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.FAIL]
 
 
-def test_another_job_begins_with_nothing() -> None:
+def test_a_job_with_another_id_has_no_failures() -> None:
     """The option ``on_clear="restart"`` gives the job another id."""
     before = Failures.from_json({"job_id": "orders", "progress": [9, 1, 0], "without_progress": 2})
     assert before.without_progress == 2
@@ -102,11 +102,11 @@ def test_another_job_begins_with_nothing() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"job_id": "orders"}, {"job_id": 1, "progress": [1], "x": 0}])
-def test_what_somebody_has_edited_counts_as_nothing(value: Any) -> None:
+def test_an_invalid_stored_count_is_ignored(value: Any) -> None:
     assert Failures.from_json(value) == Failures()
 
 
-def test_a_journal_that_cannot_be_read_is_no_reason_to_end_and_counts_nothing(
+def test_an_unreadable_journal_leaves_the_decision_to_airflow(
     root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_driver(journal("orders"))
@@ -120,7 +120,7 @@ def test_a_journal_that_cannot_be_read_is_no_reason_to_end_and_counts_nothing(
     assert KEY not in task.store.values
 
 
-def test_a_task_that_failed_before_it_knew_its_job_is_airflows(root: Storage) -> None:
+def test_a_failure_before_the_job_is_known_is_left_to_airflow(root: Storage) -> None:
     task = Task(root, patience=0)
     task.store.values.clear()
     assert task.fails() is RetryAction.DEFAULT
@@ -128,13 +128,13 @@ def test_a_task_that_failed_before_it_knew_its_job_is_airflows(root: Storage) ->
 
 
 @pytest.mark.parametrize("patience", [-1, 1.5, True, "2", None])
-def test_a_patience_that_is_no_number_is_refused_when_the_dag_is_read(patience: Any) -> None:
+def test_an_invalid_patience_is_refused_when_the_dag_is_parsed(patience: Any) -> None:
     with pytest.raises(InvalidTaskArgumentError, match="patience"):
         ProgressRetryPolicy(patience)
 
 
 @pytest.mark.slow
-def test_airflow_asks_it_and_stops_trying(
+def test_airflow_stops_retrying_when_the_policy_says_fail(
     run: Callable[..., Any], spark_submit: FakeSparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten retries are left. Only one try of four made progress."""

@@ -25,7 +25,7 @@ def connection(**fields: str) -> Any:
 
 
 @given(st.tuples(SECRETS, st.integers(0, 10)).map(lambda drawn: uris_with(drawn[0])[drawn[1]]))
-def test_a_root_with_credentials_is_refused_without_showing_them(uri: str) -> None:
+def test_the_error_for_a_root_with_credentials_does_not_show_them(uri: str) -> None:
     with pytest.raises(InvalidCkptConnectionError) as raised:
         settings("ckpt", connection(host=uri), {})
     assert MARK not in str(raised.value) + repr(raised.value.data)
@@ -33,7 +33,7 @@ def test_a_root_with_credentials_is_refused_without_showing_them(uri: str) -> No
 
 @settings_of_tests(max_examples=20)
 @given(SECRETS, st.sampled_from(["password", "extra"]))
-def test_a_secret_is_in_the_environment_of_the_driver_and_not_on_its_command_line(secret: str, where: str) -> None:
+def test_a_secret_is_in_the_drivers_environment_but_not_on_its_command_line(secret: str, where: str) -> None:
     given_ = {"password": secret, "login": "me"} if where == "password" else {}
     extra = {"storage_options": {"client_kwargs": {"aws_session_token": secret}}} if where == "extra" else {}
     location = settings("ckpt", connection(host="s3://bucket/x", **given_), extra)
@@ -60,7 +60,7 @@ def cluster_hook(base: SparkSubmitHook, deploy_mode: str) -> CheckpointedSparkSu
     return CheckpointedSparkSubmitHook(base, name="a", application_args=[], on_status=lambda line: None)
 
 
-def test_what_the_user_puts_into_the_environment_of_a_cluster_is_not_logged() -> None:
+def test_secrets_in_env_vars_of_a_cluster_driver_are_not_logged() -> None:
     base = SparkSubmitHook(
         conn_id="none",
         env_vars={
@@ -77,7 +77,7 @@ def test_what_the_user_puts_into_the_environment_of_a_cluster_is_not_logged() ->
 
 
 @pytest.mark.parametrize("given", ["conf", "env_vars"])
-def test_a_secret_setting_of_spark_is_not_logged(given: str) -> None:
+def test_secret_spark_settings_are_not_logged(given: str) -> None:
     secret = f"{MARK}/x y+z"
     settings: dict[str, Any] = {
         "conf": {"spark.hadoop.fs.s3a.secret.key": secret, "spark.x": f"-Dpassword={MARK}-2", "spark.y": "1"},
@@ -96,7 +96,7 @@ def test_a_secret_setting_of_spark_is_not_logged(given: str) -> None:
     assert list(hook._without_status_lines([printed])) == ['java.io.IOException: *** was refused; *** "***" ***']
 
 
-def test_the_pod_that_is_deleted_is_named_by_spark_submit_and_not_by_the_output_of_a_driver() -> None:
+def test_a_drivers_output_in_client_mode_does_not_name_the_pod_to_delete() -> None:
     line = "Deployed a with application ID spark-1 and submission ID default:somebody-else into Kubernetes"
     in_client_mode, in_cluster_mode = (
         cluster_hook(SparkSubmitHook(conn_id="none"), mode) for mode in ("client", "cluster")

@@ -23,28 +23,28 @@ def connection(**fields: str) -> Any:
         ({"host": None}, {"root": "/data"}, "/data"),
     ],
 )
-def test_the_root_is_found_in_every_form_a_connection_is_written_in(
+def test_the_root_is_read_from_every_form_of_a_connection(
     fields: dict[str, str], extra: dict[str, str], expected: str
 ) -> None:
     assert settings("c", connection(**fields), extra).uri == expected
 
 
-def test_a_given_root_goes_before_the_connections_and_keeps_its_options() -> None:
+def test_a_given_root_replaces_the_connections_root_but_not_its_options() -> None:
     location = settings("c", connection(host="s3://a"), {"storage_options": {"anon": True}}, "s3://b")
     assert (location.uri, dict(location.options)) == ("s3://b", {"anon": True})
 
 
-def test_login_and_password_are_key_and_secret_on_s3() -> None:
+def test_login_and_password_become_key_and_secret_on_s3() -> None:
     location = settings("c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"})
     assert dict(location.options) == {"key": "user", "secret": "p4ss", "endpoint_url": "http://m"}
 
 
 @pytest.mark.parametrize("extra", [{"storage_options": None, "endpoint_url": None}, {}])
-def test_fields_the_form_saved_empty_count_as_not_given(extra: dict[str, Any]) -> None:
+def test_empty_fields_of_the_form_are_ignored(extra: dict[str, Any]) -> None:
     assert settings("c", connection(host="/data"), extra).options == {}
 
 
-def test_options_that_a_connection_uri_carries_as_text_are_read() -> None:
+def test_storage_options_may_be_json_text() -> None:
     location = settings("c", connection(host="gs://b"), {"storage_options": '{"token": "anon"}'})
     assert location.options == {"token": "anon"}
 
@@ -65,7 +65,7 @@ def test_options_that_a_connection_uri_carries_as_text_are_read() -> None:
         ({"host": "/data"}, {"storage_options": ["t0psecret"]}, "not a JSON object"),
     ],
 )
-def test_what_cannot_be_used_is_refused_without_showing_a_secret(
+def test_an_invalid_connection_is_refused_without_showing_a_secret(
     fields: dict[str, str], extra: Any, problem: str
 ) -> None:
     with pytest.raises(InvalidCkptConnectionError, match=problem) as caught:
@@ -74,24 +74,24 @@ def test_what_cannot_be_used_is_refused_without_showing_a_secret(
 
 
 @pytest.mark.parametrize("root", ["ckpt", "file:folder", " /data", "s3://key:t0psecret@bucket"])
-def test_a_root_that_the_task_gives_does_not_blame_the_connection(root: str) -> None:
+def test_the_error_for_a_tasks_root_does_not_name_the_connection(root: str) -> None:
     with pytest.raises(InvalidCkptConnectionError, match=r"^root= cannot be used: the root") as caught:
         settings("ckpt_default", connection(host="/data"), {}, root)
     assert "ckpt_default" not in str(caught.value)
     assert "t0psecret" not in str(caught.value)
 
 
-def test_a_scheme_is_one_in_capitals_too() -> None:
+def test_a_scheme_in_capitals_is_recognized() -> None:
     location = settings("c", connection(host="S3://bucket/x", login="me", password="t0psecret"), {})
     assert location.options == {"key": "me", "secret": "t0psecret"}
 
 
-def test_no_connection_and_no_root_is_an_error_and_never_a_default() -> None:
+def test_settings_without_connection_and_root_raise_an_error() -> None:
     with pytest.raises(NoCheckpointRootError, match="ckpt_default"):
         settings("ckpt_default", None, {})
 
 
-def test_secrets_are_every_text_but_the_harmless_ones_also_as_json_prints_them() -> None:
+def test_every_option_text_except_the_harmless_ones_is_a_secret() -> None:
     options = {
         "key": 'qu"ote',
         "endpoint_url": "http://minio",
@@ -106,7 +106,7 @@ def test_secrets_are_every_text_but_the_harmless_ones_also_as_json_prints_them()
     assert "t0ken" not in repr(location)
 
 
-def test_a_user_in_an_endpoint_and_a_secret_that_is_a_number_are_hidden_too() -> None:
+def test_a_numeric_password_and_a_user_in_an_endpoint_are_secrets() -> None:
     options = {
         "password": 12345678,
         "timeout": 30,
@@ -136,7 +136,7 @@ def test_a_key_in_the_root_uri_is_refused() -> None:
         ("", "abfss://c@account.dfs.core.windows.net/x"),
     ],
 )
-def test_a_root_on_another_host_is_not_sent_the_options(own: str, root: str) -> None:
+def test_a_root_on_another_host_does_not_get_the_options(own: str, root: str) -> None:
     """The root of a task is a template. Every user who may trigger the Dag may choose it."""
     with pytest.raises(
         InvalidCkptConnectionError, match="would be sent the storage options of the connection 'c'"
@@ -155,10 +155,10 @@ def test_a_root_on_another_host_is_not_sent_the_options(own: str, root: str) -> 
         ("webhdfs://one/ckpt", "webhdfs://ONE:9870/other"),
     ],
 )
-def test_a_root_that_leads_to_the_same_host_is_sent_the_options(own: str, root: str) -> None:
+def test_a_root_on_the_same_host_gets_the_options(own: str, root: str) -> None:
     location = settings("c", connection(host=own), {"storage_options": {"token": "anon"}}, root)
     assert (location.uri, dict(location.options)) == (root, {"token": "anon"})
 
 
-def test_a_root_elsewhere_is_accepted_where_the_connection_has_no_options() -> None:
+def test_a_root_on_another_host_is_accepted_without_options() -> None:
     assert settings("c", connection(host="s3://lake/ckpt"), {}, "gs://other/ckpt").uri == "gs://other/ckpt"

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.triggers.siblings import Siblings
 MINE = Siblings.of(SimpleNamespace(dag_id="shop", run_id="r1"), "orders")
 
 
-def test_the_states_of_the_group_in_this_dag_run_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_states_of_the_group_are_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     queries: list[dict[str, Any]] = []
 
     def states(**given: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_the_states_of_the_group_in_this_dag_run_are_texts(monkeypatch: pytest.M
         EOFError(),
     ],
 )
-def test_an_airflow_that_does_not_answer_says_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_task_states_are_empty_if_airflow_does_not_answer(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def states(**given: Any) -> dict[str, Any]:
         raise error
 
@@ -47,12 +47,12 @@ def test_an_airflow_that_does_not_answer_says_nothing(monkeypatch: pytest.Monkey
     assert MINE.states() == {}
 
 
-def test_a_dag_run_that_is_gone_has_no_states(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_dag_run_has_no_task_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(lambda **given: {}))
     assert MINE.states() == {}
 
 
-def test_a_task_that_is_asked_of_by_its_name_is_that_of_this_dag_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_of_a_task_is_that_in_this_dag_run(monkeypatch: pytest.MonkeyPatch) -> None:
     queries: list[dict[str, Any]] = []
 
     def states(**given: Any) -> dict[str, Any]:

@@ -63,9 +63,7 @@ def event_of(trigger: SparkApplicationTrigger) -> dict[str, Any]:
     return json.loads(json.dumps(asyncio.run(first())))  # type: ignore[no-any-return]
 
 
-def test_it_fires_when_the_job_has_ended_and_says_how_far_it_came(
-    make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
-) -> None:
+def test_the_event_is_sent_when_the_job_has_ended(make: Any, rm: ClusterApi, journal: Callable[[str], Journal]) -> None:
     writer = start_driver(journal("orders"))
     clock = ScriptedClock(lambda: complete(writer, 1), lambda: end(writer, "FINISHED"))
     event = event_of(make(clock))
@@ -75,7 +73,7 @@ def test_it_fires_when_the_job_has_ended_and_says_how_far_it_came(
     assert rm.asked == [], "the journal grew"
 
 
-def test_it_waits_before_its_first_event_also_if_the_job_has_ended(
+def test_the_trigger_waits_before_its_event_even_if_the_job_has_ended(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
     """If an event comes before Airflow has stored the deferral, it spends a try."""
@@ -85,7 +83,7 @@ def test_it_waits_before_its_first_event_also_if_the_job_has_ended(
     assert clock.slept == [SETTLING] == [12.0]
 
 
-def test_a_driver_that_died_is_noticed_by_the_cluster_when_the_journal_stands_still(
+def test_a_dead_driver_is_detected_by_polling_the_cluster(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
     start_driver(journal("orders"))
@@ -97,7 +95,7 @@ def test_a_driver_that_died_is_noticed_by_the_cluster_when_the_journal_stands_st
     assert clock.slept == [SETTLING, 10.0, 10.0], "asked after 20 s"
 
 
-def test_a_cluster_that_does_not_answer_ends_no_wait(
+def test_a_cluster_that_does_not_answer_does_not_end_the_wait(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal]
 ) -> None:
     writer = start_driver(journal("orders"))
@@ -108,7 +106,7 @@ def test_a_cluster_that_does_not_answer_ends_no_wait(
 
 
 @pytest.mark.parametrize("connection", [None, {"conn_type": "spark", "host": "yarn"}])
-def test_without_somebody_to_ask_it_looks_at_the_journal_alone(
+def test_a_trigger_without_a_cluster_polls_only_the_journal(
     make: Any,
     journal: Callable[[str], Journal],
     monkeypatch: pytest.MonkeyPatch,
@@ -123,7 +121,7 @@ def test_without_somebody_to_ask_it_looks_at_the_journal_alone(
     assert event_of(make(clock))["outcome"] == "succeeded"
 
 
-def test_whatever_goes_wrong_is_tried_again_and_costs_no_try(
+def test_an_error_of_a_poll_is_retried_without_failing_a_try(
     make: Any, rm: ClusterApi, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end(start_driver(journal("orders")), "FINISHED")
@@ -138,7 +136,7 @@ def test_whatever_goes_wrong_is_tried_again_and_costs_no_try(
     assert event_of(make(ScriptedClock(lambda: None, lambda: None)))["outcome"] == "succeeded"
 
 
-def test_what_will_not_go_away_is_left_to_the_worker(
+def test_a_permanent_error_of_a_poll_ends_the_wait_with_a_retry(
     make: Any, rm: ClusterApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def denied(watch: DriverWatch) -> Any:
@@ -148,7 +146,7 @@ def test_what_will_not_go_away_is_left_to_the_worker(
     assert event_of(make(ScriptedClock()))["outcome"] == "retry"
 
 
-def test_it_may_run_again_elsewhere_says_the_same_and_holds_no_secret(
+def test_a_trigger_that_runs_again_sends_the_same_event_without_secrets(
     make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = {"storage_options": {"token": "tok-en-2"}}
@@ -204,7 +202,7 @@ def requests(root: Storage) -> list[dict[str, Any]]:
         {},
     ],
 )
-def test_a_task_that_is_over_leaves_no_driver_behind(
+def test_a_kill_of_an_ended_task_requests_a_stop_of_its_driver(
     make: Any,
     rm: ClusterApi,
     root: Storage,
@@ -221,7 +219,7 @@ def test_a_task_that_is_over_leaves_no_driver_behind(
 @pytest.mark.parametrize(
     "state", ["deferred", "scheduled", "queued", "running", "up_for_retry", "up_for_reschedule", "restarting", None]
 )
-def test_a_task_that_goes_on_elsewhere_or_was_cleared_keeps_its_driver(
+def test_a_kill_of_an_active_or_cleared_task_leaves_its_driver(
     make: Any,
     rm: ClusterApi,
     root: Storage,
@@ -236,7 +234,7 @@ def test_a_task_that_goes_on_elsewhere_or_was_cleared_keeps_its_driver(
     assert requests(root) == []
 
 
-def test_of_a_mapped_task_its_own_instance_counts(
+def test_a_kill_of_a_mapped_task_uses_the_state_of_its_own_instance(
     make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_driver(journal("orders"))
@@ -248,7 +246,7 @@ def test_of_a_mapped_task_its_own_instance_counts(
     assert len(requests(root)) == 1
 
 
-def test_an_airflow_that_does_not_answer_is_asked_again_and_then_nothing_is_done(
+def test_a_kill_without_an_answer_of_airflow_sends_no_request(
     make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_driver(journal("orders"))
@@ -260,7 +258,7 @@ def test_an_airflow_that_does_not_answer_is_asked_again_and_then_nothing_is_done
     assert len(requests(root)) == 1
 
 
-def test_in_dag_test_where_there_is_no_task_instance_nothing_is_asked(
+def test_a_kill_under_dag_test_sends_no_request(
     make: Any, rm: ClusterApi, root: Storage, journal: Callable[[str], Journal]
 ) -> None:
     start_driver(journal("orders"))
@@ -269,7 +267,7 @@ def test_in_dag_test_where_there_is_no_task_instance_nothing_is_asked(
 
 
 @pytest.mark.parametrize("attempt", [None, "of another Dag"])
-def test_nobody_elses_driver_is_asked_to_leave(
+def test_a_kill_sends_no_request_to_a_foreign_driver(
     make: Any,
     rm: ClusterApi,
     root: Storage,

@@ -67,7 +67,7 @@ def record(journal: Journal, *statuses: str, attempt: str = f"{JOB_ID}~t1", comp
         journal.write(StatusChanged(JobStatus(name), 4.0, "no such column: shop" if name == "FAILED" else None))
 
 
-def test_a_job_that_finishes_is_submitted_as_the_driver_with_the_package_and_its_options(
+def test_the_driver_is_submitted_with_the_package_and_the_options(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage, job_file: Path
 ) -> None:
     spark_submit.play(status("started", epoch=1), status("checkpoint", checkpoint=3), FINISHED)
@@ -104,11 +104,11 @@ def test_a_job_that_finishes_is_submitted_as_the_driver_with_the_package_and_its
     assert call.storage_options is None
 
 
-def test_the_driver_that_is_submitted_exists() -> None:
+def test_the_submitted_driver_file_exists() -> None:
     assert DRIVER.is_file()
 
 
-def test_a_first_try_reads_the_state_store_once_and_leaves_a_pointer_before_it_submits(
+def test_a_first_try_stores_a_pointer_before_it_submits(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage
 ) -> None:
     spark_submit.play(FINISHED)
@@ -125,7 +125,7 @@ def test_a_first_try_reads_the_state_store_once_and_leaves_a_pointer_before_it_s
     assert (last["status"], last["checkpoint"], last["released"]) == ("FINISHED", 3, 3)
 
 
-def test_status_lines_are_logged_as_sentences_and_other_lines_as_they_are(
+def test_status_lines_are_logged_as_sentences_and_others_unchanged(
     make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spark_submit.play("INFO SparkContext: hello", FINISHED)
@@ -136,7 +136,7 @@ def test_status_lines_are_logged_as_sentences_and_other_lines_as_they_are(
     assert "CKPT {" not in logged
 
 
-def test_known_warnings_lines_move_the_pointer_and_not_the_log(
+def test_quiet_lines_update_the_pointer_without_a_log_line(
     make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
 ) -> None:
     quiet = status("checkpoint", "checkpoint 8 completed", checkpoint=8, released=7, quiet=True)
@@ -149,7 +149,7 @@ def test_known_warnings_lines_move_the_pointer_and_not_the_log(
 
 
 @pytest.mark.parametrize(("code", "kind"), [(2, "refused"), (3, "failed"), (4, "fenced")])
-def test_a_refusal_a_terminal_failure_and_a_fence_are_not_retried(
+def test_a_refusal_a_permanent_failure_and_a_fence_are_not_retried(
     make: Any, spark_submit: FakeSparkSubmit, code: int, kind: str
 ) -> None:
     spark_submit.play(status(kind, "operator 'live' has no uid"), exit=code)
@@ -169,7 +169,7 @@ def test_a_refusal_a_terminal_failure_and_a_fence_are_not_retried(
         ([], 2),
     ],
 )
-def test_every_other_end_is_retried(make: Any, spark_submit: FakeSparkSubmit, lines: Sequence[str], code: int) -> None:
+def test_any_other_end_is_retried(make: Any, spark_submit: FakeSparkSubmit, lines: Sequence[str], code: int) -> None:
     spark_submit.play(*lines, exit=code)
     with pytest.raises(AirflowException) as caught:
         make().execute(context(StateStore()))
@@ -177,13 +177,13 @@ def test_every_other_end_is_retried(make: Any, spark_submit: FakeSparkSubmit, li
     assert "executor lost" in str(caught.value) or f"spark-submit ended with {code}" in str(caught.value)
 
 
-def test_an_exit_code_of_zero_alone_is_no_success(make: Any, spark_submit: FakeSparkSubmit) -> None:
+def test_exit_code_0_without_a_status_line_fails_the_task(make: Any, spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play(status("running"))
     with pytest.raises(AirflowException, match=r"the journal says that job shop\.orders\.r1 is unknown"):
         make().execute(context(StateStore()))
 
 
-def test_without_status_lines_the_journal_says_how_the_job_ended(
+def test_the_result_without_status_lines_comes_from_the_journal(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
 ) -> None:
     spark_submit.play(wait=True)
@@ -194,7 +194,7 @@ def test_without_status_lines_the_journal_says_how_the_job_ended(
     assert (result["status"], result["checkpoint"], result["released"]) == ("STOPPED", 2, 2)
 
 
-def test_a_job_that_was_stopped_yesterday_is_not_todays_success(
+def test_the_stop_of_an_earlier_run_is_not_a_success(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     """spark-submit in cluster mode does not wait for its application."""
@@ -204,7 +204,7 @@ def test_a_job_that_was_stopped_yesterday_is_not_todays_success(
         make(job_id="shared").execute(context(StateStore()))
 
 
-def test_a_retry_says_where_it_resumes_and_does_not_restore_again(
+def test_a_retry_logs_where_it_resumes_and_does_not_restore_again(
     make: Any,
     spark_submit: FakeSparkSubmit,
     journal: Callable[[str], Journal],
@@ -223,7 +223,7 @@ def test_a_retry_says_where_it_resumes_and_does_not_restore_again(
     assert [call.options["job_id"] for call in spark_submit.calls] == [JOB_ID, JOB_ID]
 
 
-def test_a_retry_restores_if_no_driver_ever_took_the_job_over(
+def test_a_retry_restores_if_no_driver_has_claimed_the_job(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     record(journal("shared"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1", completed=5)
@@ -236,7 +236,7 @@ def test_a_retry_restores_if_no_driver_ever_took_the_job_over(
     assert [call.options["restore"] for call in spark_submit.calls] == ["/old/chk-4", "/old/chk-4"]
 
 
-def test_a_retry_goes_on_with_the_job_that_was_begun_whatever_its_template_comes_to_now(
+def test_a_retry_resumes_the_first_trys_job_though_its_template_changed(
     make: Any,
     spark_submit: FakeSparkSubmit,
     journal: Callable[[str], Journal],
@@ -255,7 +255,7 @@ def test_a_retry_goes_on_with_the_job_that_was_begun_whatever_its_template_comes
     assert make(job_id="at_10_09").execute(context(store, try_number=3, max_tries=4))["job_id"] == "at_10_09"
 
 
-def test_a_retry_takes_another_job_where_none_was_begun(
+def test_a_retry_may_use_another_job_id_if_no_job_was_started(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     record(journal("misspelt"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1")
@@ -267,7 +267,7 @@ def test_a_retry_takes_another_job_where_none_was_begun(
     assert make(job_id="meant").execute(context(store, try_number=2))["job_id"] == "meant"
 
 
-def test_a_retry_under_another_root_begins_no_job_anew(
+def test_a_retry_under_another_root_does_not_restart_the_job(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage, journal: Callable[[str], Journal], tmp_path: Path
 ) -> None:
     store = StateStore()
@@ -289,7 +289,7 @@ def test_a_retry_under_another_root_begins_no_job_anew(
     assert len(spark_submit.calls) == 4
 
 
-def test_a_retry_does_not_take_the_job_from_somebody_who_has_it_by_now(
+def test_a_retry_does_not_take_the_job_from_another_dag_run(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     """Like a fenced driver, because the other owner would be fenced and fail permanently."""
@@ -309,7 +309,7 @@ def test_a_retry_does_not_take_the_job_from_somebody_who_has_it_by_now(
     make(job_id="shared").execute(context(store, try_number=3, max_tries=3))  # no driver has the job
 
 
-def test_a_retry_whose_journal_is_gone_begins_no_job_anew(make: Any, spark_submit: FakeSparkSubmit) -> None:
+def test_a_retry_without_the_journal_does_not_restart_the_job(make: Any, spark_submit: FakeSparkSubmit) -> None:
     """For example a share that is not mounted on this worker."""
     store = StateStore()
     spark_submit.play(status("started", epoch=1), exit=137)
@@ -333,7 +333,7 @@ def killed_store(make: Any, spark_submit: FakeSparkSubmit) -> StateStore:
     return store
 
 
-def test_a_retry_of_a_job_that_failed_for_good_fails_without_submitting(
+def test_a_retry_of_a_failed_job_fails_without_submitting(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], killed_store: StateStore
 ) -> None:
     record(journal(JOB_ID), "RUNNING", "FAILED")
@@ -342,7 +342,7 @@ def test_a_retry_of_a_job_that_failed_for_good_fails_without_submitting(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_retry_of_a_job_that_finished_meanwhile_succeeds_without_submitting(
+def test_a_retry_of_a_finished_job_succeeds_without_submitting(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], killed_store: StateStore
 ) -> None:
     record(journal(JOB_ID), "RUNNING", "FINISHED", completed=4)
@@ -352,7 +352,7 @@ def test_a_retry_of_a_job_that_finished_meanwhile_succeeds_without_submitting(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_cleared_task_resumes_its_job_even_one_that_failed_for_good(
+def test_a_cleared_task_resumes_its_job_even_if_it_has_failed(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     store = StateStore()
@@ -365,7 +365,7 @@ def test_a_cleared_task_resumes_its_job_even_one_that_failed_for_good(
     assert spark_submit.calls[1].options["job_id"] == JOB_ID
 
 
-def test_a_cleared_task_can_start_over_under_a_new_job_id_and_its_retries_stay_with_that(
+def test_a_cleared_task_can_restart_under_a_new_job_id_for_all_its_retries(
     make: Any, spark_submit: FakeSparkSubmit
 ) -> None:
     store = StateStore()
@@ -385,7 +385,7 @@ def finish(journal: Journal, attempt: str) -> None:
     record(journal, "RUNNING", "FINISHED", attempt=attempt, completed=1)
 
 
-def test_a_task_whose_job_was_deleted_submits_nothing_and_fails_for_good(
+def test_a_task_whose_job_was_deleted_fails_permanently(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
 ) -> None:
     """If a clear resumed a deleted job, or started it again under its id, its rows would be released twice."""
@@ -400,7 +400,7 @@ def test_a_task_whose_job_was_deleted_submits_nothing_and_fails_for_good(
     assert len(spark_submit.calls) == 1
 
 
-def test_a_cleared_task_whose_job_was_deleted_can_start_over_also_if_airflow_has_forgotten_it(
+def test_a_cleared_task_of_a_deleted_job_restarts_under_a_new_id(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], root: Storage
 ) -> None:
     finish(journal(JOB_ID), f"{JOB_ID}~t1")
@@ -410,7 +410,7 @@ def test_a_cleared_task_whose_job_was_deleted_can_start_over_also_if_airflow_has
     assert spark_submit.calls[0].options["job_id"] == f"{JOB_ID}~g1"
 
 
-def test_a_dag_run_that_was_deleted_and_made_again_does_not_find_its_job_finished(
+def test_a_recreated_dag_run_restarts_under_a_new_job_id(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     """Airflow deletes the pointer with the Dag run, and a backfill creates a run of the same name."""
@@ -423,7 +423,7 @@ def test_a_dag_run_that_was_deleted_and_made_again_does_not_find_its_job_finishe
     assert store.values[KEY]["generation"] == 2
 
 
-def test_a_clear_never_takes_a_job_id_that_ran_already(
+def test_a_clear_skips_job_ids_that_have_already_run(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     finish(journal(f"{JOB_ID}~g1"), f"{JOB_ID}~t1")
@@ -435,7 +435,7 @@ def test_a_clear_never_takes_a_job_id_that_ran_already(
     assert [call.options["job_id"] for call in spark_submit.calls] == [JOB_ID, f"{JOB_ID}~g2"]
 
 
-def test_a_job_of_another_dag_run_that_is_continued_is_not_taken_for_ones_own(
+def test_a_shared_job_id_is_not_changed_by_on_clear_restart(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     record(journal("shared"), "RUNNING", "STOPPED", attempt="shop.orders.r0~t1", completed=5)
@@ -444,7 +444,7 @@ def test_a_job_of_another_dag_run_that_is_continued_is_not_taken_for_ones_own(
     assert spark_submit.calls[0].options["job_id"] == "shared"
 
 
-def test_a_clear_that_has_nothing_to_resume_says_so(
+def test_a_clear_of_a_finished_job_logs_that_nothing_runs_again(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal], capfd: pytest.CaptureFixture[str]
 ) -> None:
     store = StateStore()
@@ -456,9 +456,7 @@ def test_a_clear_that_has_nothing_to_resume_says_so(
     assert f"Job {JOB_ID} has FINISHED: nothing runs again" in capfd.readouterr().out
 
 
-def test_a_clear_forgets_the_cluster_driver_that_ended_so_that_a_new_one_is_submitted(
-    make: Any, spark_submit: FakeSparkSubmit
-) -> None:
+def test_a_clear_deletes_the_id_of_the_ended_cluster_driver(make: Any, spark_submit: FakeSparkSubmit) -> None:
     store = StateStore()
     spark_submit.play(FINISHED)
     spark_submit.play(FINISHED)
@@ -468,7 +466,7 @@ def test_a_clear_forgets_the_cluster_driver_that_ended_so_that_a_new_one_is_subm
     assert "spark_job_id" not in store.values
 
 
-def test_secrets_reach_the_driver_and_nothing_else(
+def test_only_the_driver_gets_the_secrets(
     make: Any,
     spark_submit: FakeSparkSubmit,
     root: Storage,
@@ -493,7 +491,7 @@ def test_secrets_reach_the_driver_and_nothing_else(
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
-def test_a_driver_beside_the_task_gets_the_storage_options_and_its_command_line_does_not(
+def test_a_client_mode_driver_gets_storage_options_in_its_environment(
     master: str, make: Any, spark_submit: FakeSparkSubmit, root: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if master.startswith("k8s"):
@@ -510,7 +508,7 @@ def test_a_driver_beside_the_task_gets_the_storage_options_and_its_command_line_
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
-def test_where_the_environment_has_to_be_configuration_the_command_is_logged_without_its_values(
+def test_the_environment_of_a_cluster_driver_is_masked_in_the_log(
     master: str,
     make: Any,
     spark_submit: FakeSparkSubmit,
@@ -537,7 +535,7 @@ def test_where_the_environment_has_to_be_configuration_the_command_is_logged_wit
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://cluster"])
-def test_secret_storage_options_are_no_configuration_of_a_cluster(
+def test_secret_storage_options_are_refused_in_cluster_mode(
     master: str, make: Any, spark_submit: FakeSparkSubmit, root: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connections were refused there, and the secret key of S3 was on the command line and in Spark's UI."""
@@ -565,7 +563,7 @@ def test_secret_storage_options_are_no_configuration_of_a_cluster(
     assert len(spark_submit.calls) == len(ways)
 
 
-def test_a_relative_job_file_is_looked_for_beside_the_dag_and_in_the_working_directory(
+def test_a_relative_job_file_is_searched_in_the_working_directory(
     make: Any, spark_submit: FakeSparkSubmit, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(job_file.parent)
@@ -594,7 +592,7 @@ def test_a_module_reference_is_left_to_the_driver(make: Any, spark_submit: FakeS
         {"job": "orders"},
     ],
 )
-def test_what_a_template_rendered_wrongly_fails_the_task_for_good(make: Any, arguments: dict[str, Any]) -> None:
+def test_an_invalid_rendered_argument_fails_the_task_permanently(make: Any, arguments: dict[str, Any]) -> None:
     operator = make(**dict.fromkeys(arguments, "{{ params.x }}"))
     for name, value in arguments.items():
         setattr(operator, name, value)
@@ -603,17 +601,17 @@ def test_what_a_template_rendered_wrongly_fails_the_task_for_good(make: Any, arg
 
 
 @pytest.mark.parametrize("arguments", [{"application": "x.py"}, {"application_args": ["x"]}, {"on_clear": "again"}])
-def test_what_makes_no_sense_fails_when_the_dag_is_read(make: Any, arguments: dict[str, Any]) -> None:
+def test_a_meaningless_argument_is_refused_when_the_dag_is_parsed(make: Any, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidTaskArgumentError):
         make(**arguments)
 
 
-def test_a_connection_that_was_named_has_to_exist(make: Any) -> None:
+def test_a_named_connection_must_exist(make: Any) -> None:
     with pytest.raises(AirflowFailException, match="nowhere"):
         make(ckpt_conn_id="nowhere").execute(context(StateStore()))
 
 
-def test_without_root_and_connection_nothing_is_submitted(make: Any) -> None:
+def test_a_task_without_root_and_connection_fails_permanently(make: Any) -> None:
     with pytest.raises(AirflowFailException, match="no checkpoint root"):
         make(root=None).execute(context(StateStore()))
 
@@ -655,7 +653,7 @@ def _requests(root: Storage) -> list[dict[str, Any]]:
     return [json.loads(root.read(f"{JOB_ID}/requests/{name}")) for name in root.list(f"{JOB_ID}/requests")]
 
 
-def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
+def test_a_kill_requests_a_stop_and_then_kills_the_driver(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage
 ) -> None:
     spark_submit.play(status("started", epoch=6), wait=True)
@@ -670,7 +668,7 @@ def test_a_kill_asks_the_driver_to_stop_and_ends_what_does_not_leave(
     assert not is_alive(spark_submit.calls[0].pid)
 
 
-def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_retried_not_green(
+def test_a_killed_task_is_retried_after_its_driver_took_a_savepoint(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage, journal: Callable[[str], Journal]
 ) -> None:
     """A worker shut down. The job must resume, so STOPPED is no success here."""
@@ -698,7 +696,7 @@ def test_a_driver_that_leaves_with_a_savepoint_is_not_killed_and_the_task_is_ret
     assert (result["status"], result["checkpoint"]) == ("STOPPED", 12)
 
 
-def test_a_stop_that_is_journaled_is_in_the_pointer_though_the_driver_does_not_leave_in_time(
+def test_a_journaled_stop_is_stored_before_the_driver_ends(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage, journal: Callable[[str], Journal]
 ) -> None:
     """Spark takes longer to end than Airflow leaves a killed task, and the last line is never read."""
@@ -723,7 +721,7 @@ def test_a_stop_that_is_journaled_is_in_the_pointer_though_the_driver_does_not_l
     assert store.values[KEY]["status"] == "STOPPED"
 
 
-def test_a_job_that_finished_while_its_task_was_killed_has_finished(
+def test_a_job_that_finishes_during_a_kill_is_a_success(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage
 ) -> None:
     spark_submit.play(status("started", epoch=1), wait=True, after=[FINISHED])
@@ -734,7 +732,7 @@ def test_a_job_that_finished_while_its_task_was_killed_has_finished(
     assert task.end()["status"] == "FINISHED"
 
 
-def test_a_kill_before_a_driver_owns_the_job_waits_for_nobody(
+def test_a_kill_before_the_driver_has_the_job_does_not_wait(
     make: Any, spark_submit: FakeSparkSubmit, root: Storage
 ) -> None:
     spark_submit.play(wait=True)
@@ -745,7 +743,7 @@ def test_a_kill_before_a_driver_owns_the_job_waits_for_nobody(
     assert root.list(f"{JOB_ID}/requests") == []
 
 
-def test_a_second_signal_does_not_ask_again(make: Any, spark_submit: FakeSparkSubmit, root: Storage) -> None:
+def test_a_second_kill_sends_no_second_request(make: Any, spark_submit: FakeSparkSubmit, root: Storage) -> None:
     spark_submit.play(status("started", epoch=6), wait=True)
     operator = make(stop_grace=0.1)
     task = RunningTask(operator, spark_submit, StateStore(), epoch=6)
@@ -755,9 +753,7 @@ def test_a_second_signal_does_not_ask_again(make: Any, spark_submit: FakeSparkSu
     assert len(wait_until(lambda: _requests(root), "the request")) == 1
 
 
-def test_spark_submit_is_in_a_group_of_its_own_so_that_a_signal_to_the_tasks_group_leaves_it_time(
-    make: Any, spark_submit: FakeSparkSubmit
-) -> None:
+def test_spark_submit_runs_in_its_own_process_group(make: Any, spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play(status("started", epoch=6), wait=True)
     operator = make(stop_grace=0)
     task = RunningTask(operator, spark_submit, StateStore(), epoch=6)
@@ -767,7 +763,7 @@ def test_spark_submit_is_in_a_group_of_its_own_so_that_a_signal_to_the_tasks_gro
     task.end()
 
 
-def test_a_spark_connection_that_does_not_exist_is_refused_and_not_taken_for_yarn(
+def test_a_missing_spark_connection_is_refused(
     make: Any, spark_submit: FakeSparkSubmit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
@@ -778,7 +774,7 @@ def test_a_spark_connection_that_does_not_exist_is_refused_and_not_taken_for_yar
     assert store.writes == [], "nothing was begun"
 
 
-def test_the_job_id_is_told_before_the_job_runs(make: Any, spark_submit: FakeSparkSubmit) -> None:
+def test_the_job_id_is_pushed_before_the_job_runs(make: Any, spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play(exit=1)
     run = context(StateStore())
     with pytest.raises(AirflowException):
@@ -792,7 +788,7 @@ def test_parameters_reach_the_driver(make: Any, spark_submit: FakeSparkSubmit) -
     assert spark_submit.calls[0].options["params"] == {"day": "2026-01-01"}
 
 
-def test_the_log_shows_no_options_and_a_failure_is_the_drivers_own_words(
+def test_a_failure_has_the_drivers_message_and_the_log_no_options(
     make: Any, spark_submit: FakeSparkSubmit, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spark_submit.play(status("failed", "ValueError: no such shop"), exit=1)
@@ -803,7 +799,7 @@ def test_the_log_shows_no_options_and_a_failure_is_the_drivers_own_words(
     assert "run-options" not in capfd.readouterr().out
 
 
-def test_a_clear_behind_a_lowered_number_of_retries_is_still_a_clear(
+def test_a_clear_after_lowering_retries_is_still_a_clear(
     make: Any, spark_submit: FakeSparkSubmit, journal: Callable[[str], Journal]
 ) -> None:
     """The clear leaves max_tries unchanged, so only clear_number shows it.
@@ -820,15 +816,13 @@ def test_a_clear_behind_a_lowered_number_of_retries_is_still_a_clear(
     assert spark_submit.calls[1].options["resume_failed"] is True
 
 
-def test_a_kill_before_anything_was_submitted_asks_nobody_and_submits_nothing(
-    make: Any, spark_submit: FakeSparkSubmit, root: Storage
-) -> None:
+def test_a_kill_before_the_submit_does_nothing(make: Any, spark_submit: FakeSparkSubmit, root: Storage) -> None:
     before = root.files("")
     make().on_kill()
     assert (root.files(""), spark_submit.calls) == (before, [])
 
 
-def test_a_running_task_has_its_links_and_one_that_is_over_keeps_them(make: Any, spark_submit: FakeSparkSubmit) -> None:
+def test_a_tasks_links_remain_after_its_end(make: Any, spark_submit: FakeSparkSubmit) -> None:
     places: dict[str, Any] = {"spark_ui": "http://driver:4040", "outputs": {"lake": "s3://lake/orders"}}
     spark_submit.play(status("started", epoch=1, **places), FINISHED)
     operator, running = make(), context(StateStore())
@@ -841,13 +835,13 @@ def test_a_running_task_has_its_links_and_one_that_is_over_keeps_them(make: Any,
     assert {key: running["ti"].pushed[key] for key in links} == links
 
 
-def test_a_task_that_has_not_begun_has_no_links(make: Any) -> None:
+def test_a_task_that_has_not_started_has_no_links(make: Any) -> None:
     operator, ti = make(), context(StateStore())["ti"]
     assert [extra_link.name for extra_link in operator.operator_extra_links] == ["Spark UI", "Output"]
     assert [extra_link.get_link(operator, ti_key=ti) for extra_link in operator.operator_extra_links] == ["", ""]
 
 
-def test_the_task_goes_on_with_a_driver_that_was_upgraded(make: Any, spark_submit: FakeSparkSubmit) -> None:
+def test_the_task_follows_an_upgraded_driver(make: Any, spark_submit: FakeSparkSubmit) -> None:
     """The job continues as another version in another epoch. The last status line and the pointer show that epoch."""
     lines = [status("started", epoch=1), status("running", epoch=1), status("reconfigured", epoch=1)]
     again = [status("resumed", epoch=2), status("running", epoch=2)]
@@ -885,7 +879,7 @@ def _above_another(folder: Path) -> str:
         (lambda folder: "memory://x", "memory://x"),
     ],
 )
-def test_a_place_that_can_be_no_root_is_refused_before_spark_submit_starts(
+def test_an_unusable_root_is_refused_before_spark_submit_starts(
     make: Any, spark_submit: FakeSparkSubmit, tmp_path: Path, root_of: Callable[[Path], str], problem: str
 ) -> None:
     spark_submit.play(FINISHED)

@@ -34,7 +34,7 @@ def private_names(files: tuple[str, ...]) -> set[str]:
     return {name for name in names if name.startswith("_") and not name.startswith("__")}
 
 
-def test_d24_every_private_name_that_is_used_is_checked(spark_submit: FakeSparkSubmit) -> None:
+def test_d24_every_private_name_in_use_is_checked(spark_submit: FakeSparkSubmit) -> None:
     operator = SparkSubmitOperator(task_id="t", application="a.py")
     hook = operator._get_hook()
     of_hook = {*spark_provider.HOOK_METHODS, *spark_provider.HOOK_FIELDS}
@@ -45,13 +45,13 @@ def test_d24_every_private_name_that_is_used_is_checked(spark_submit: FakeSparkS
     assert of_operator <= private_names(OPERATORS)
 
 
-def test_d24_the_version_that_was_tried_is_the_one_that_the_tests_have() -> None:
+def test_d24_the_installed_provider_is_the_newest_tried_version() -> None:
     installed = version(spark_provider.PACKAGE)
     assert installed in (spark_provider.NEWEST_TRIED, "6.3.2")  # 6.3.2 is the newest for Python 3.10
 
 
 @pytest.mark.parametrize(("holder", "name"), [(SparkSubmitHook, "_mask_cmd"), (SparkSubmitOperator, "_get_hook")])
-def test_d24_a_provider_without_a_method_is_refused_when_the_dag_is_read(
+def test_d24_a_provider_without_a_method_is_refused_when_the_dag_is_parsed(
     holder: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(holder, name)
@@ -65,7 +65,7 @@ def test_d24_a_provider_without_a_method_is_refused_when_the_dag_is_read(
     assert f"pip install 'apache-airflow-providers-apache-spark=={spark_provider.NEWEST_TRIED}'" in message
 
 
-def test_d24_a_provider_whose_hook_has_renamed_a_field_is_refused(spark_submit: FakeSparkSubmit) -> None:
+def test_d24_a_provider_with_a_renamed_hook_field_is_refused(spark_submit: FakeSparkSubmit) -> None:
     hook = SparkSubmitOperator(task_id="t", application="a.py")._get_hook()
     assert spark_provider.checked(hook) is hook
     del hook._post_submit_commands

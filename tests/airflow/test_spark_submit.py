@@ -32,7 +32,7 @@ def gone(pid: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
-def test_r8_spark_submit_goes_when_its_airflow_task_is_killed(spark_submit: FakeSparkSubmit) -> None:
+def test_r8_spark_submit_ends_when_its_airflow_task_is_killed(spark_submit: FakeSparkSubmit) -> None:
     spark_submit.play(status("started", epoch=1), wait=True)
     task = subprocess.Popen(
         [sys.executable, "-c", _TASK, spark_submit.path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

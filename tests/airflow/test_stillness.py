@@ -30,7 +30,7 @@ def after(seen: LastProgress, *states: JobState, released: bool = True) -> LastP
     return seen
 
 
-def test_looks_are_counted_until_something_is_journaled() -> None:
+def test_polls_are_counted_until_the_journal_grows() -> None:
     job = state()
     seen = after(LastProgress(), job)
     assert seen.journal.polls == 0
@@ -39,7 +39,7 @@ def test_looks_are_counted_until_something_is_journaled() -> None:
     assert after(seen, job, job).journal.polls == 1
 
 
-def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None:
+def test_polls_are_counted_until_a_checkpoint_completes_or_is_released() -> None:
     job = state()
     job.last_completed, job.last_released = 2, 1
     seen = after(LastProgress(), job)
@@ -67,7 +67,7 @@ def test_looks_are_counted_until_a_checkpoint_is_released_or_completed() -> None
         (state(mode="batch", status=JobStatus.FINISHED), None, SHORTEST),
     ],
 )
-def test_how_long_a_silence_tells_that_nobody_runs_the_job(
+def test_the_stall_limit_follows_the_interval_and_the_mode(
     job: JobState, alive: bool | None, expected: float | None
 ) -> None:
     assert stall_limit(job, alive) == expected

@@ -48,7 +48,7 @@ async def until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not happen within 30 s")
 
 
-def test_d20_forty_triggers_on_a_hung_root_stop_no_other_trigger(
+def test_d20_forty_triggers_on_a_hung_root_do_not_block_another_trigger(
     silent: SilentServer, root: Storage, journal: Callable[[str], Journal]
 ) -> None:
     writer = start_driver(journal("orders"))

@@ -22,7 +22,7 @@ def rm() -> Iterator[ClusterApi]:
 
 
 @pytest.mark.parametrize("state", ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"])
-def test_an_application_that_waits_or_runs_is_running(rm: ClusterApi, state: str) -> None:
+def test_a_waiting_or_running_application_is_running(rm: ClusterApi, state: str) -> None:
     rm.answer({"app": app(state)})
     report = YarnApplications(rm.url).report(KNOWN)
     assert (report.state, report.application_id) == (ApplicationState.RUNNING, YARN_ID)
@@ -33,7 +33,7 @@ def test_an_application_that_waits_or_runs_is_running(rm: ClusterApi, state: str
 @pytest.mark.parametrize(
     ("state", "final"), [("FINISHED", "SUCCEEDED"), ("FINISHED", "FAILED"), ("FAILED", "FAILED"), ("KILLED", "KILLED")]
 )
-def test_one_that_ended_says_how_on_one_line(rm: ClusterApi, state: str, final: str) -> None:
+def test_an_ended_application_reports_its_end_on_one_line(rm: ClusterApi, state: str, final: str) -> None:
     rm.answer({"app": app(state, final, "AM Container exited\n with exitCode: 137")})
     report = YarnApplications(rm.url).report(KNOWN)
     assert report.state is ApplicationState.ENDED
@@ -42,7 +42,7 @@ def test_one_that_ended_says_how_on_one_line(rm: ClusterApi, state: str, final: 
     )
 
 
-def test_one_that_the_resource_manager_does_not_know_is_gone(rm: ClusterApi) -> None:
+def test_an_unknown_application_is_gone(rm: ClusterApi) -> None:
     rm.answer(NOT_FOUND, 404)
     assert YarnApplications(rm.url).report(KNOWN).state is ApplicationState.GONE
 
@@ -61,12 +61,12 @@ def test_one_that_the_resource_manager_does_not_know_is_gone(rm: ClusterApi) -> 
         ({"app": app("RESTING")}, 200),
     ],
 )
-def test_no_other_answer_is_taken_for_an_end(rm: ClusterApi, body: Any, status: int) -> None:
+def test_an_invalid_answer_is_not_taken_for_an_end(rm: ClusterApi, body: Any, status: int) -> None:
     rm.answer(body, status)
     assert YarnApplications(rm.url).report(KNOWN).state is ApplicationState.UNKNOWN
 
 
-def test_a_resource_manager_that_does_not_answer_tells_no_end_and_its_password_is_not_shown(rm: ClusterApi) -> None:
+def test_a_silent_resource_manager_makes_the_state_unknown(rm: ClusterApi) -> None:
     address = rm.url.replace("//", "//me:pass-word-1@")
     rm.stop()
     report = YarnApplications(address).report(KNOWN)
@@ -75,7 +75,7 @@ def test_a_resource_manager_that_does_not_answer_tells_no_end_and_its_password_i
     assert "pass-word-1" not in report.message
 
 
-def test_a_user_and_a_password_in_the_address_are_used(rm: ClusterApi) -> None:
+def test_the_user_and_password_in_the_address_are_used(rm: ClusterApi) -> None:
     rm.answer({"app": app("RUNNING")})
     YarnApplications(rm.url.replace("//", "//me:pass-word-1@")).report(KNOWN)
     assert rm.headers[0]["Authorization"].startswith("Basic ")
@@ -95,7 +95,7 @@ def test_a_user_and_a_password_in_the_address_are_used(rm: ClusterApi) -> None:
         (["x"], ApplicationState.UNKNOWN),
     ],
 )
-def test_without_an_id_it_is_found_by_its_tag(rm: ClusterApi, apps: Any, state: ApplicationState) -> None:
+def test_a_submission_without_an_id_is_found_by_its_tag(rm: ClusterApi, apps: Any, state: ApplicationState) -> None:
     rm.answer({"apps": apps})
     report = YarnApplications(rm.url).report(TAGGED)
     assert report.state is state
@@ -104,7 +104,7 @@ def test_without_an_id_it_is_found_by_its_tag(rm: ClusterApi, apps: Any, state: 
 
 
 @pytest.mark.parametrize("address", [None, "", "  "])
-def test_without_an_address_there_is_nobody_to_ask(address: str | None) -> None:
+def test_a_connection_without_an_address_raises_a_key_error(address: str | None) -> None:
     with pytest.raises(KeyError):
         YarnApplications.of({"yarn_resourcemanager_webapp_address": address}, kerberos=False)
 

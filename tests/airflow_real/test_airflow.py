@@ -68,7 +68,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-def test_the_connection_type_has_its_form_and_its_test_button_works(airflow: Airflow, world: World) -> None:
+def test_the_connection_type_has_a_form_and_a_test_button(airflow: Airflow, world: World) -> None:
     (form,) = [hook for hook in airflow.get("/ui/connections/hook_meta") if hook["connection_type"] == "ckpt"]
     assert form["hook_name"] == "Checkpoint root (ckpt)"
     assert form["standard_fields"]["host"]["title"] == "Root URI"
@@ -80,7 +80,7 @@ def test_the_connection_type_has_its_form_and_its_test_button_works(airflow: Air
     assert answer["status"] is False, answer
 
 
-def test_a_killed_task_is_retried_and_its_orphaned_driver_loses_the_job(airflow: Airflow, world: World) -> None:
+def test_a_killed_task_is_retried_and_fences_its_orphaned_driver(airflow: Airflow, world: World) -> None:
     """R8, and AIRFLOW.md: Airflow does not call on_kill for a task whose process was killed."""
     with Feeder(world.data, every=1.0):
         waits = airflow.start_dag("waits")

@@ -115,7 +115,7 @@ def test_a_deferred_task_ends_as_its_job_does(site: Site) -> None:
     assert (result["status"], result["released"]) == ("FINISHED", 2)
 
 
-def test_a_clear_waits_for_the_driver_that_lives_and_a_task_marked_failed_has_it_leave(site: Site) -> None:
+def test_a_clear_waits_for_the_live_driver_and_mark_failed_stops_it(site: Site) -> None:
     calls = len(site.spark_submit.calls)
     site.spark_submit.play(f"Submitted application {YARN_ID}")
     run = site.airflow.start_dag("killed")

@@ -64,14 +64,14 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-def test_a_spark_connection_that_does_not_exist_uses_up_no_retries(airflow: Airflow) -> None:
+def test_a_missing_spark_connection_is_not_retried(airflow: Airflow) -> None:
     run = airflow.start_dag("nowhere")
     wait_until(lambda: airflow.task("nowhere", run, "run")["state"] == "failed", lambda: _task_logs(airflow, "nowhere"))
     assert airflow.task("nowhere", run, "run")["try_number"] == 1
     assert "'no_spark', which says where Spark runs, does not exist" in airflow.task_log("nowhere", "run")
 
 
-def test_a_worker_that_is_shut_down_leaves_a_savepoint_and_the_retry_goes_on(airflow: Airflow, world: World) -> None:
+def test_a_shut_down_worker_takes_a_savepoint_and_the_retry_resumes(airflow: Airflow, world: World) -> None:
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("orders")
         wait_until(lambda: world.has_left_history(), lambda: f"history finished\n{_task_logs(airflow)}", seconds=300)

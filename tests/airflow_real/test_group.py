@@ -92,9 +92,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-def test_a_killed_worker_and_a_killed_jobmaster_are_retried_alone_and_the_group_ends_green(
-    airflow: Airflow, world: World
-) -> None:
+def test_only_a_killed_worker_or_jobmaster_is_retried(airflow: Airflow, world: World) -> None:
     with Feeder(world.data, every=1.0):
         run = airflow.start_dag("shop")
         wait_until(lambda: _all_started(world), lambda: f"history is read by all\n{_task_logs(airflow)}", seconds=400)
@@ -133,9 +131,7 @@ def _rescaled(airflow: Airflow, world: World) -> Mapping[str, str]:
     return after
 
 
-def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_group_goes_on(
-    airflow: Airflow, world: World
-) -> None:
+def test_marking_coordinate_failed_stops_the_job_and_a_clear_resumes_it(airflow: Airflow, world: World) -> None:
     listed = copy.copy(world)
     listed.variant, listed.job_id = LISTED, LISTED.name
     run = airflow.start_dag("listed")
@@ -163,9 +159,7 @@ def test_a_coordinate_that_is_marked_failed_stops_the_job_and_a_clear_of_the_gro
     check_exactly_once(listed)
 
 
-def test_one_that_stands_by_runs_what_a_killed_worker_leaves_before_a_retry_does(
-    airflow: Airflow, world: World
-) -> None:
+def test_a_standby_runs_the_subtask_of_a_killed_worker_before_its_retry(airflow: Airflow, world: World) -> None:
     """The retry then becomes the standby, and all tasks succeed."""
     spared = copy.copy(world)
     spared.variant, spared.job_id = SPARED, SPARED.name

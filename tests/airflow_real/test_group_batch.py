@@ -45,7 +45,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-def test_whoever_made_a_result_that_is_lost_runs_again_in_its_first_try(airflow: Airflow, world: World) -> None:
+def test_a_subtask_with_a_lost_result_runs_again_in_its_first_try(airflow: Airflow, world: World) -> None:
     group = WatchedGroup(airflow, world, "orders", "staged", airflow.start_dag("staged"))
     _lose_a_result_and_finish(group, "early/0")
     assert group.tries() == {"plan": 1, "coordinate": 2, **dict.fromkeys(SUBTASKS, 1)}
@@ -54,7 +54,7 @@ def test_whoever_made_a_result_that_is_lost_runs_again_in_its_first_try(airflow:
     assert [reset.subtask for reset in reconciled.reset] == ["early/0"], "nothing else ran again"
 
 
-def test_without_batch_recovery_all_run_again_in_their_first_try(airflow: Airflow, world: World) -> None:
+def test_all_subtasks_run_again_without_batch_recovery(airflow: Airflow, world: World) -> None:
     anew = copy.copy(world)
     anew.variant, anew.job_id = LISTED, LISTED.name
     group = WatchedGroup(airflow, anew, "orders", "anew", airflow.start_dag("anew"))

@@ -49,7 +49,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-def test_the_next_triggerer_goes_on_with_the_wait_and_no_try_is_lost(airflow: Deployment, world: World) -> None:
+def test_the_next_triggerer_resumes_the_wait_without_failing_a_try(airflow: Deployment, world: World) -> None:
     group = WatchedGroup(airflow, world, "orders", "staged", airflow.start_dag("staged"))
     with group.logs.watched():
         begun = hold_reader(group, "early/0")

@@ -55,9 +55,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
         yield running
 
 
-def test_the_grid_and_the_graph_show_the_group_its_tasks_its_subtasks_by_name_and_which_was_tried_again(
-    airflow: Airflow, tmp_path: Path
-) -> None:
+def test_grid_and_graph_show_the_group_with_its_subtasks_and_tries(airflow: Airflow, tmp_path: Path) -> None:
     run = airflow.start_dag("shop")
     tries = _ended(airflow, run)
     assert sorted(tries.values()) == [1, 1, 2], "a split fails once"

@@ -89,7 +89,7 @@ def airflow(cluster: Standalone | None, world: World, tmp_path_factory: pytest.T
         yield running
 
 
-def test_whatever_is_killed_the_group_ends_green_and_every_row_comes_out_once(
+def test_a_group_succeeds_and_releases_each_row_once_after_any_kill(
     airflow: Deployment, world: World, cluster: Standalone | None
 ) -> None:
     slow, killed = world.base / "slow", Counter[str]()

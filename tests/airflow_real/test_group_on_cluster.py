@@ -85,9 +85,7 @@ def _installed(home: Path, env: Mapping[str, str]) -> Iterator[Airflow]:
         yield running
 
 
-def test_an_executor_and_a_driver_are_lost_alone_and_the_group_ends_green(
-    airflow: Airflow, world: World, cluster: Standalone
-) -> None:
+def test_a_lost_executor_or_driver_does_not_fail_the_group(airflow: Airflow, world: World, cluster: Standalone) -> None:
     with Feeder(world.data, every=1.0):
         group = WatchedGroup(airflow, world, "orders", "grouped", airflow.start_dag("grouped"))
         group.wait_for_release("the job runs")
@@ -106,9 +104,7 @@ def test_an_executor_and_a_driver_are_lost_alone_and_the_group_ends_green(
     check_exactly_once(world)
 
 
-def test_a_bounded_job_runs_in_batch_mode_and_a_killed_driver_is_tried_again_alone(
-    airflow: Airflow, world: World
-) -> None:
+def test_a_bounded_job_runs_in_batch_mode_and_retries_only_a_killed_driver(airflow: Airflow, world: World) -> None:
     bounded = copy.copy(world)
     bounded.variant, bounded.job_id = BOUNDED, BOUNDED.name
     group = WatchedGroup(airflow, bounded, "orders", "bounded", airflow.start_dag("bounded"))

@@ -63,9 +63,7 @@ def airflow(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-def test_w7_its_subtasks_wait_for_a_triggerer_without_a_try_and_go_on_behind_it(
-    airflow: Deployment, world: World
-) -> None:
+def test_w7_subtasks_wait_for_a_triggerer_without_failing_a_try(airflow: Deployment, world: World) -> None:
     """No task has a second try."""
     group = WatchedGroup(airflow, world, "orders", "shop", airflow.start_dag("shop"))
     with group.logs.watched():

@@ -80,7 +80,7 @@ def airflow(world: World, file: Path, tmp_path_factory: pytest.TempPathFactory) 
         yield running
 
 
-def test_an_edited_job_goes_on_in_its_task_and_a_killed_one_is_retried_as_that_version(
+def test_an_upgraded_job_continues_in_its_task_and_is_retried_as_upgraded(
     airflow: Airflow, world: World, file: Path
 ) -> None:
     with Feeder(world.data, every=1.0):

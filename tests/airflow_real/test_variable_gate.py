@@ -20,7 +20,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
         yield running
 
 
-def test_it_holds_until_the_variable_is_true(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gate_is_closed_until_the_variable_is_true(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = {"conn_type": "http", "host": airflow.url, "login": USER, "password": USER}
     monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_API", json.dumps(connection))
     gate = AirflowVariableGate("approved_{job_id}", "airflow_api")

@@ -35,7 +35,7 @@ RETRYABLE = 1
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + ROUNDS))
-def test_every_row_is_released_exactly_once_whatever_is_killed(seed: int, tmp_path: Path) -> None:
+def test_every_row_is_released_exactly_once_despite_kills(seed: int, tmp_path: Path) -> None:
     """No kill loses, repeats or blocks anything (R1, R2, R5, R8, R9, R10, R11)."""
     variant = VARIANTS[(seed - 1) % len(VARIANTS)]
     rng = random.Random(-seed)

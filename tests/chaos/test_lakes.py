@@ -20,7 +20,7 @@ LAKES = Variant("lakes", "lakes.py", ("out",))
 
 
 @pytest.mark.parametrize("kills", [2])
-def test_each_row_is_once_in_every_table_whatever_was_killed(tmp_path: Path, kills: int) -> None:
+def test_each_row_is_once_in_every_table_after_kills(tmp_path: Path, kills: int) -> None:
     with World(tmp_path, LAKES, history_files=6) as world:
         warehouse = Warehouse(tmp_path)
         with Feeder(world.data):

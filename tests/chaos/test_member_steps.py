@@ -68,7 +68,7 @@ CHOSEN = [CASES[place] for place in sorted(random.Random(SEED).sample(range(len(
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=str)
-def test_processes_of_a_batch_job_are_killed_at_a_step(case: Case, wanted: Outcome, tmp_path: Path) -> None:
+def test_a_batch_job_survives_kills_of_its_processes_at_a_step(case: Case, wanted: Outcome, tmp_path: Path) -> None:
     rng = random.Random(f"{SEED} {case}")
     steps = [f"CKPT_CHAOS_SEED={SEED} {case}"]
     with PartsWorld(tmp_path, "--mode", "batch") as world:

@@ -32,7 +32,7 @@ CHOSEN = [CASES[place] for place in sorted(random.Random(SEED).sample(range(len(
 
 
 @pytest.mark.parametrize(("step", "when"), CHOSEN, ids=str)
-def test_a_batch_job_is_killed_at_a_step(step: StorageStep, when: str, wanted: Outcome, tmp_path: Path) -> None:
+def test_a_batch_job_survives_kills_at_a_step(step: StorageStep, when: str, wanted: Outcome, tmp_path: Path) -> None:
     rng = random.Random(f"{SEED} {step} {when}")
     kills = [(step, when)]
     if rng.random() < 0.6:

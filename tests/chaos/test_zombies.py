@@ -48,7 +48,7 @@ def check_fenced(driver: Driver, by_epoch: int) -> None:
 
 
 @pytest.mark.parametrize("variant", [MIXED, COUNTS], ids=["mixed", "counts"])
-def test_r8_a_paused_driver_on_another_host_wakes_up_fenced(variant: Variant, tmp_path: Path) -> None:
+def test_r8_a_paused_driver_on_another_host_is_fenced_when_it_resumes(variant: Variant, tmp_path: Path) -> None:
     """The driver is paused within a batch while its successor publishes and releases hundreds of rows (R3, R8, R9)."""
     with World(tmp_path, variant) as world:
         with Feeder(world.data):
@@ -83,7 +83,7 @@ def test_r8_a_paused_driver_on_this_host_is_killed_after_its_grace(tmp_path: Pat
         finish(world, successor)
 
 
-def test_a_second_live_run_takes_the_job_over_and_both_are_told(tmp_path: Path) -> None:
+def test_a_second_run_takes_the_job_over_and_both_runs_report_it(tmp_path: Path) -> None:
     """The first run leaves by itself within its grace period (R8)."""
     with World(tmp_path, MIXED) as world:
         with Feeder(world.data):
@@ -99,7 +99,7 @@ def test_a_second_live_run_takes_the_job_over_and_both_are_told(tmp_path: Path) 
         finish(world, second)
 
 
-def test_two_runs_that_start_together_agree_on_one(tmp_path: Path) -> None:
+def test_one_of_two_simultaneous_runs_wins(tmp_path: Path) -> None:
     """Both runs race for the first entries of a new root (R3, R17)."""
     with World(tmp_path, MIXED) as world:
         with Feeder(world.data):

@@ -19,23 +19,23 @@ from tests.client.ended_job import EndedJob
 from tests.client.persisted_job import JOB, PersistedJob
 from tests.support.books import books
 
-ReportedReleases = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def ckpt(tmp_path: Path, capsys: ReportedReleases) -> Ckpt:
+def ckpt(tmp_path: Path, capsys: Capture) -> Ckpt:
     """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(command: str, *arguments: str) -> tuple[int, str, str]:
         code = main([command, *arguments, "--root", str(tmp_path / "root")])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
 
-def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_delete_prints_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     files = job.files()
     size = sum(map(len, files.values()))
@@ -47,11 +47,11 @@ def test_it_says_what_was_deleted(tmp_path: Path, ckpt: Ckpt) -> None:
     )
     assert job.parts() == ["journal"]
     assert ckpt("delete", "orders") == (0, "job orders is DELETED already\n", "")
-    told = ckpt("checkpoints", "orders")[1]
-    assert told.startswith("job orders was deleted, with the records of its checkpoints (last completed: "), told
+    printed = ckpt("checkpoints", "orders")[1]
+    assert printed.startswith("job orders was deleted, with the records of its checkpoints (last completed: "), printed
 
 
-def test_without_a_terminal_it_is_refused_until_yes_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_delete_without_a_terminal_needs_yes(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     files = job.files()
     code, out, err = ckpt("delete", "orders")
@@ -74,7 +74,7 @@ class Terminal:
 
 
 @pytest.mark.parametrize(("answer", "deletes"), [("y", True), ("YES", True), ("", False), ("n", False), (None, False)])
-def test_in_a_terminal_it_asks(
+def test_delete_asks_in_a_terminal(
     answer: str | None, deletes: bool, tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = EndedJob.run(tmp_path)
@@ -86,9 +86,7 @@ def test_in_a_terminal_it_asks(
     assert ("nothing was deleted" in out) == (job.files() == files) == (not deletes)
 
 
-def test_what_is_refused_anyway_is_refused_before_it_asks(
-    tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_deletion_does_not_ask(tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch) -> None:
     EndedJob.run(tmp_path, JobStatus.STOPPED)
     monkeypatch.setattr("sys.stdin", Terminal("y"))
     code, out, err = ckpt("delete", "orders")
@@ -104,7 +102,7 @@ def test_what_is_refused_anyway_is_refused_before_it_asks(
         (JobStatus.FINISHED, 1, "--discard-unreleased"),
     ],
 )
-def test_what_is_refused_names_the_option_with_which_it_is_not(
+def test_a_refused_deletion_names_the_option_that_allows_it(
     tmp_path: Path, ckpt: Ckpt, status: JobStatus, released: int, option: str
 ) -> None:
     job = EndedJob.run(tmp_path, status, released=released)
@@ -117,14 +115,14 @@ def test_what_is_refused_names_the_option_with_which_it_is_not(
     assert job.parts() == ["journal"]
 
 
-def test_staged_output_that_is_left_is_named(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_delete_names_staged_output_that_was_kept(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     _, out, _ = ckpt("delete", "orders", "--keep-staged", "--yes")
     assert out.splitlines()[1:] == ["sink lake: staged output was kept"]
     assert len(job.staged()) == 1
 
 
-def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_delete_uses_the_sinks_of_the_given_definition(tmp_path: Path, ckpt: Ckpt) -> None:
     """Here the definition names the current folder of the lake."""
     job = EndedJob.run(tmp_path)
     moved = job.lake.rename(tmp_path / "moved")
@@ -144,7 +142,7 @@ def test_the_definition_says_what_the_journal_does_not(tmp_path: Path, ckpt: Ckp
     assert list((books(moved) / "orders/lake/staging").iterdir()) == []
 
 
-def test_a_job_that_was_never_run_is_refused(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_deleting_an_unknown_job_is_refused(tmp_path: Path, ckpt: Ckpt) -> None:
     assert ckpt("delete", "orders")[0] == 2
     EndedJob.run(tmp_path)
     code, _, err = ckpt("delete", "visits")
@@ -152,7 +150,7 @@ def test_a_job_that_was_never_run_is_refused(tmp_path: Path, ckpt: Ckpt) -> None
     assert "there is no job 'visits'" in err
 
 
-def test_a_deleted_job_is_listed_if_that_is_asked_for_and_shown_with_what_it_was(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_a_deleted_job_is_listed_on_request_and_shown(tmp_path: Path, ckpt: Ckpt) -> None:
     EndedJob.run(tmp_path)
     ckpt("delete", "orders", "--yes")
     assert "no jobs" in ckpt("jobs")[1]
@@ -167,7 +165,7 @@ def test_a_deleted_job_is_listed_if_that_is_asked_for_and_shown_with_what_it_was
     assert view["checkpoints"] == []
 
 
-def test_a_deletion_that_was_interrupted_is_shown_with_what_to_do(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_show_explains_an_interrupted_deletion(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     deleting = Journal(job.storage, "orders")
     deleting.claim("t~delete", Worker(), 9.0, releases_only=True)
@@ -179,20 +177,20 @@ def test_a_deletion_that_was_interrupted_is_shown_with_what_to_do(tmp_path: Path
     assert "not complete" not in ckpt("show", "orders")[1]
 
 
-def test_other_jobs_have_no_deletion_to_show(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_show_mentions_no_deletion_of_other_jobs(tmp_path: Path, ckpt: Ckpt) -> None:
     EndedJob.run(tmp_path)
     assert "deleted" not in ckpt("show", "orders")[1]
     assert json.loads(ckpt("show", "orders", "--json")[1])["deletion"] is None
 
 
-def test_what_a_job_keeps_for_others_is_shown_and_goes_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_persisted_results_are_shown_and_deleted_on_request(tmp_path: Path, ckpt: Ckpt) -> None:
     job = PersistedJob(open_storage(tmp_path / "root"))
-    code, told, _ = ckpt("show", JOB, "--partitions")
-    assert (code, "keeps results of  clean" in " ".join(told.split("\n")[0:40])) == (0, True), told
-    assert [line.split()[0] for line in told.splitlines() if line.startswith("clean/")] == ["clean/0", "clean/1"]
+    code, printed, _ = ckpt("show", JOB, "--partitions")
+    assert (code, "keeps results of  clean" in " ".join(printed.split("\n")[0:40])) == (0, True), printed
+    assert [line.split()[0] for line in printed.splitlines() if line.startswith("clean/")] == ["clean/0", "clean/1"]
     assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == ["clean"]
-    code, _, told = ckpt("delete", JOB)
-    assert (code, "the results of clean are kept" in told, "--persisted" in told) == (2, True, True)
+    code, _, printed = ckpt("delete", JOB)
+    assert (code, "the results of clean are kept" in printed, "--persisted" in printed) == (2, True, True)
     assert ckpt("delete", JOB, "--persisted", "--yes")[0] == 0
     assert job.data() == []
     assert json.loads(ckpt("show", JOB, "--json")[1])["persisted"] == []

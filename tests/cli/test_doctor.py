@@ -36,7 +36,7 @@ def _install(
     monkeypatch.delenv("SPARK_HOME", raising=False)
 
 
-def test_the_pyspark_of_the_lock_is_fine() -> None:
+def test_the_locked_pyspark_is_fine() -> None:
     """The check uses the installation on disk that the tests run in."""
     assert check_pyspark().verdict == "ok"
 
@@ -50,7 +50,7 @@ def test_equal_versions_are_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ("files", "full", "client"),
     [("4.3.0", "4.3.0", "4.2.0"), ("4.2.0", "4.3.0", "4.2.0"), ("4.2.0", "4.3.0", "4.3.0")],
 )
-def test_unequal_versions_are_a_problem_with_a_way_out(
+def test_unequal_versions_are_a_problem_with_a_fix(
     files: str, full: str, client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _install(tmp_path, files=files, monkeypatch=monkeypatch, pyspark=full, pyspark_client=client)
@@ -97,7 +97,7 @@ def test_the_major_version_of_java_is_read(answer: str, major: int | None) -> No
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("11.0.2", "problem"), ("17.0.1", "ok"), ("21", "ok")])
-def test_java_is_looked_for_where_spark_looks(
+def test_java_is_searched_where_spark_searches(
     version: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java = tmp_path / "bin" / "java"
@@ -109,7 +109,7 @@ def test_java_is_looked_for_where_spark_looks(
 
 
 @pytest.mark.parametrize(("encoding", "verdict"), [("UTF-8", "ok"), ("ANSI_X3.4-1968", "note")])
-def test_java_that_does_not_see_every_name_is_noted(
+def test_a_java_with_a_narrow_encoding_is_noted(
     encoding: str, verdict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java = tmp_path / "bin" / "java"
@@ -117,8 +117,8 @@ def test_java_that_does_not_see_every_name_is_noted(
     java.write_text(f"#!/bin/sh\necho 'sun.jnu.encoding = {encoding}\nopenjdk version \"17.0.15\"' >&2\n")
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found = check_java()
-    assert (found.verdict, encoding in found.text) == (verdict, verdict == "note")
+    finding = check_java()
+    assert (finding.verdict, encoding in finding.text) == (verdict, verdict == "note")
 
 
 def test_a_java_home_without_java_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_a_java_home_without_java_is_a_problem(tmp_path: Path, monkeypatch: pyte
     assert "JAVA_HOME" in check_java().text
 
 
-def test_r17_the_root_is_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_r17_the_doctor_tries_the_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--root", str(tmp_path / "root")]) in (0, 1)
     root = next(line for line in capsys.readouterr().out.splitlines() if " root" in line)
     assert root.startswith("ok")
@@ -139,17 +139,15 @@ def test_a_root_that_cannot_be_written_is_a_problem(tmp_path: Path, capsys: pyte
     assert root.startswith("problem")
 
 
-@pytest.mark.parametrize("there", ["", "base", "base/root"])
-def test_a_doctor_leaves_nothing_that_it_made(tmp_path: Path, there: str) -> None:
-    (tmp_path / there).mkdir(parents=True, exist_ok=True)
+@pytest.mark.parametrize("existing", ["", "base", "base/root"])
+def test_the_doctor_leaves_no_files(tmp_path: Path, existing: str) -> None:
+    (tmp_path / existing).mkdir(parents=True, exist_ok=True)
     before = sorted(tmp_path.rglob("*"))
     main(["doctor", "--root", str(tmp_path / "base/root")])
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_doctor_leaves_what_somebody_else_puts_there_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_keeps_files_of_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.link
 
     def link(origin: str, target: str) -> None:
@@ -166,13 +164,13 @@ def test_a_root_that_a_run_would_refuse_is_a_problem(tmp_path: Path, capsys: pyt
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / ROOT_MARKER).write_text("hello")
-    told = {
+    reasons = {
         "outer/inner": "inside another",
         "a[b]": "pattern",
         "foreign": "not a checkpoint root",
         ".": "contain another",
     }
-    for root, reason in told.items():
+    for root, reason in reasons.items():
         assert main(["doctor", "--root", str(tmp_path / root)]) == 1
         line = next(line for line in capsys.readouterr().out.splitlines() if " root" in line)
         assert line.startswith("problem")
@@ -181,27 +179,27 @@ def test_a_root_that_a_run_would_refuse_is_a_problem(tmp_path: Path, capsys: pyt
     assert "lives in this process only" in capsys.readouterr().out
 
 
-def test_a_root_that_is_one_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_root_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     open_root(open_storage(tmp_path / "root"))
     main(["doctor", "--root", str(tmp_path / "root")])
     assert [path.name for path in (tmp_path / "root").iterdir()] == [ROOT_MARKER]
     assert any(line.startswith("ok      root") for line in capsys.readouterr().out.splitlines())
 
 
-def test_the_findings_are_given_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_can_be_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json", "--root", str(tmp_path / "a[b]")])
-    said = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     assert code == 1
-    assert said["ok"] is False
-    found = {finding["subject"]: finding for finding in said["findings"]}
-    assert list(found) == ["python", "java", "pyspark", "archive", "airflow", "root"]
-    assert found["python"]["verdict"] == "ok"
-    assert found["root"]["verdict"] == "problem"
-    assert "pattern" in found["root"]["text"]
+    assert report["ok"] is False
+    findings = {finding["subject"]: finding for finding in report["findings"]}
+    assert list(findings) == ["python", "java", "pyspark", "archive", "airflow", "root"]
+    assert findings["python"]["verdict"] == "ok"
+    assert findings["root"]["verdict"] == "problem"
+    assert "pattern" in findings["root"]["text"]
 
 
-def test_sound_findings_are_given_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_without_a_problem_can_be_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["doctor", "--json", "--root", str(tmp_path / "root")])
-    said = json.loads(capsys.readouterr().out)
-    assert said["ok"] is (code == 0)
-    assert said["ok"] is all(finding["verdict"] != "problem" for finding in said["findings"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is (code == 0)
+    assert report["ok"] is all(finding["verdict"] != "problem" for finding in report["findings"])

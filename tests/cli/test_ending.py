@@ -26,7 +26,7 @@ from tests.support.definitions import STREAMING
 from tests.support.journals import write_events
 from tests.support.waiting import wait_until
 
-told = RequestOutcome.parse
+parse_outcome = RequestOutcome.parse
 
 
 @pytest.fixture
@@ -46,9 +46,7 @@ def test_a_request_reaches_the_driver_of_the_current_epoch(
 
 
 @pytest.mark.parametrize("kind", ["stop", "drain"])
-def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked(
-    kind: str, empty_root: str, storage: Storage
-) -> None:
+def test_a_request_reaches_a_driver_that_has_only_claimed_the_job(kind: str, empty_root: str, storage: Storage) -> None:
     """This is the first run, before its JobCreated is written."""
     claim(empty_root)
     assert main([kind, "orders", "--root", empty_root]) == 0
@@ -65,7 +63,7 @@ def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked(
         ("drain", "FAILED", "run the job with --resume-failed"),
     ],
 )
-def test_a_job_that_does_not_run_is_not_asked_and_the_user_is_advised(
+def test_a_request_to_a_job_that_does_not_run_is_refused_with_advice(
     kind: str, status: str, advice: str, running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_events(running, StatusChanged(JobStatus(status), NOON))
@@ -77,7 +75,7 @@ def test_a_job_that_does_not_run_is_not_asked_and_the_user_is_advised(
 
 
 @pytest.mark.parametrize(("kind", "status"), [("stop", "STOPPED"), ("stop", "FINISHED"), ("drain", "FINISHED")])
-def test_a_job_that_has_ended_as_asked_needs_no_request(
+def test_a_job_that_already_ended_as_requested_needs_no_request(
     kind: str, status: str, running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A script that stops a job before a deployment may run twice."""
@@ -99,7 +97,7 @@ def test_a_job_that_has_ended_as_asked_needs_no_request(
         ("drain", "RESTARTING", "failed: v/0: boom; the next run continues the drain", 1),
     ],
 )
-def test_the_exit_code_says_whether_it_took_place(
+def test_the_exit_code_reports_the_outcome(
     kind: str,
     status: str,
     outcome: str,
@@ -113,7 +111,7 @@ def test_the_exit_code_says_whether_it_took_place(
         (request,) = wait_until(lambda: pending_requests(storage, "orders", 1, ()), "the request")
         write_events(
             running,
-            RequestAnswered(request.name, kind, told(outcome), NOON),
+            RequestAnswered(request.name, kind, parse_outcome(outcome), NOON),
             StatusChanged(JobStatus(status), NOON),
         )
 
@@ -124,7 +122,7 @@ def test_the_exit_code_says_whether_it_took_place(
     assert f"{kind} {outcome}" in capsys.readouterr().out
 
 
-def test_a_bad_timeout_is_refused_before_anything_is_asked(
+def test_a_bad_timeout_is_refused_before_the_request(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["drain", "orders", "--root", empty_root, "--wait", "--timeout", "soon"]) == 2
@@ -168,7 +166,7 @@ def test_a_rescale_reaches_the_driver(
 @pytest.mark.parametrize(
     "scale", ["history", "=8", "history=", "history=many", "history=-1", "history=" + "9" * 5000, "history=0", "live=2"]
 )
-def test_a_rescale_that_says_nothing_or_cannot_be_is_refused(
+def test_an_empty_or_impossible_rescale_is_refused(
     scale: str, running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     by_split(running)

@@ -1,4 +1,4 @@
-"""Requests and journals that name code which is nobody's to run, and a real driver."""
+"""Requests and journals that name code from outside the job's folders, with a real driver."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class Attacker:
         journal.write(StatusChanged(JobStatus.STOPPED, 1.0))
 
 
-def test_a_driver_runs_no_code_that_whoever_writes_to_the_root_has_named(
+def test_a_driver_refuses_code_from_outside_its_own_folders(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     pipeline = Pipeline(tmp_path_factory.mktemp("job"))
     attacker = Attacker(pipeline, tmp_path_factory.mktemp("elsewhere"))
-    told: list[str] = []
+    outcomes: list[str] = []
 
     def answer(name: str) -> str | None:
         outcome = Journal(attacker.storage, "orders").replay().outcomes.get(name)
@@ -76,22 +76,22 @@ def test_a_driver_runs_no_code_that_whoever_writes_to_the_root_has_named(
             wait_until(lambda: pipeline.rows() == [2, 4] or process.poll() is not None, "rows", seconds=200)
             own = pipeline.folder / "orders_v2.py"
             own.write_text((pipeline.folder / "pipeline.py").read_text().replace("* 2", "* 3"))
-            asked = [(kind, one) for one in attacker.references() for kind in ("upgrade", "reconfigure")]
+            asked = [(kind, reference) for reference in attacker.references() for kind in ("upgrade", "reconfigure")]
             for kind, reference in [*asked, ("reconfigure", f"{own}:job")]:
                 name = attacker.ask(kind, reference)
                 wait_until(lambda: answer(name) or process.poll() is not None, "an answer", seconds=100)  # noqa: B023
-                told.append(str(answer(name)))
+                outcomes.append(str(answer(name)))
             assert process.poll() is None, process.communicate()
             assert main(["stop", "orders", "--root", str(pipeline.root)]) == 0
             _, err = process.communicate(timeout=200)
         finally:
             process.kill()
     assert process.returncode == 0, err
-    assert not attacker.mark.exists(), told
-    *refused, accepted = told
-    assert all("is not run" in one for one in refused), refused
-    assert ["lies in none of the folders" in one for one in refused] == [True, True, False, False, False, False]
-    assert ["lies below" in one for one in refused] == [False, False, True, True, True, True]
+    assert not attacker.mark.exists(), outcomes
+    *refused, accepted = outcomes
+    assert all("is not run" in outcome for outcome in refused), refused
+    assert ["lies in none of the folders" in outcome for outcome in refused] == [True, True, False, False, False, False]
+    assert ["lies below" in outcome for outcome in refused] == [False, False, True, True, True, True]
     assert "is not run" not in accepted, accepted
 
     attacker.forge(attacker.write(attacker.elsewhere))

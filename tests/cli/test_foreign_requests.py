@@ -1,4 +1,4 @@
-"""Commands about a job in whose ``requests/`` lie files that are no requests."""
+"""Commands about a job whose ``requests/`` folder contains files that are no requests."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ def hostile(running: Journal, empty_root: str) -> Path:
 
 
 @pytest.mark.parametrize("command", ["show orders", "show orders --json", "jobs", "gc", "stop orders", "drain orders"])
-def test_no_command_ends_or_hangs_because_of_them(
+def test_no_command_fails_or_hangs_on_foreign_request_files(
     command: str, hostile: Path, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*command.split(), "--root", empty_root]) == 0
     capsys.readouterr()
 
 
-def test_they_go_with_a_job_that_is_finished(running: Journal, hostile: Path, empty_root: str) -> None:
+def test_foreign_request_files_of_a_finished_job_are_collected(
+    running: Journal, hostile: Path, empty_root: str
+) -> None:
     write_events(running, CheckpointReleased(3, NOON), StatusChanged(JobStatus.FINISHED, NOON))
     assert main(["gc", "--delete", "--root", empty_root]) == 0
     assert not hostile.exists()
@@ -46,7 +48,7 @@ def test_they_go_with_a_job_that_is_finished(running: Journal, hostile: Path, em
 
 @pytest.mark.parametrize("content", ["[" * 100_000 + "]" * 100_000, '{"version": ' + "1" * 400 + "}", '{"at": 1e999}'])
 @pytest.mark.parametrize("name", ["00000001", "head-00000001"])
-def test_an_entry_of_a_journal_is_the_damage_of_its_job_alone(
+def test_an_invalid_journal_entry_affects_only_its_job(
     running: Journal, empty_root: str, content: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     claim(empty_root, "other")

@@ -16,39 +16,39 @@ from tests.client.crashed_job import CrashedJob
 from tests.client.ended_job import HERE, EndedJob
 from tests.docs.examples import ROOT
 
-ReportedReleases = pytest.CaptureFixture[str]
+Capture = pytest.CaptureFixture[str]
 Ckpt = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def ckpt(tmp_path: Path, capsys: ReportedReleases) -> Ckpt:
+def ckpt(tmp_path: Path, capsys: Capture) -> Ckpt:
     """Return a function that runs a command on the root: (exit code, standard output, standard error)."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main(["gc", *arguments, "--root", str(tmp_path / "root")])
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
 
-def test_it_says_what_it_would_delete_and_deletes_it_if_that_is_said(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_prints_the_garbage_and_deletes_it_on_request(tmp_path: Path, ckpt: Ckpt) -> None:
     job = EndedJob.run(tmp_path)
     before = job.files()
     requests = sum(len(data) for path, data in before.items() if path.startswith("requests/"))
-    told = (
+    lines = (
         "job orders (FINISHED)\n"
         f"  4 files, {requests + 12} bytes: the job has FINISHED and did not delete it\n"
         "  1 file, 2 bytes: staged by attempts that are over\n"
     )
     total = f"5 files, {requests + 14} bytes"
-    assert ckpt() == (0, f"{told}no longer needed: {total}; --delete deletes them\n", "")
+    assert ckpt() == (0, f"{lines}no longer needed: {total}; --delete deletes them\n", "")
     assert job.files() == before
-    assert ckpt("--delete") == (0, f"{told}deleted: {total}\n", "")
+    assert ckpt("--delete") == (0, f"{lines}deleted: {total}\n", "")
     assert ckpt("orders") == (0, "no longer needed: 0 files, 0 bytes\n", "")
 
 
-def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_reports_that_a_running_job_is_skipped(tmp_path: Path, ckpt: Ckpt) -> None:
     CrashedJob.run(tmp_path, JobStatus.RUNNING, HERE)
     assert ckpt("--delete")[:2] == (
         0,
@@ -56,7 +56,7 @@ def test_a_job_that_runs_is_said_to_be_skipped(tmp_path: Path, ckpt: Ckpt) -> No
     )
 
 
-def test_what_cannot_be_read_is_an_error_and_no_absence(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_reports_an_unreadable_job_as_an_error(tmp_path: Path, ckpt: Ckpt) -> None:
     job = CrashedJob.run(tmp_path)
     sorted((job.root / "orders/journal").glob("*.json"))[-1].write_text("{")
     code, out, err = ckpt("--delete")
@@ -65,7 +65,7 @@ def test_what_cannot_be_read_is_an_error_and_no_absence(tmp_path: Path, ckpt: Ck
     assert json.loads(ckpt("--json")[1])["jobs"][0]["problem"] in err
 
 
-def test_a_job_and_a_root_that_are_not_there_are_refused(tmp_path: Path, ckpt: Ckpt) -> None:
+def test_gc_refuses_a_missing_root_and_an_unknown_job(tmp_path: Path, ckpt: Ckpt) -> None:
     assert ckpt()[0] == 2
     CrashedJob.run(tmp_path)
     code, _, err = ckpt("visits")
@@ -73,7 +73,9 @@ def test_a_job_and_a_root_that_are_not_there_are_refused(tmp_path: Path, ckpt: C
     assert "there is no job 'visits'" in err
 
 
-def test_json_has_what_the_page_says_and_no_secret(tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_json_of_gc_is_documented_and_contains_no_secret(
+    tmp_path: Path, ckpt: Ckpt, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CKPT_STORAGE_OPTIONS", '{"auto_mkdir": "hunter2"}')
     job = CrashedJob.run(tmp_path)
     (job.root / "photos").mkdir()
@@ -85,15 +87,15 @@ def test_json_has_what_the_page_says_and_no_secret(tmp_path: Path, ckpt: Ckpt, m
     keys = ["format", "version", "root", "deleted", "files", "bytes", "jobs", "temporary", "strange"]
     assert list(report) == keys
     assert (report["format"], report["version"], report["deleted"]) == ("airflow-provider-ckpt/garbage", 1, False)
-    [one] = report["jobs"]
-    assert list(one) == ["job_id", "status", "files", "bytes", "garbage", "skipped", "problem", "left"]
-    assert list(one["garbage"][0]) == ["path", "sink", "reason", "files", "bytes"]
-    assert {each["sink"] for each in one["garbage"] if each["reason"] == "staged"} == {"lake"}
+    [job_report] = report["jobs"]
+    assert list(job_report) == ["job_id", "status", "files", "bytes", "garbage", "skipped", "problem", "left"]
+    assert list(job_report["garbage"][0]) == ["path", "sink", "reason", "files", "bytes"]
+    assert {each["sink"] for each in job_report["garbage"] if each["reason"] == "staged"} == {"lake"}
     assert report["strange"] == [{"name": "photos", "what": "it is no job of this package"}]
     page = (ROOT / "docs/cli.md").read_text("utf-8").partition("## Collecting garbage")[2].partition("\n## ")[0]
-    assert [word for word in (*keys, *one, *one["garbage"][0]) if f"`{word}`" not in page] == []
+    assert [word for word in (*keys, *job_report, *job_report["garbage"][0]) if f"`{word}`" not in page] == []
     assert [reason for reason in Reason if f"| `{reason}` |" not in page] == []
 
 
-def test_every_reason_is_told() -> None:
+def test_every_reason_has_a_text() -> None:
     assert set(_WHY) == set(Reason)

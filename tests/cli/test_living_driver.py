@@ -67,7 +67,7 @@ def _runs(journal: Journal, worker: Worker, *, seconds_ago: float = 2.0) -> None
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
-def test_a_job_whose_driver_lives_is_refused_before_spark_starts(
+def test_a_job_with_a_live_driver_is_refused_before_spark_starts(
     command: str,
     process: subprocess.Popen[bytes],
     journal: Journal,
@@ -77,16 +77,16 @@ def test_a_job_whose_driver_lives_is_refused_before_spark_starts(
     _runs(journal, _driver_of(process))
     (tmp_path / "orders.py").write_text(JOB)
     assert main([command, f"{tmp_path}/orders.py:job", "--root", str(tmp_path / "root"), "--job-id", "orders"]) == 2
-    told = capfd.readouterr().err
-    assert f"job 'orders' is RUNNING, and has a driver: pid {process.pid} on host {identify().host}, last" in told
+    printed = capfd.readouterr().err
+    assert f"job 'orders' is RUNNING, and has a driver: pid {process.pid} on host {identify().host}, last" in printed
     stop = f"`ckpt stop orders --root {tmp_path}/root`"
-    assert f"Stop the job first ({stop}), or take it from that driver, which then ends (--take-over)\n" in told
-    assert "Spark" not in told
+    assert f"Stop the job first ({stop}), or take it from that driver, which then ends (--take-over)\n" in printed
+    assert "Spark" not in printed
     journal.write(CheckpointTriggered(2, time.time()))  # not fenced
     assert process.poll() is None
 
 
-def test_a_second_master_is_refused_while_the_first_one_lives(
+def test_a_second_jobmaster_is_refused_while_the_first_one_lives(
     process: subprocess.Popen[bytes], journal: Journal, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     journal.claim("planner", Worker(), time.time())
@@ -97,7 +97,7 @@ def test_a_second_master_is_refused_while_the_first_one_lives(
     assert f"has a driver: pid {process.pid} on host" in capfd.readouterr().err
 
 
-def test_a_driver_that_is_gone_is_no_driver(process: subprocess.Popen[bytes], journal: Journal) -> None:
+def test_a_dead_driver_does_not_refuse_the_next_run(process: subprocess.Popen[bytes], journal: Journal) -> None:
     _runs(journal, _driver_of(process))
     process.kill()
     process.wait()
@@ -107,7 +107,7 @@ def test_a_driver_that_is_gone_is_no_driver(process: subprocess.Popen[bytes], jo
 @pytest.mark.parametrize(
     "status", [JobStatus.RESTARTING, JobStatus.STOPPED, JobStatus.FINISHED, JobStatus.FAILED], ids=str
 )
-def test_a_driver_that_has_ended_the_job_and_is_about_to_leave_is_waited_for(
+def test_a_driver_that_has_ended_the_job_is_not_refused(
     status: JobStatus, process: subprocess.Popen[bytes], journal: Journal
 ) -> None:
     _runs(journal, _driver_of(process))
@@ -126,7 +126,7 @@ def test_a_driver_on_another_host_counts_as_alive_while_it_writes(journal: Journ
     refuse_living_driver(journal.state, now + RECENT, ROOT)
 
 
-def test_who_prepared_a_job_for_workers_is_no_driver(journal: Journal) -> None:
+def test_the_planner_of_a_deployment_is_no_driver(journal: Journal) -> None:
     journal.claim("planner", ELSEWHERE, time.time())
     journal.write(CheckpointTriggered(1, time.time()))
     with pytest.raises(JobRunsError):

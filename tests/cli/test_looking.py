@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from tests.cli.conftest import NOON, claim
 from tests.support.journals import write_events
 
-told = RequestOutcome.parse
+parse_outcome = RequestOutcome.parse
 
 
 def _files(root: str) -> set[Path]:
@@ -46,7 +46,7 @@ def test_an_empty_root_has_no_jobs(empty_root: str, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_show_says_who_runs_the_job_and_what_is_finished(
+def test_show_prints_the_driver_and_the_finished_sources(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", "orders", "--root", empty_root]) == 0
@@ -73,7 +73,7 @@ def test_show_names_late_files_but_not_all_of_a_long_list(
     assert "and 2 more" in shown
 
 
-def test_show_names_files_that_changed_and_files_that_were_given_up(
+def test_show_names_changed_and_forgotten_files(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["show", "orders", "--root", empty_root])
@@ -94,19 +94,19 @@ def test_show_names_files_that_changed_and_files_that_were_given_up(
     main(["show", "orders", "--root", empty_root, "--json"])
     view = json.loads(capsys.readouterr().out)
     assert view["changed_files"]["counts"] == {"live": {"files": 4, "bytes": 25}}
-    assert [one["bytes_now"] for one in view["changed_files"]["last"]] == [30, 4, 35]
+    assert [file["bytes_now"] for file in view["changed_files"]["last"]] == [30, 4, 35]
     assert view["forgotten_files"] == ["/in/x.json.tmp"]
 
 
-def test_show_says_what_became_of_a_stop_that_failed(
+def test_show_prints_the_outcome_of_a_failed_stop(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_events(
         running,
-        RequestAnswered("r1", "stop", told("accepted"), NOON + 801),
-        RequestAnswered("r1", "stop", told("failed: the savepoint expired; the job continues"), NOON + 900),
-        RequestAnswered("r2", "stop", told("accepted"), NOON + 901),
-        RequestAnswered("r2", "stop", told("completed: savepoint 5"), NOON + 902),
+        RequestAnswered("r1", "stop", parse_outcome("accepted"), NOON + 801),
+        RequestAnswered("r1", "stop", parse_outcome("failed: the savepoint expired; the job continues"), NOON + 900),
+        RequestAnswered("r2", "stop", parse_outcome("accepted"), NOON + 901),
+        RequestAnswered("r2", "stop", parse_outcome("completed: savepoint 5"), NOON + 902),
     )
     assert main(["show", "orders", "--root", empty_root]) == 0
     shown = capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_show_says_what_became_of_a_stop_that_failed(
     ]
 
 
-def test_the_keys_of_show_json_are_those_of_the_documentation(
+def test_the_keys_of_show_json_are_documented(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["show", "orders", "--root", empty_root, "--json", "--partitions"])
@@ -138,7 +138,7 @@ def test_show_json_is_the_whole_state(running: Journal, empty_root: str, capsys:
     assert state["damage"] == []
 
 
-def test_checkpoints_says_what_became_of_each(
+def test_checkpoints_prints_the_status_of_each(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["checkpoints", "orders", "--root", empty_root]) == 0
@@ -204,13 +204,13 @@ def test_checkpoints_json_is_a_list(running: Journal, empty_root: str, capsys: p
 
 
 @pytest.mark.parametrize("command", [["jobs"], ["show", "orders"], ["checkpoints", "orders"]])
-def test_looking_writes_nothing(command: list[str], running: Journal, empty_root: str) -> None:
+def test_read_commands_write_nothing(command: list[str], running: Journal, empty_root: str) -> None:
     before = _files(empty_root)
     assert main([*command, "--root", empty_root]) == 0
     assert _files(empty_root) == before
 
 
-def test_damage_is_shown_and_the_intact_part_too(
+def test_show_prints_the_damage_and_the_intact_part(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     newest = max(Path(empty_root, "orders", "journal").glob("0*.json"))
@@ -222,7 +222,7 @@ def test_damage_is_shown_and_the_intact_part_too(
     assert "RUNNING" in shown
 
 
-def test_an_unknown_job_is_refused_with_the_names_of_those_there(
+def test_an_unknown_job_is_refused_with_the_names_of_the_jobs(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", "oders", "--root", empty_root]) == 2
@@ -238,9 +238,7 @@ def test_an_impossible_job_id_is_refused(job: str, empty_root: str, capsys: pyte
     assert "ckpt: error:" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_no_root_is_refused_and_stays_as_it_was(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_root_is_refused_and_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jobs", "--root", str(tmp_path / "nothing")]) == 2
     assert "is not a checkpoint root" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -265,7 +263,7 @@ def test_the_installed_command_prints_the_same(running: Journal, empty_root: str
     assert "RUNNING" in done.stdout
 
 
-def test_looking_imports_neither_spark_nor_airflow(running: Journal, empty_root: str) -> None:
+def test_show_imports_neither_spark_nor_airflow(running: Journal, empty_root: str) -> None:
     code = (
         "import sys; from airflow_provider_ckpt.cli import main; "
         f"main(['show', 'orders', '--root', {empty_root!r}]); "

@@ -10,7 +10,7 @@ RUN = ["run", "job.py:job", "--root", "r"]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["rum", "job.py:job"], "ckpt: error: there is no command 'rum'; did you mean run?"),
         (["frobnicate"], "ckpt: error: there is no command 'frobnicate'; the commands are run, check, plan,"),
@@ -28,14 +28,14 @@ RUN = ["run", "job.py:job", "--root", "r"]
     ],
 )
 def test_a_mistyped_word_is_refused_with_a_suggestion(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--root={}"], ["--del", "--root", "{}"]], ids=["equals sign", "beginning"])
-def test_what_argparse_takes_is_taken(words: list[str], empty_root: str) -> None:
+def test_abbreviated_options_are_accepted(words: list[str], empty_root: str) -> None:
     assert main(["jobs", *(word.format(empty_root) for word in words)]) == 0

@@ -43,18 +43,18 @@ def test_show_escapes_parameters_and_causes(odd: Journal, empty_root: str, capsy
     shown.encode()
 
 
-def test_so_do_the_other_commands(odd: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_commands_escape_odd_texts(odd: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["checkpoints", "orders"], ["jobs"], ["show", "orders", "--json"], ["gc"]):
         main([*command, "--root", empty_root])
     assert main(["show", f"no{BAD}", "--root", empty_root]) == 2
     shown = capsys.readouterr()
     assert SHOWN in shown.out
     for text in (shown.out, shown.err):
-        assert not any(ord(one) < 32 and one != "\n" for one in text)
+        assert not any(ord(char) < 32 and char != "\n" for char in text)
         text.encode()
 
 
-def test_json_holds_the_text_as_it_is(odd: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_contains_the_unescaped_text(odd: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
     assert json.loads(capsys.readouterr().out)["first_params"] == {"day": BAD}
 

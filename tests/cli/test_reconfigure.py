@@ -54,7 +54,7 @@ def test_a_reconfiguration_reaches_the_driver(
 
 
 @pytest.mark.parametrize(
-    ("changes", "what"),
+    ("changes", "message"),
     [
         (["daily.pool_weight=2", "daily.pool_weight=3"], "daily: pool_weight is given twice"),
         (["daily.logic=a.py:job", "daily.logic=b.py:job"], "daily: logic is given twice"),
@@ -62,22 +62,22 @@ def test_a_reconfiguration_reaches_the_driver(
         (["live.max_files_per_batch=2", "daily.max_bytes_per_batch=1m"], "Spark takes only one of them"),
     ],
 )
-def test_one_of_two_that_contradict_each_other_is_not_chosen_without_a_word(
+def test_contradicting_changes_are_refused(
     running: Journal,
     empty_root: str,
     storage: Storage,
     capsys: pytest.CaptureFixture[str],
     changes: list[str],
-    what: str,
+    message: str,
 ) -> None:
     streaming(running)
     for more in ([], ["--plan"]):
         assert main(["reconfigure", "orders", *changes, *more, "--root", empty_root]) == 2
-        assert what in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert pending_requests(storage, "orders", 1, ()) == []
 
 
-def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
+def test_a_plan_names_the_paused_vertices_without_a_request(
     running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     streaming(running)
@@ -95,7 +95,7 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ("daily.max_bytes_per_batch=1000", ["no difference: it has these settings"]),
         (
@@ -107,8 +107,8 @@ def test_a_plan_of_it_says_who_stands_still_and_asks_nobody(
         ("daily.logic=/a.py:job", ["daily.logic: /a.py:job -> /a.py:job"]),
     ],
 )
-def test_a_plan_says_what_would_be_other_than_it_is(
-    change: str, told: list[str], running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+def test_a_plan_lists_the_differences(
+    change: str, expected: list[str], running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One limit replaces the other. The file of a function is read again if the function is requested again."""
     streaming(running)
@@ -116,7 +116,7 @@ def test_a_plan_says_what_would_be_other_than_it_is(
     write_events(running, Reconfigured(1, {"daily": settings}, NOON))
     assert main(["reconfigure", "orders", change, "--plan", "--root", empty_root]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
-    assert [line for line in lines if not line.startswith("its state")] == told
+    assert [line for line in lines if not line.startswith("its state")] == expected
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_plan_says_what_would_be_other_than_it_is(
         *("nobody.pool_weight=2", "daily.executor_memory=4g", "daily.trigger_interval=soon", "daily.parallelism=2"),
     ],
 )
-def test_a_reconfiguration_that_says_nothing_or_cannot_be_is_refused(
+def test_an_empty_or_impossible_reconfiguration_is_refused(
     change: str, running: Journal, empty_root: str, storage: Storage
 ) -> None:
     streaming(running)
@@ -134,7 +134,9 @@ def test_a_reconfiguration_that_says_nothing_or_cannot_be_is_refused(
     assert pending_requests(storage, "orders", 1, ()) == []
 
 
-def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_changed_settings(
+    running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     streaming(running)
     settings = VertexSettings(state_partitions=16, trigger_interval=2.0, logic={"daily": "v2.py:job"})
     took = {"daily": PhaseTimes(1.0, 0.5, 0.0, 1.5)}
@@ -146,11 +148,11 @@ def test_what_is_changed_is_shown(running: Journal, empty_root: str, capsys: pyt
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
     view = json.loads(capsys.readouterr().out)
     assert view["settings"]["daily"]["state_partitions"] == 16
-    (one,) = view["reconfigurations"]
-    assert (one["number"], one["took"]["daily"]["resume"]) == (1, 1.5)
+    (reconfiguration,) = view["reconfigurations"]
+    assert (reconfiguration["number"], reconfiguration["took"]["daily"]["resume"]) == (1, 1.5)
 
 
-def test_functions_are_assigned_while_nobody_runs_the_job(
+def test_functions_can_be_assigned_for_the_next_run(
     running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     streaming(running)
@@ -168,7 +170,7 @@ def test_functions_are_assigned_while_nobody_runs_the_job(
     assert ", for the next run: accepted: decided" in capsys.readouterr().out, "not what a driver changed before"
 
 
-def test_a_plan_of_what_the_next_run_would_have_is_not_asked_for(running: Journal, empty_root: str) -> None:
+def test_plan_and_next_run_exclude_each_other(running: Journal, empty_root: str) -> None:
     streaming(running)
     with pytest.raises(SystemExit) as ended:
         main(["reconfigure", "orders", "daily.logic=declared", "--root", empty_root, "--plan", "--next-run"])
@@ -178,7 +180,7 @@ def test_a_plan_of_what_the_next_run_would_have_is_not_asked_for(running: Journa
 PARTS = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), bounded=True, parallelism=2, splits=True)
 
 
-def test_a_plan_of_a_change_of_queries_and_sources_says_who_stands_still_for_which(
+def test_a_plan_names_paused_vertices_and_rescaled_sources(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph = JobGraph((PARTS, DAILY, OTHER), (JobEdge("parts__other", "parts", "other", "other"),))
@@ -194,7 +196,7 @@ def test_a_plan_of_a_change_of_queries_and_sources_says_who_stands_still_for_whi
     ]
 
 
-def test_show_tells_who_changed_the_job_last_and_why(
+def test_show_prints_the_author_and_reason_of_the_last_change(
     running: Journal, empty_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     streaming(running)
@@ -209,12 +211,16 @@ def test_show_tells_who_changed_the_job_last_and_why(
         "by Autoscaler(daily), because each micro-batch is as large as it may be: completed: daily was paused" in shown
     )
     assert main(["show", "orders", "--json", "--root", empty_root]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["reconfigurations"]
-    assert (found["by"], found["why"], found["request"]) == ("Autoscaler(daily)", why, None)
+    (reconfiguration,) = json.loads(capsys.readouterr().out)["reconfigurations"]
+    assert (reconfiguration["by"], reconfiguration["why"], reconfiguration["request"]) == (
+        "Autoscaler(daily)",
+        why,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
-    ("given", "asked"),
+    ("arguments", "asked"),
     [
         ([], UpgradeRequest()),
         (["v2.py:job"], UpgradeRequest("v2.py:job")),
@@ -226,17 +232,17 @@ def test_an_upgrade_reaches_the_driver(
     empty_root: str,
     storage: Storage,
     capsys: pytest.CaptureFixture[str],
-    given: list[str],
+    arguments: list[str],
     asked: UpgradeRequest,
 ) -> None:
     streaming(running)
-    assert main(["upgrade", "orders", *given, "--root", empty_root]) == 0
+    assert main(["upgrade", "orders", *arguments, "--root", empty_root]) == 0
     (request,) = pending_requests(storage, "orders", 1, ())
     assert request == replace(asked, name=request.name, epoch=1, at=request.at)
     assert f"asked epoch 1 of job orders to upgrade (request {request.name})" in capsys.readouterr().out
 
 
-def test_settings_are_taken_back_while_nobody_runs_the_job(
+def test_settings_can_be_undone_for_the_next_run(
     running: Journal, empty_root: str, storage: Storage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     streaming(running)

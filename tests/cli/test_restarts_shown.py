@@ -8,7 +8,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from tests.journal.samples import of_restarts
 
 
-def test_how_often_each_subtask_began_again_is_shown() -> None:
+def test_show_counts_the_restarts_of_each_subtask() -> None:
     state = JobState("orders")
     assert dict(summary(state))["restarts"] == ""
     for event in of_restarts():

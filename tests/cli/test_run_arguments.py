@@ -39,15 +39,15 @@ def _options(*words: str) -> RunOptions:
     return run_options(build_parser().parse_args(["run", *words]))
 
 
-def test_what_is_not_given_keeps_its_default(reference: str) -> None:
+def test_missing_arguments_keep_their_defaults(reference: str) -> None:
     assert _options(reference, "--root", "r") == RunOptions(job=reference, root="r", job_id="orders", spare_driver=True)
 
 
-def test_a_job_is_taken_from_a_living_driver_only_when_that_is_said(reference: str) -> None:
+def test_taking_over_from_a_live_driver_needs_its_option(reference: str) -> None:
     assert not _options(reference, "--root", "r", "--take-over").spare_driver
 
 
-def test_every_option_arrives(reference: str) -> None:
+def test_every_option_reaches_the_run_options(reference: str) -> None:
     words = (
         "--root r --job-id j-1 --mode batch --checkpoint-interval 5s --min-pause 500ms "
         "--checkpoint-timeout 1m30s "
@@ -84,7 +84,7 @@ def test_every_option_arrives(reference: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["--checkpoint-interval", "often"], "often"),
         (["--stop-at", "2026-01-01 00:00"], "zone"),
@@ -102,12 +102,12 @@ def test_every_option_arrives(reference: str) -> None:
     ],
 )
 def test_a_bad_value_is_refused_by_name(
-    words: list[str], said: str, reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], expected: str, reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "root"
     assert main(["run", reference, "--root", str(root), *words]) == 2
     refusal = capsys.readouterr().err
-    assert said in refusal
+    assert expected in refusal
     assert "Traceback" not in refusal
     assert not root.exists()
 
@@ -123,7 +123,7 @@ def test_a_bad_option_is_refused(words: list[str], reference: str, capsys: pytes
 
 
 @pytest.mark.parametrize("name", [None, "daily orders"])
-def test_a_name_that_cannot_be_an_id_asks_for_one(
+def test_a_name_that_is_no_valid_id_asks_for_a_job_id(
     name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", _write(tmp_path, name), "--root", str(tmp_path / "root")]) == 2
@@ -145,14 +145,14 @@ def test_an_error_in_the_users_file_is_shown_with_their_own_traceback_only(
     assert "ckpt: error:" in shown
 
 
-def test_a_file_that_is_not_there_has_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_refused_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(tmp_path / "none.py:job"), "--root", "r"]) == 2
     shown = capsys.readouterr().err
     assert "none.py" in shown
     assert "Traceback" not in shown
 
 
-def test_a_module_that_is_not_there_has_no_traceback_in_the_driver_either(
+def test_a_missing_module_is_refused_without_a_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "stop_session", lambda: None)  # keep the session of other tests in this process
@@ -163,8 +163,6 @@ def test_a_module_that_is_not_there_has_no_traceback_in_the_driver_either(
         assert "ModuleNotFoundError" not in shown
 
 
-def test_an_empty_job_id_is_not_the_jobs_name(
-    reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_job_id_is_refused(reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", reference, "--root", str(tmp_path / "root"), "--job-id", ""]) == 2
     assert "the job id '' is refused" in capsys.readouterr().err

@@ -83,7 +83,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 @pytest.mark.slow
-def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline) -> None:
+def test_a_stopped_job_resumes_and_a_drained_job_is_finished(pipeline: Pipeline) -> None:
     first = pipeline.run_until([2, 4], "stop")
     assert first.returncode == 0, first.stderr
     assert pipeline.rows() == [2, 4]
@@ -102,7 +102,7 @@ def test_a_stopped_job_goes_on_and_a_drained_one_is_finished(pipeline: Pipeline)
 
 
 @pytest.mark.slow
-def test_a_python_udf_behind_a_result_partition_is_run(pipeline: Pipeline) -> None:
+def test_a_python_udf_after_a_result_partition_runs(pipeline: Pipeline) -> None:
     """Spark 4.2.0 would hang in its first batch (SPARK-58241)."""
     pipeline.write(how="chain=False")
     done = pipeline.run_until([2, 4], "drain")
@@ -120,7 +120,7 @@ def test_a_function_that_raises_is_refused_with_its_traceback(pipeline: Pipeline
     assert pipeline.rows() == []
 
 
-def test_a_spark_that_does_not_start_is_told_in_one_line_behind_its_own(pipeline: Pipeline) -> None:
+def test_a_spark_start_failure_is_reported_in_the_last_line(pipeline: Pipeline) -> None:
     done = pipeline.run("--conf", "spark.driver.memory=much")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -129,15 +129,15 @@ def test_a_spark_that_does_not_start_is_told_in_one_line_behind_its_own(pipeline
 
 
 @pytest.mark.slow
-def test_a_jvm_that_ends_while_the_job_is_planned_is_told_and_is_no_mistake_of_the_job(pipeline: Pipeline) -> None:
+def test_a_jvm_that_ends_during_planning_is_reported_as_such(pipeline: Pipeline) -> None:
     pipeline.write(
         "import os; os.kill(int(orders.sparkSession._jvm.java.lang.ProcessHandle.current().pid()), 9); orders.count()"
     )
     done = pipeline.run()
     assert done.returncode == 1, done.stdout + done.stderr
     # This is not always the last line, because py4j logs each object that it cannot release when it is collected.
-    [told] = [line for line in done.stderr.splitlines() if line.startswith("ckpt: error: ")]
-    assert told.startswith("ckpt: error: Spark's JVM ended before the job was planned")
+    [error_line] = [line for line in done.stderr.splitlines() if line.startswith("ckpt: error: ")]
+    assert error_line.startswith("ckpt: error: Spark's JVM ended before the job was planned")
     assert not pipeline.root.exists()
 
 
@@ -151,7 +151,7 @@ def test_a_job_that_fails_while_it_runs_exits_with_1(pipeline: Pipeline) -> None
 
 
 @pytest.mark.slow
-def test_the_workers_run_the_python_that_the_setting_names(pipeline: Pipeline) -> None:
+def test_python_workers_run_the_configured_python(pipeline: Pipeline) -> None:
     python = pipeline.folder / "python"
     python.write_text(f'#!/bin/sh\ntouch {pipeline.folder}/started\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
@@ -163,7 +163,7 @@ def test_the_workers_run_the_python_that_the_setting_names(pipeline: Pipeline) -
 
 
 @pytest.mark.slow
-def test_a_failed_function_is_printed_with_its_own_frames_and_the_stack_traces_are_in_a_file(
+def test_a_failed_function_is_printed_with_user_frames_only(
     pipeline: Pipeline,
 ) -> None:
     """Spark logs the failure six times, with 40 frames of the JVM each."""
@@ -191,9 +191,7 @@ def test_a_failed_function_is_printed_with_its_own_frames_and_the_stack_traces_a
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_the_job_with_a_savepoint_and_the_next_run_goes_on(
-    pipeline: Pipeline, number: signal.Signals
-) -> None:
+def test_a_signal_stops_the_job_with_a_savepoint(pipeline: Pipeline, number: signal.Signals) -> None:
     with subprocess.Popen(
         pipeline.command("--checkpoint-interval", "300s"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -211,9 +209,7 @@ def test_a_signal_stops_the_job_with_a_savepoint_and_the_next_run_goes_on(
 
 
 @pytest.mark.slow
-def test_the_status_of_a_job_whose_driver_was_killed_says_so(
-    pipeline: Pipeline, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_status_shows_that_the_driver_was_killed(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     with subprocess.Popen(pipeline.command(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -230,7 +226,7 @@ def test_the_status_of_a_job_whose_driver_was_killed_says_so(
 
 
 @pytest.mark.slow
-def test_a_job_that_was_deleted_does_not_begin_anew_beside_what_it_released(pipeline: Pipeline) -> None:
+def test_a_deleted_job_does_not_run_again_over_its_output(pipeline: Pipeline) -> None:
     delete = ["delete", "orders", "--root", str(pipeline.root)]
     pipeline.run_until([2, 4], "stop")
     output = {path: path.read_bytes() for path in pipeline.target.rglob("*") if path.is_file()}

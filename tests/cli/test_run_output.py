@@ -13,29 +13,29 @@ TRACE = 'Traceback (most recent call last):\n  File "/job.py", line 9, in price\
 FRAMES = '  File "/job.py", line 9, in price\n    1 / 0\n'
 
 
-def test_of_a_failed_subtask_the_cause_is_printed_once_with_the_users_frames(
+def test_a_failure_cause_is_printed_once_with_user_frames(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_sentence(
         StatusLine(LineKind.SUBTASK_FAILED, "priced/0 failed with ZeroDivisionError: x", {"traceback": TRACE})
     )
-    told = capsys.readouterr()
-    assert told.out == "priced/0 failed with ZeroDivisionError: x\n"
-    assert told.err == FRAMES
+    printed = capsys.readouterr()
+    assert printed.out == "priced/0 failed with ZeroDivisionError: x\n"
+    assert printed.err == FRAMES
 
 
-def test_an_error_is_the_last_line_and_begins_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_printed_on_its_own_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     more = {"traceback": TRACE, "traces": "/tmp/ckpt-1.log"}
     print_sentence(StatusLine(LineKind.FAILED, "job orders RESTARTING", more))
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err == (
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
         f"{FRAMES}ckpt: whole stack traces are in /tmp/ckpt-1.log\nckpt: error: job orders RESTARTING\n"
     )
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]], ids=["sentences", "json"])
-def test_a_quiet_line_is_printed_only_if_every_checkpoint_is_asked_for(
+def test_quiet_lines_are_printed_only_with_every_checkpoint(
     flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     quiet = StatusLine(LineKind.CHECKPOINT, "checkpoint 1", {"quiet": True})

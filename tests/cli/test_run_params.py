@@ -49,7 +49,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=env)
 
 
-def test_a_modules_functions_have_the_parameters_in_the_executors_and_the_journal_shows_them(
+def test_functions_of_a_module_have_the_parameters_in_executors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If an executor imported the module, its functions would have no parameters."""

@@ -16,42 +16,42 @@ HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bou
 
 
 def state() -> JobState:
-    found = JobState("orders")
+    job_state = JobState("orders")
     for event in [ev.PlanRecorded(JobGraph((HISTORY,), ()), {}, 0.0, STREAMING), *of_splits()]:
-        event.apply(found)
-    return found
+        event.apply(job_state)
+    return job_state
 
 
-def test_show_tells_it() -> None:
+def test_show_prints_the_split_progress() -> None:
     assert dict(summary(state()))["splits"] == "history: 2 of 10 done, 4 assigned, 4 left"
     assert job_view(state(), None)["splits"] == [
         {"source": "history", "total": 10, "done": 2, "assigned": 4, "left": 4}
     ]
 
 
-def test_show_tells_by_how_many_a_source_is_read_that_was_rescaled() -> None:
-    found = state()
+def test_show_prints_the_parallelism_of_a_rescaled_source() -> None:
+    rescaled = state()
     change = ev.GraphChange(JobGraph((HISTORY,), ()).rescaled({"history": 8}), {"history": 8})
-    ev.Reconfigured(1, {}, 9.0, change).apply(found)
-    assert str(dict(summary(found))["splits"]).endswith("4 left, rescaled to 8")
-    assert job_view(found, None)["rescaled"] == {"history": 8}
+    ev.Reconfigured(1, {}, 9.0, change).apply(rescaled)
+    assert str(dict(summary(rescaled))["splits"]).endswith("4 left, rescaled to 8")
+    assert job_view(rescaled, None)["rescaled"] == {"history": 8}
     assert job_view(state(), None)["rescaled"] == {}
 
 
-def test_a_running_job_tells_that_it_is_rescaled() -> None:
+def test_a_status_line_reports_a_rescale() -> None:
     lines: list[StatusLine] = []
     reporter = StatusReporter(lines.append, "orders", None, "/r")
     change = ev.GraphChange(JobGraph((HISTORY,), ()), {"history": 8})
     reporter.event(ev.Reconfigured(1, {}, 9.0, change), state())
-    told = "reconfiguration 1 is decided; from here on history will be read by 8"
-    assert (lines[-1].kind, lines[-1].message) == ("reconfigured", told)
+    expected = "reconfiguration 1 is decided; from here on history will be read by 8"
+    assert (lines[-1].kind, lines[-1].message) == ("reconfigured", expected)
 
 
-def test_a_job_without_splits_tells_nothing() -> None:
+def test_show_prints_no_split_progress_without_splits() -> None:
     assert dict(summary(JobState("orders")))["splits"] == ""
 
 
-def test_a_release_tells_it_while_some_are_left() -> None:
+def test_a_release_line_has_the_progress_while_splits_are_left() -> None:
     lines: list[StatusLine] = []
     reporter = StatusReporter(lines.append, "orders", None, "/r")
     reporter.event(ev.CheckpointReleased(2, 5.0, {"lake": {"rows": 7}}), state())

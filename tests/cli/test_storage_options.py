@@ -15,7 +15,7 @@ def _options(*words: str, variable: str = "") -> dict[str, object]:
     return storage_options(args, {"CKPT_STORAGE_OPTIONS": variable})
 
 
-def test_the_command_line_goes_before_the_environment() -> None:
+def test_command_line_options_override_the_environment() -> None:
     assert _options("--storage-option", "key=b", variable='{"key": "a", "anon": false}') == {
         "key": "b",
         "anon": False,
@@ -35,7 +35,7 @@ def test_the_command_line_goes_before_the_environment() -> None:
         ("", ""),
     ],
 )
-def test_objects_lists_and_words_are_json_and_the_rest_is_text(text: str, value: object) -> None:
+def test_option_values_are_parsed_as_json_or_text(text: str, value: object) -> None:
     assert _options("--storage-option", f"k={text}") == {"k": value}
 
 

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.worker import Worker
 from tests.journal.samples import WORKER, of_deployment, of_rescaled_workers, of_rescaling
 
 
-def test_which_subtasks_workers_have_to_run_is_shown() -> None:
+def test_show_lists_the_subtasks_that_workers_must_run() -> None:
     state = JobState("orders")
     for event in of_rescaling():
         event.apply(state)
@@ -29,29 +29,29 @@ def test_which_subtasks_workers_have_to_run_is_shown() -> None:
     assert (view["deployment"], view["unfinished_subtasks"]) == (1, left)
 
 
-def test_who_runs_beside_whom_is_shown_once_he_is_to_begin() -> None:
-    state, told = JobState("orders"), []
+def test_show_prints_hosted_subtasks_once_they_are_added() -> None:
+    state, shown = JobState("orders"), []
     for event in (*of_deployment(), *of_rescaled_workers()[:2], *of_deployment()):
         event.apply(state)
-        told.append(dict(summary(state))["workers"])
-    assert told[-1] == "prepared in epoch 1, to run: history/0, history/1"
+        shown.append(dict(summary(state))["workers"])
+    assert shown[-1] == "prepared in epoch 1, to run: history/0, history/1"
     ev.SubtasksAdded((SubtaskId("history/2"), SubtaskId("history/3")), 135.0).apply(state)
     beside = "history/0 (with history/2), history/1 (with history/3)"
     assert dict(summary(state))["workers"] == f"prepared in epoch 1, to run: {beside}"
 
 
-def test_a_job_that_was_prepared_and_has_no_jobmaster_yet_does_not_run() -> None:
+def test_a_prepared_job_without_a_jobmaster_does_not_run() -> None:
     """The status of such a job used to be missing."""
     state = JobState("orders", epoch=1, deployment=1)
     gone = replace(identify(), started="0")
     for worker in (Worker(), gone, identify()):
-        told = dict(summary(replace(state, worker=worker)))["status"]
-        assert told == "not RUNNING yet (planned; no JobMaster has started)"
-    told = dict(summary(replace(state, worker=gone, epoch=2)))["status"]
-    assert told == "not RUNNING yet (its JobMaster is gone; workers that live continue until the next one)"
+        status = dict(summary(replace(state, worker=worker)))["status"]
+        assert status == "not RUNNING yet (planned; no JobMaster has started)"
+    status = dict(summary(replace(state, worker=gone, epoch=2)))["status"]
+    assert status == "not RUNNING yet (its JobMaster is gone; workers that live continue until the next one)"
 
 
-def test_a_run_that_failed_is_shown_as_one_that_can_be_retried() -> None:
+def test_a_failed_run_is_shown_as_retryable() -> None:
     """The process has ended, so nothing restarts by itself."""
     state = JobState("orders", epoch=1, worker=replace(identify(), started="0"), status=JobStatus.RESTARTING)
     assert dict(summary(state))["status"] == "RESTARTING (the run failed and can be retried)"
@@ -59,7 +59,7 @@ def test_a_run_that_failed_is_shown_as_one_that_can_be_retried() -> None:
     assert job_view(replace(state, status=JobStatus.STOPPED), False)["status_note"] is None
 
 
-def test_a_job_whose_workers_go_on_is_running_whoever_coordinates_it() -> None:
+def test_a_job_with_live_workers_is_running_without_a_jobmaster() -> None:
     """Workers publish before a new JobMaster knows them, and even if it never does."""
     state = JobState("orders")
     for event in (*of_deployment(), ev.StatusChanged(JobStatus.CREATED, 139.0)):
@@ -75,7 +75,7 @@ def test_a_job_whose_workers_go_on_is_running_whoever_coordinates_it() -> None:
     assert str(dict(summary(state))["status"]).startswith("CREATED"), "the next run, of another deployment"
 
 
-def test_a_job_that_ended_or_was_taken_over_has_no_workers() -> None:
+def test_an_ended_or_overtaken_job_has_no_workers() -> None:
     for last in (ev.StatusChanged(JobStatus.STOPPED, 140.0), ev.EpochClaimed(9, "try", WORKER, 140.0)):
         state = JobState("orders")
         for event in (*of_rescaling(), *of_deployment(), last):

@@ -162,16 +162,16 @@ class CrashedJob:
             yield
         for subtask, log in logs.items():
             folders = AttemptFolders(self.storage, f"{self.home(subtask)}/spark")
-            found = folders.previous(log.records(), attempt)
-            assert found is not None
-            assert self.storage.exists(f"{self.home(subtask)}/spark/{found}/commits/1"), "it is gone"
-            previous[subtask] = found
+            earlier_folder = folders.previous(log.records(), attempt)
+            assert earlier_folder is not None
+            assert self.storage.exists(f"{self.home(subtask)}/spark/{earlier_folder}/commits/1"), "it is gone"
+            previous[subtask] = earlier_folder
             yield
             self.complete(subtask, attempt)
             yield
-            kept = [self.prepared(subtask).read(one) for one in attempts_before(log.records(), attempt)]
-            [one] = [one for one in kept if one is not None and one.batch_id == 1]
-            log.append_batch(Batch(1, {}, files=one.files, handles=one.handles))
+            kept = [self.prepared(subtask).read(earlier) for earlier in attempts_before(log.records(), attempt)]
+            [prepared] = [prepared for prepared in kept if prepared is not None and prepared.batch_id == 1]
+            log.append_batch(Batch(1, {}, files=prepared.files, handles=prepared.handles))
             yield
             folders.delete_before(attempt)
             self.prepared(subtask).delete_before(attempt)
@@ -188,8 +188,8 @@ class CrashedJob:
 
     def files(self) -> set[str]:
         """Return all files of the job except journal and logs."""
-        found = {path for path, _ in self.storage.files("orders")}
-        return {path for path in found if not path.startswith("journal/") and "/log/" not in path}
+        existing = {path for path, _ in self.storage.files("orders")}
+        return {path for path in existing if not path.startswith("journal/") and "/log/" not in path}
 
     def staged(self) -> list[str]:
         return open_storage(books(self.lake)).list("orders/lake/staging")
@@ -200,12 +200,14 @@ class CrashedJob:
         for subtask in GRAPH.subtasks:
             log = self.log(subtask)
             last = -1 if log.state.last_batch is None else log.state.last_batch.batch_id
-            named: list[Any] = [one for _, one in log.records() if isinstance(one, Batch)]
-            named += [one for one in self.prepared(subtask).read_all() if one.batch_id > last]
-            files = [file.path for one in named for file in one.files]
+            named: list[Any] = [record for _, record in log.records() if isinstance(record, Batch)]
+            named += [prepared for prepared in self.prepared(subtask).read_all() if prepared.batch_id > last]
+            files = [file.path for batch in named for file in batch.files]
             gone += [path for path in files if not self.storage.exists(f"{PARTITION}/{path}")]
-            gone += [handle["id"] for one in named for handle in one.handles.values() if not self._is_staged(handle)]
-            newest = [one.attempt for _, one in log.records() if isinstance(one, Open)][-1]
+            gone += [
+                handle["id"] for batch in named for handle in batch.handles.values() if not self._is_staged(handle)
+            ]
+            newest = [record.attempt for _, record in log.records() if isinstance(record, Open)][-1]
             marker = f"{self.home(subtask)}/spark/{newest}.json"
             gone += [] if self.storage.exists(marker) else [marker]
         return gone

@@ -157,5 +157,5 @@ class EndedJob:
     def files(self) -> dict[str, bytes]:
         """Return the job's files except its journal."""
         home = self.root / "orders"
-        found = [path for path in home.rglob("*") if path.is_file() and "journal" not in path.parts]
-        return {str(path.relative_to(home)): path.read_bytes() for path in found}
+        paths = [path for path in home.rglob("*") if path.is_file() and "journal" not in path.parts]
+        return {str(path.relative_to(home)): path.read_bytes() for path in paths}

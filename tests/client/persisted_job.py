@@ -51,14 +51,14 @@ class PersistedJob:
         log = SubtaskLog(self.storage, subtask_log_path(JOB, subtask.vertex, subtask.number))
         log.load()
         log.open(AttemptId(1, 0, "aa"))
-        log.append_batch(self.writes(subtask, "0001-aa", 0))
+        log.append_batch(self.write_batch(subtask, "0001-aa", 0))
         log.open(AttemptId(1, 1, "bb"), 0)
         for number in range(2):
-            log.append_batch(self.writes(subtask, "0001-01-bb", number))
+            log.append_batch(self.write_batch(subtask, "0001-01-bb", number))
         log.end_of_data("finish")
         log.end_of_partition()
 
-    def writes(self, subtask: SubtaskId, attempt: str, batch: int) -> Batch:
+    def write_batch(self, subtask: SubtaskId, attempt: str, batch: int) -> Batch:
         edge = EDGES.get(subtask.vertex, "none")
         folder, names = f"{edge}/data/{attempt}-{batch}-n", ("part-0", "part-1")
         for name in (*names, "_SUCCESS"):
@@ -70,8 +70,8 @@ class PersistedJob:
 
     def data(self) -> list[str]:
         """Return the paths of all files besides logs and the journal."""
-        found = [path for path, _ in self.storage.files(f"{JOB}/vertices") if "/log/" not in path]
-        return sorted(found)
+        paths = [path for path, _ in self.storage.files(f"{JOB}/vertices") if "/log/" not in path]
+        return sorted(paths)
 
 
 PERSISTED_FILES = sorted(

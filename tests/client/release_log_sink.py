@@ -31,8 +31,8 @@ class BoundReleaseLogSink(BoundSink):
         self._sink = sink
 
     def content(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = json.loads(self._sink.path.read_text()) if self._sink.path.exists() else {}
-        return found
+        released: dict[str, list[str]] = json.loads(self._sink.path.read_text()) if self._sink.path.exists() else {}
+        return released
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         self._sink.on_release(checkpoint)

@@ -18,32 +18,32 @@ from tests.client.ended_job import EndedJob
 
 def handle_of(job: EndedJob, checkpoint: int) -> Handle:
     """Return the handle of the only batch that the checkpoint adds to its predecessor."""
-    found = [dict(one.handles["lake"]) for _, one in job._log("v").records(0) if isinstance(one, Batch)]
-    return found[checkpoint - 1]
+    handles = [dict(record.handles["lake"]) for _, record in job._log("v").records(0) if isinstance(record, Batch)]
+    return handles[checkpoint - 1]
 
 
 def definition(job: EndedJob) -> Job:
     """Return the job as it ran."""
-    found = Job("orders")
+    declared = Job("orders")
 
-    @found.source(uid="v")
+    @declared.source(uid="v")
     def live(read: Any) -> Any:
         raise AssertionError("a release calls none of the job's functions")
 
-    found.sink("lake", live, job.sink)
-    return found
+    declared.sink("lake", live, job.sink)
+    return declared
 
 
-def test_r9_rows_of_an_answer_that_was_lost_are_told_with_the_next_checkpoint(tmp_path: Path) -> None:
+def test_r9_a_release_counts_rows_whose_sink_answer_was_lost(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=0)
     job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 1)], 1)  # and then it was killed
     (event,) = job.client.release(definition(job))
     assert {name: event.sinks["lake"][name] for name in ("rows", "earlier_rows")} == {"rows": 2, "earlier_rows": 1}
-    (told,) = release_events(job.client.state(), after=0)
-    assert told.rows == sum(manifest.rows for manifest in read_manifests(str(job.lake))) == 2
+    (release,) = release_events(job.client.state(), after=0)
+    assert release.rows == sum(manifest.rows for manifest in read_manifests(str(job.lake))) == 2
 
 
-def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tmp_path: Path) -> None:
+def test_r9_an_empty_checkpoint_counts_rows_whose_sink_answer_was_lost(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=1)
     bound = job.sink.bind(SinkContext("orders", "lake"))
     bound.release([handle_of(job, 2)], 2)  # and then it was killed
@@ -53,11 +53,11 @@ def test_r9_they_are_told_if_the_next_checkpoint_has_none_and_the_job_goes_on(tm
     journal.write(ev.StatusChanged(JobStatus.STOPPED, 5.0))
     job.client.release(definition(job))
     state = job.client.state()
-    assert [(one.checkpoint, one.rows) for one in release_events(state, after=0)] == [(1, 1), (3, 1)]
+    assert [(release.checkpoint, release.rows) for release in release_events(state, after=0)] == [(1, 1), (3, 1)]
     refuse_lost_output(state, {"lake": bound})  # as the next start does: its folder knows checkpoint 2 only
 
 
-def test_r9_a_sink_that_has_the_checkpoint_keeps_what_was_told_of_it(tmp_path: Path) -> None:
+def test_r9_a_sink_that_has_released_the_checkpoint_keeps_its_counts(tmp_path: Path) -> None:
     """Only another sink lacked the checkpoint, so `ckpt release` calls that sink alone."""
     job = EndedJob.run(tmp_path, JobStatus.STOPPED, released=1)
     counts = job.sink.bind(SinkContext("orders", "lake")).release([handle_of(job, 2)], 2)
@@ -66,4 +66,4 @@ def test_r9_a_sink_that_has_the_checkpoint_keeps_what_was_told_of_it(tmp_path: P
     journal.write(ev.StatusChanged(JobStatus.STOPPED, 5.0))
     (event,) = job.client.release(definition(job))
     assert event.sinks == {}
-    assert [one.rows for one in release_events(job.client.state(), after=0)] == [1, 1]
+    assert [release.rows for release in release_events(job.client.state(), after=0)] == [1, 1]

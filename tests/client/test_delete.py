@@ -1,4 +1,4 @@
-"""Deletion of a job that has ended: which jobs it takes, which files go or stay, and what it refuses. Needs no
+"""Deletion of a job that has ended: accepted jobs, deleted and kept files, and refusals. Needs no
 Spark."""
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ RUNNING, RESTARTING = JobStatus.RUNNING, JobStatus.RESTARTING
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    return lambda *args, **given: EndedJob.run(tmp_path, *args, **given)
+    return lambda *args, **options: EndedJob.run(tmp_path, *args, **options)
 
 
-def test_a_finished_job_goes_with_what_it_had_and_what_it_released_stays(make: Make) -> None:
+def test_deleting_a_finished_job_keeps_its_released_output(make: Make) -> None:
     job = make()
     files, output = job.files(), job.output()
     deleted = job.client.delete()
@@ -56,7 +56,7 @@ def test_a_finished_job_goes_with_what_it_had_and_what_it_released_stays(make: M
     assert (state.deletion.was, state.has_finished) == (FINISHED, True)
 
 
-def test_what_stays_in_the_journal_is_the_claims_and_one_entry(make: Make) -> None:
+def test_the_journal_of_a_deleted_job_keeps_the_claims_and_one_entry(make: Make) -> None:
     job = make()
     job.client.delete()
     entries = job.storage.list("orders/journal")
@@ -68,7 +68,7 @@ def test_what_stays_in_the_journal_is_the_claims_and_one_entry(make: Make) -> No
     assert sum(len(job.storage.read(f"orders/journal/{name}")) for name in entries) < 3000
 
 
-def test_once_deleted_nothing_is_written_by_asking_again(make: Make) -> None:
+def test_a_second_deletion_writes_nothing(make: Make) -> None:
     job = make()
     job.client.delete()
     before = job.storage.files("")
@@ -77,7 +77,7 @@ def test_once_deleted_nothing_is_written_by_asking_again(make: Make) -> None:
     assert job.storage.files("") == before
 
 
-def test_what_a_driver_that_slept_has_written_meanwhile_is_deleted_by_asking_again(make: Make) -> None:
+def test_a_second_deletion_removes_files_of_a_paused_driver(make: Make) -> None:
     job = make()
     job.client.delete()
     job.storage.create("orders/vertices/v/0/spark/0001-a1/offsets/9", b"1234")
@@ -91,7 +91,7 @@ def test_what_a_driver_that_slept_has_written_meanwhile_is_deleted_by_asking_aga
 
 
 @pytest.mark.parametrize("status", [STOPPED, FAILED])
-def test_one_that_has_not_finished_is_deleted_if_that_is_said(make: Make, status: JobStatus) -> None:
+def test_deleting_an_unfinished_job_needs_the_unfinished_flag(make: Make, status: JobStatus) -> None:
     job = make(status)
     before = job.storage.files("")
     with pytest.raises(JobNotDeletedError, match=rf"is {status} .* has not FINISHED.*--unfinished") as refused:
@@ -112,7 +112,7 @@ def test_one_that_has_not_finished_is_deleted_if_that_is_said(make: Make, status
         (RUNNING, ELSEWHERE, "its driver has reported no end, and on worker-7 cannot be seen from here"),
     ],
 )
-def test_one_that_somebody_may_run_is_deleted_if_nobody_is_said_to(
+def test_deleting_a_job_that_may_run_needs_the_abandoned_flag(
     make: Make, status: JobStatus, worker: Worker, words: str
 ) -> None:
     job = make(status, worker)
@@ -125,7 +125,7 @@ def test_one_that_somebody_may_run_is_deleted_if_nobody_is_said_to(
 
 
 @pytest.mark.parametrize("status", [RUNNING, RESTARTING, STOPPED, FAILED])
-def test_one_whose_driver_is_seen_alive_is_refused_whatever_is_said(make: Make, status: JobStatus) -> None:
+def test_no_flag_allows_deleting_a_job_with_a_live_driver(make: Make, status: JobStatus) -> None:
     """A driver that has reported the end of the job may still be alive."""
     job = make(status, HERE)
     before = job.storage.files("")
@@ -134,7 +134,7 @@ def test_one_whose_driver_is_seen_alive_is_refused_whatever_is_said(make: Make, 
     assert job.storage.files("") == before
 
 
-def test_one_whose_first_driver_has_only_claimed_it_is_refused(tmp_path: Path) -> None:
+def test_deleting_a_job_that_was_only_claimed_needs_the_abandoned_flag(tmp_path: Path) -> None:
     job = EndedJob(tmp_path)
     job.claimed("t1", ELSEWHERE)
     with pytest.raises(JobNotDeletedError, match="is not RUNNING yet and"):
@@ -145,7 +145,7 @@ def test_one_whose_first_driver_has_only_claimed_it_is_refused(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("status", [STOPPED, FAILED, RESTARTING])
-def test_r16_what_is_completed_and_not_released_is_not_lost_unsaid(make: Make, status: JobStatus) -> None:
+def test_r16_deleting_unreleased_output_needs_its_own_flag(make: Make, status: JobStatus) -> None:
     job = make(status, released=1)
     before = job.storage.files("")
     with pytest.raises(
@@ -159,13 +159,13 @@ def test_r16_what_is_completed_and_not_released_is_not_lost_unsaid(make: Make, s
     assert (job.parts(), job.staged(), job.output()) == (["journal"], [], output)
 
 
-def test_r16_a_finished_job_is_asked_the_same(make: Make) -> None:
+def test_r16_deleting_a_finished_job_with_unreleased_output_is_refused(make: Make) -> None:
     job = make(released=0)
     with pytest.raises(JobNotDeletedError, match="and released none"):
         job.client.delete()
 
 
-def test_a_job_that_was_never_run_is_told(make: Make, tmp_path: Path) -> None:
+def test_deleting_a_job_that_never_ran_is_refused(make: Make, tmp_path: Path) -> None:
     make()
     with pytest.raises(NoSuchJobError):
         JobClient(tmp_path / "root", "visits").delete()
@@ -174,7 +174,7 @@ def test_a_job_that_was_never_run_is_told(make: Make, tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_journal_that_is_gone_is_no_job_that_was_never_run(make: Make) -> None:
+def test_deleting_a_job_whose_journal_is_lost_is_refused(make: Make) -> None:
     job = make()
     shutil.rmtree(job.root / "orders" / "journal")
     before = job.files()
@@ -183,7 +183,7 @@ def test_a_journal_that_is_gone_is_no_job_that_was_never_run(make: Make) -> None
     assert job.files() == before
 
 
-def test_a_damaged_journal_deletes_nothing(make: Make) -> None:
+def test_a_job_with_a_damaged_journal_is_not_deleted(make: Make) -> None:
     job = make()
     sorted((job.root / "orders" / "journal").glob("*.json"))[-1].write_text("{")
     before = job.files()
@@ -195,14 +195,14 @@ def test_a_damaged_journal_deletes_nothing(make: Make) -> None:
 # ---- staged output
 
 
-def test_r5_what_a_job_of_the_same_id_under_another_root_has_staged_stays(make: Make) -> None:
+def test_r5_staged_output_of_a_namesake_under_another_root_stays(make: Make) -> None:
     job = make()
     job.stage("0001-zz", 1)
     assert job.client.delete().staged == {"lake": 1}
     assert job.staged() == ["0001-zz-1-n1"]
 
 
-def test_of_a_log_that_is_damaged_what_is_known_goes(make: Make) -> None:
+def test_a_job_with_a_damaged_log_can_be_deleted(make: Make) -> None:
     """A user must be able to delete a damaged job."""
     job = make(FAILED)
     log = job.root / subtask_log_path("orders", "v", 0)
@@ -211,14 +211,14 @@ def test_of_a_log_that_is_damaged_what_is_known_goes(make: Make) -> None:
     assert (job.parts(), job.staged()) == (["journal"], [])
 
 
-def test_staged_output_can_be_left_alone(make: Make) -> None:
+def test_keep_staged_leaves_staged_output(make: Make) -> None:
     job = make()
     deleted = job.client.delete(keep_staged=True)
     assert (deleted.staged, deleted.left) == ({}, ("lake",))
     assert (job.parts(), job.staged()) == (["journal"], ["0001-a1-3-n3"])
 
 
-def test_a_sink_of_another_kind_is_named_and_cleaned_up_with_the_definition(make: Make, tmp_path: Path) -> None:
+def test_an_unknown_sink_is_cleaned_up_only_with_the_job_definition(make: Make, tmp_path: Path) -> None:
     job = make()
     plan = job.client.state().plan
     assert plan is not None
@@ -234,7 +234,7 @@ def test_a_sink_of_another_kind_is_named_and_cleaned_up_with_the_definition(make
     assert (again.left, again.staged) == ((), {"lake": 1})
 
 
-def test_of_a_journal_that_does_not_tell_its_sinks_what_is_staged_is_left_and_named(make: Make) -> None:
+def test_staged_output_of_unrecorded_sinks_is_left_and_reported(make: Make) -> None:
     job = make(None)
     journal = job.claimed("t2")
     journal.write(ev.PlanRecorded(GRAPH, {}, 6.0, STREAMING))
@@ -243,7 +243,7 @@ def test_of_a_journal_that_does_not_tell_its_sinks_what_is_staged_is_left_and_na
     assert (job.parts(), len(job.staged())) == (["journal"], 1)
 
 
-def test_a_target_that_cannot_be_reached_stops_the_deletion_and_it_goes_on_when_asked_again(make: Make) -> None:
+def test_an_unreachable_target_stops_the_deletion_until_the_next_call(make: Make) -> None:
     job = make()
     away, beside = job.folder / "away", books(job.lake)
     beside.rename(away)
@@ -259,11 +259,11 @@ def test_a_target_that_cannot_be_reached_stops_the_deletion_and_it_goes_on_when_
     assert (job.parts(), job.staged()) == (["journal"], [])
 
 
-def test_one_target_that_does_not_answer_keeps_nothing_of_the_others(make: Make) -> None:
+def test_an_unreachable_target_does_not_keep_the_output_of_other_sinks(make: Make) -> None:
     job = make()
     lake: Any = job.sink.bind(SinkContext("orders", "lake"))
 
-    def no_answer(*given: object) -> list[str]:
+    def no_answer(*arguments: object) -> list[str]:
         raise ConnectionError("no answer")
 
     first: Any = SimpleNamespace(collect_garbage=no_answer)
@@ -275,11 +275,11 @@ def test_one_target_that_does_not_answer_keeps_nothing_of_the_others(make: Make)
     assert "vertices" in job.parts()
 
 
-def test_one_that_was_overtaken_deletes_nothing_of_the_others(make: Make) -> None:
+def test_an_overtaken_deletion_leaves_the_other_sinks(make: Make) -> None:
     job = make()
     lake: Any = job.sink.bind(SinkContext("orders", "lake"))
 
-    def overtaken(*given: object) -> list[str]:
+    def overtaken(*arguments: object) -> list[str]:
         raise FencedError(job_id="orders", epoch=3, attempt="a", worker="w", own_epoch=2)
 
     first: Any = SimpleNamespace(collect_garbage=overtaken)
@@ -290,7 +290,7 @@ def test_one_that_was_overtaken_deletes_nothing_of_the_others(make: Make) -> Non
     assert job.staged() == before != []
 
 
-def test_a_target_that_is_gone_with_its_folder_holds_up_nothing(make: Make) -> None:
+def test_a_missing_target_folder_does_not_stop_the_deletion(make: Make) -> None:
     job = make()
     shutil.rmtree(job.lake)
     shutil.rmtree(books(job.lake))
@@ -301,7 +301,7 @@ def test_a_target_that_is_gone_with_its_folder_holds_up_nothing(make: Make) -> N
 # ---- after the deletion
 
 
-def test_r3_the_driver_that_slept_through_it_finds_its_number_taken(make: Make) -> None:
+def test_r3_a_deletion_fences_a_paused_driver(make: Make) -> None:
     job = make(None)
     asleep = job.claimed("t2", ELSEWHERE)
     job.client.delete(abandoned=True)
@@ -310,7 +310,7 @@ def test_r3_the_driver_that_slept_through_it_finds_its_number_taken(make: Make) 
     assert job.client.state().status is JobStatus.DELETED
 
 
-def test_a_deleted_job_is_neither_released_nor_asked_anything(make: Make) -> None:
+def test_a_deleted_job_refuses_releases_and_requests(make: Make) -> None:
     job = make(FAILED, released=1)
     job.client.delete(unfinished=True, discard_unreleased=True)
     with pytest.raises(JobDeletedError, match=r"is DELETED since .* and was FAILED before.*use another job id"):
@@ -320,7 +320,7 @@ def test_a_deleted_job_is_neither_released_nor_asked_anything(make: Make) -> Non
     assert job.client.checkpoints() == []
 
 
-def test_the_jobs_of_a_root_are_those_that_are_there(make: Make) -> None:
+def test_listing_jobs_leaves_out_deleted_jobs_by_default(make: Make) -> None:
     job = make()
     Journal(job.storage, "visits").claim("t1", GONE, 1.0)
     job.client.delete()
@@ -328,7 +328,7 @@ def test_the_jobs_of_a_root_are_those_that_are_there(make: Make) -> None:
     assert [state.job_id for state in list_jobs(job.root, deleted=True)] == ["orders", "visits"]
 
 
-def test_whoever_follows_its_journal_sees_it_deleted(make: Make) -> None:
+def test_a_client_that_follows_the_journal_sees_the_deletion(make: Make) -> None:
     job = make()
     watching = job.client
     assert watching.look().status is FINISHED
@@ -337,7 +337,7 @@ def test_whoever_follows_its_journal_sees_it_deleted(make: Make) -> None:
     assert JobClient(job.root, "orders").wait(timeout=0).status is JobStatus.DELETED
 
 
-def test_in_an_object_store_no_folder_is_left_to_be_listed(make: Make) -> None:
+def test_deletion_in_an_object_store_leaves_only_the_journal(make: Make) -> None:
     job = make()
     memory = open_storage(f"memory://{uuid.uuid4().hex}")
     for path, _ in job.storage.files(""):
@@ -348,7 +348,7 @@ def test_in_an_object_store_no_folder_is_left_to_be_listed(make: Make) -> None:
     memory.delete_tree("")
 
 
-def test_the_storage_of_a_root_will_do(make: Make) -> None:
+def test_a_client_accepts_an_open_storage(make: Make) -> None:
     job = make()
     assert JobClient(job.storage, "orders").delete().staged == {"lake": 1}
     assert JobClient(Location(str(job.root)), "orders").delete().already

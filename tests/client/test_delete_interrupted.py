@@ -109,7 +109,7 @@ def is_gone(job: EndedJob) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", STATUSES)
-def test_r16_a_deletion_may_die_at_every_verb(status: JobStatus, tmp_path: Path) -> None:
+def test_r16_a_deletion_that_dies_at_any_verb_can_be_completed(status: JobStatus, tmp_path: Path) -> None:
     worlds = Worlds(tmp_path, status)
     first, verbs = EndedJob(tmp_path / "first"), Verbs()
     whole = worlds.another()
@@ -184,7 +184,7 @@ class FailingLooks(WrappedStorage):
         return FailingLooks(inner, self.at, self.verbs)
 
 
-def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(tmp_path: Path) -> None:
+def test_a_storage_error_is_never_taken_for_an_empty_folder(tmp_path: Path) -> None:
     worlds, verbs = Worlds(tmp_path, JobStatus.FAILED), Verbs()
     whole = worlds.another()
     delete(whole, FailingLooks(whole.storage, None, verbs), FailingLooks(open_storage(whole.folder), None, verbs))
@@ -228,7 +228,7 @@ class Between(WrappedStorage):
         super().delete_tree(path)
 
 
-def test_r8_a_driver_that_claims_the_job_before_it_is_said_keeps_everything(tmp_path: Path) -> None:
+def test_r8_a_claim_during_the_search_stops_the_deletion(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, JobStatus.FAILED)
     files, staged, drivers = job.files(), job.staged(), []
     root = Between(job.storage, "list", "orders/vertices", lambda: drivers.append(job.claimed("shop~t2")))
@@ -239,7 +239,7 @@ def test_r8_a_driver_that_claims_the_job_before_it_is_said_keeps_everything(tmp_
     assert job.client.state().status is JobStatus.RUNNING
 
 
-def test_a_driver_that_claims_the_job_before_the_claim_is_seen_by_it(tmp_path: Path) -> None:
+def test_a_deletion_sees_a_driver_that_claimed_first(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, JobStatus.FAILED)
     files = job.files()
     claims: list[Journal] = []
@@ -255,18 +255,18 @@ def test_a_driver_that_claims_the_job_before_the_claim_is_seen_by_it(tmp_path: P
     assert (job.files(), job.client.state().epoch) == (files, 2)
 
 
-def test_of_two_deletions_at_once_the_later_one_completes_and_the_other_harms_nothing(tmp_path: Path) -> None:
+def test_the_later_of_two_concurrent_deletions_completes(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     output, later = job.output(), []
     root = Between(job.storage, "delete_tree", "orders/vertices", lambda: later.append(job.client.delete()))
     with pytest.raises(FencedError):
         JobClient(root, "orders").delete()
-    assert [one.was for one in later] == [JobStatus.FINISHED]
+    assert [deletion.was for deletion in later] == [JobStatus.FINISHED]
     assert is_gone(job)
     assert (job.output(), job.client.state().status) == (output, JobStatus.DELETED)
 
 
-def test_a_release_that_was_overtaken_by_the_deletion_writes_nothing(tmp_path: Path) -> None:
+def test_a_deletion_fences_a_running_release(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, JobStatus.FAILED, GONE, released=UNRELEASED)
     releasing = Journal(job.storage, "orders")
     releasing.claim("shop~t1~release", Worker(), 6.0, releases_only=True)

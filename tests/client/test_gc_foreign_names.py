@@ -8,7 +8,7 @@ from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 from tests.client.crashed_job import CrashedJob
 
 
-def test_a_folder_with_a_strange_digit_is_nothing(tmp_path: Path) -> None:
+def test_a_folder_named_by_a_superscript_digit_is_ignored(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     for folder in ("orders/vertices/history/²", "orders/deployments/²", "orders/checkpoints/chk-²"):
         (job.root / folder).mkdir(parents=True)

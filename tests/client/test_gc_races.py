@@ -94,7 +94,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def again(first: Path, folder: Path) -> CrashedJob:
+def restore_copy(first: Path, folder: Path) -> CrashedJob:
     """Restore the job in the same place, because the journal has the path of the lake."""
     for part in ("root", "_ckpt-lake"):
         shutil.rmtree(folder / part, ignore_errors=True)
@@ -108,7 +108,7 @@ def collect(job: CrashedJob, act: Act) -> set[str]:
     The journal leads to the sink, in the lake of the first job.
     """
     [done] = collect_garbage(Met(job.storage, act), "orders", delete=True).jobs
-    return {one.path for one in done.garbage}
+    return {garbage.path for garbage in done.garbage}
 
 
 def named(job: CrashedJob, part: str) -> set[str]:
@@ -124,17 +124,17 @@ def verbs_of_a_collection(job: CrashedJob) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 100])
-def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp_path: Path, pace: int) -> None:
+def test_r5_a_driver_can_start_at_any_verb_of_a_collection(first: Path, tmp_path: Path, pace: int) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"copy{pace}")
     verbs = verbs_of_a_collection(job)
     assert len(verbs) > 60
-    job = again(first / f"copy{pace}", tmp_path)
+    job = restore_copy(first / f"copy{pace}", tmp_path)
     Driver(job.next_driver(), 0, 0).finish()
     alone = named(job, "/0004")
     some, none = 0, 0
     for at in range(1, len(verbs) + 1):
-        job = again(first / f"copy{pace}", tmp_path)
+        job = restore_copy(first / f"copy{pace}", tmp_path)
         driver = Driver(job.next_driver(), at, pace)
         deleted = collect(job, driver.meet)
         driver.finish()
@@ -151,52 +151,48 @@ def test_r5_a_driver_may_come_at_every_verb_and_go_on_beside_it(first: Path, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pace", [1, 100])
-def test_r5_what_was_told_beside_a_driver_may_be_deleted_at_any_later_moment(
-    first: Path, tmp_path: Path, pace: int
-) -> None:
+def test_r5_reported_garbage_may_be_deleted_at_any_later_time(first: Path, tmp_path: Path, pace: int) -> None:
     """The result must not depend on claims, because a driver may always act between a listing and a deletion."""
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / f"told{pace}")
     Driver(job.next_driver(), 0, 0).finish()
     alone = named(job, "/0004")
-    at, told = 0, 1
-    while told >= at:
+    at, verbs_of_driver = 0, 1
+    while verbs_of_driver >= at:
         at += 1
-        job = again(first / f"told{pace}", tmp_path)
+        job = restore_copy(first / f"told{pace}", tmp_path)
         driver = Driver(job.next_driver(), at, pace)
-        found = told_beside(job, driver.meet)
-        told = driver.verbs
+        garbage = list_during(job, driver.meet)
+        verbs_of_driver = driver.verbs
         driver.finish()
-        delete_by_hand(job, found)
-        assert (job.missing(), named(job, "/0004")) == ([], alone), (at, found)
+        delete_by_hand(job, garbage)
+        assert (job.missing(), named(job, "/0004")) == ([], alone), (at, garbage)
     assert at > 30
 
 
-def test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one(
-    first: Path, tmp_path: Path
-) -> None:
+def test_r11_garbage_of_a_removed_operator_has_no_files_of_its_return(first: Path, tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     removed = job.claimed(4)
     removed.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[1:], ()), {}, 6.0, job.definition()))
     removed.write(ev.StatusChanged(JobStatus.STOPPED, 7.0))
     shutil.copytree(tmp_path, first / "back")
-    at, told, some = 0, 1, 0
-    while told >= at:
+    at, verbs_of_driver, some = 0, 1, 0
+    while verbs_of_driver >= at:
         at += 1
-        job = again(first / "back", tmp_path)
-        driver = Driver(brought_back(job), at, 100)
-        found = told_beside(job, driver.meet)
-        told = driver.verbs
+        job = restore_copy(first / "back", tmp_path)
+        driver = Driver(return_of_operator(job), at, 100)
+        collected = list_during(job, driver.meet)
+        verbs_of_driver = driver.verbs
         driver.finish()
         new = named(job, "0005")
-        delete_by_hand(job, found)
-        assert named(job, "0005") == new, (at, found)
-        some += bool([one for one in found if one.reason is Reason.OPERATOR])
+        delete_by_hand(job, collected)
+        assert named(job, "0005") == new, (at, collected)
+        some += bool([garbage for garbage in collected if garbage.reason is Reason.OPERATOR])
     assert len(new) > 5
     assert some > 10
 
 
-def brought_back(job: CrashedJob) -> Iterator[None]:
+def return_of_operator(job: CrashedJob) -> Iterator[None]:
     """Claim epoch 5 and start a removed operator from scratch."""
     journal = job.claimed(5)
     journal.write(ev.PlanRecorded(GRAPH, {}, 8.0, job.definition()))
@@ -209,7 +205,7 @@ def brought_back(job: CrashedJob) -> Iterator[None]:
     yield
 
 
-def test_what_a_driver_has_deleted_between_the_list_and_the_look_is_no_problem(tmp_path: Path) -> None:
+def test_a_file_deleted_during_the_search_is_no_problem(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     gone: list[str] = []
 
@@ -218,27 +214,27 @@ def test_what_a_driver_has_deleted_between_the_list_and_the_look_is_no_problem(t
             gone.append(path)
             job.storage.delete(path)
 
-    found = told_beside(job, forget)
+    collected = list_during(job, forget)
     assert len(gone) == 1
-    assert Reason.REQUEST not in {one.reason for one in found}
+    assert Reason.REQUEST not in {garbage.reason for garbage in collected}
 
 
-def told_beside(job: CrashedJob, act: Act) -> list[Garbage]:
-    [found] = collect_garbage(Met(job.storage, act), "orders").jobs
-    assert found.problem is None
-    return list(found.garbage)
+def list_during(job: CrashedJob, act: Act) -> list[Garbage]:
+    [job_garbage] = collect_garbage(Met(job.storage, act), "orders").jobs
+    assert job_garbage.problem is None
+    return list(job_garbage.garbage)
 
 
-def delete_by_hand(job: CrashedJob, found: list[Garbage]) -> None:
+def delete_by_hand(job: CrashedJob, collected: list[Garbage]) -> None:
     staging = open_storage(books(job.lake))
-    for one in found:
-        if one.sink is not None:
-            staging.delete_tree(f"orders/lake/staging/{one.path}")
+    for garbage in collected:
+        if garbage.sink is not None:
+            staging.delete_tree(f"orders/lake/staging/{garbage.path}")
         else:
-            job.storage.delete_tree(one.path)
+            job.storage.delete_tree(garbage.path)
 
 
-def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path: Path) -> None:
+def test_a_claim_between_the_two_listings_keeps_all_garbage(tmp_path: Path) -> None:
     """The new driver collects by itself, and until then the garbage does no harm."""
     job = CrashedJob.run(tmp_path)
     before, looks = job.files(), []
@@ -253,7 +249,7 @@ def test_whoever_has_claimed_the_job_between_the_looks_keeps_everything(tmp_path
     assert job.files() == before
 
 
-def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -> None:
+def test_a_claim_during_the_deletion_stops_it(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     deleted: list[str] = []
 
@@ -264,12 +260,12 @@ def test_whoever_claims_the_job_while_it_is_deleted_stops_that(tmp_path: Path) -
                 job.claimed(4)
 
     [done] = collect_garbage(Met(job.storage, claim), "orders", delete=True).jobs
-    assert [one.path for one in done.garbage] == deleted
+    assert [garbage.path for garbage in done.garbage] == deleted
     assert len(deleted) == 3
     assert done.skipped == ("it was claimed in epoch 4 during the search: its new driver collects by itself")
 
 
-def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:
+def test_a_live_driver_at_the_second_listing_stops_the_collection(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     looks: list[str] = []
 
@@ -284,7 +280,7 @@ def test_a_driver_that_is_seen_to_live_by_then_stops_it(tmp_path: Path) -> None:
     assert job.files() == before
 
 
-def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
+def test_files_that_only_the_first_listing_reports_stay(tmp_path: Path) -> None:
     """Only garbage that both listings report is deleted, whatever the rules are by then.
 
     The test removes a marker between the listings, which no process does.
@@ -299,10 +295,12 @@ def test_what_is_needed_again_by_the_second_look_stays(tmp_path: Path) -> None:
                 job.storage.delete("orders/vertices/history/0/spark/0003-n3.json")
 
     assert not any("history/0/spark" in path for path in collect(job, unmark))
-    assert "orders/vertices/history/0/spark/0002-n2.json" in {f"orders/{one}" for one, _ in job.storage.files("orders")}
+    assert "orders/vertices/history/0/spark/0002-n2.json" in {
+        f"orders/{path}" for path, _ in job.storage.files("orders")
+    }
 
 
-def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path) -> None:
+def test_r8_a_subtask_that_is_being_taken_over_has_no_garbage(tmp_path: Path) -> None:
     """The new attempt is copying its predecessor's folder."""
     job = CrashedJob.run(tmp_path)
 
@@ -310,12 +308,14 @@ def test_r8_of_a_subtask_that_is_being_taken_over_nothing_is_over(tmp_path: Path
         if (verb, path) == ("files", "orders/vertices/history/0"):
             job.log(HISTORY).open(AttemptId(4, 0, "n4"))
 
-    found = told_beside(job, opened)
-    assert [one.path for one in found if "history/0" in one.path and one.reason is Reason.ATTEMPT] == []
-    assert [one for one in found if "v/0" in one.path]
+    collected = list_during(job, opened)
+    assert [
+        garbage.path for garbage in collected if "history/0" in garbage.path and garbage.reason is Reason.ATTEMPT
+    ] == []
+    assert [garbage for garbage in collected if "v/0" in garbage.path]
 
 
-def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_begun_is_gone_on_from(
+def test_r1_a_late_batch_of_a_live_older_attempt_is_kept(
     tmp_path: Path,
 ) -> None:
     """The attempt of epoch 3 died before its folder was complete, and that of epoch 2 lives.
@@ -336,22 +336,20 @@ def test_r1_a_paused_attempt_that_prepares_and_commits_behind_one_that_had_not_b
     assert not any("0002-n2-1-late" in path for path in deleted)
 
 
-def test_r5_of_a_publication_between_the_looks_at_the_record_and_at_the_log_nothing_is_lost(
-    first: Path, tmp_path: Path
-) -> None:
+def test_r5_a_publication_during_the_search_loses_no_file(first: Path, tmp_path: Path) -> None:
     """The newest attempt lives, and publishes its predecessor's prepared batch while the collection reads."""
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "published")
-    at, told = 0, 1
-    while told >= at:
+    at, verbs_of_driver = 0, 1
+    while verbs_of_driver >= at:
         at += 1
-        job = again(first / "published", tmp_path)
+        job = restore_copy(first / "published", tmp_path)
         driver = Driver(recovered(job), at, 1)
-        found = told_beside(job, driver.meet)
-        told = driver.verbs
+        garbage = list_during(job, driver.meet)
+        verbs_of_driver = driver.verbs
         driver.finish()
-        delete_by_hand(job, found)
-        assert job.missing() == [], (at, found)
+        delete_by_hand(job, garbage)
+        assert job.missing() == [], (at, garbage)
     assert at > 30
 
 
@@ -362,17 +360,17 @@ def recovered(job: CrashedJob) -> Iterator[None]:
 
 
 def recover(job: CrashedJob, subtask: SubtaskId) -> None:
-    one = job.prepared(subtask).read(AttemptId(2, 0, "n2"))
-    assert one is not None
+    record = job.prepared(subtask).read(AttemptId(2, 0, "n2"))
+    assert record is not None
     log = job.log(subtask)
-    log.append_batch(Batch(one.batch_id, {}, files=one.files, handles=one.handles))
+    log.append_batch(Batch(record.batch_id, {}, files=record.files, handles=record.handles))
     job.prepared(subtask).delete_before(AttemptId(3, 0, "n3"))
 
 
 # ---- the collection dies, or gets no answer
 
 
-def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path) -> None:
+def test_a_collection_that_dies_at_any_verb_can_be_repeated(first: Path, tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "dies")
     verbs = Verbs()
@@ -380,7 +378,7 @@ def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path
     whole = job.files()
     assert verbs.count > 10
     for at, when in crash_points(verbs.count):
-        job = again(first / "dies", tmp_path)
+        job = restore_copy(first / "dies", tmp_path)
         with pytest.raises(SimulatedCrash):
             collect_garbage(CrashingStorage(job.storage, at, when), "orders", delete=True)
         assert job.missing() == []
@@ -388,7 +386,7 @@ def test_it_may_die_at_every_verb_and_be_asked_again(first: Path, tmp_path: Path
         assert (job.files(), job.missing()) == (whole, []), (at, when)
 
 
-def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: Path, tmp_path: Path) -> None:
+def test_a_storage_error_is_never_taken_for_an_empty_folder(first: Path, tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     shutil.copytree(tmp_path, first / "mute")
     before, staged = job.files(), job.staged()
@@ -398,7 +396,7 @@ def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: P
     looks.remove(verbs.index("list orders/journal"))  # a folder that cannot be listed is read as a job
     assert len(looks) > 30
     for at in looks:
-        job = again(first / "mute", tmp_path)
+        job = restore_copy(first / "mute", tmp_path)
         seen: list[str] = []
 
         def fail(verb: str, path: str, at: int = at, seen: list[str] = seen) -> None:
@@ -415,7 +413,7 @@ def test_a_storage_that_gives_no_answer_is_never_taken_for_an_empty_one(first: P
         assert (done.garbage, job.files(), job.staged()) == ((), before, staged), where
 
 
-def test_a_deletion_that_fails_is_told_with_what_was_deleted_before_it(tmp_path: Path) -> None:
+def test_a_failed_deletion_reports_the_garbage_deleted_before_it(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     deleted: list[str] = []
 
@@ -427,6 +425,6 @@ def test_a_deletion_that_fails_is_told_with_what_was_deleted_before_it(tmp_path:
 
     report = collect_garbage(Met(job.storage, fail), delete=True)
     [done] = report.jobs
-    assert [one.path for one in done.garbage] == deleted[:3]
+    assert [garbage.path for garbage in done.garbage] == deleted[:3]
     assert "no answer" in report.problems["orders"]
     assert (done.status, job.missing()) == (JobStatus.STOPPED, [])

@@ -33,7 +33,7 @@ from tests.client.ended_job import GONE
 from tests.journal.samples import one_event_of_each
 from tests.support.journals import write_events
 
-told = RequestOutcome.parse
+parse_outcome = RequestOutcome.parse
 
 ENDS = [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED, JobStatus.RESTARTING]
 
@@ -74,7 +74,7 @@ def ended(status: JobStatus) -> ev.StatusChanged:
 # ---- reading
 
 
-def test_a_job_is_looked_at_before_it_was_run_and_before_there_is_a_root(world: World) -> None:
+def test_a_client_reads_a_job_before_its_first_run(world: World) -> None:
     client = world.client()
     assert client.look() == JobState("orders")
     assert not Path(world.root).exists(), "looking writes nothing"
@@ -86,7 +86,7 @@ def test_a_job_is_looked_at_before_it_was_run_and_before_there_is_a_root(world: 
     assert client.look().status is JobStatus.FINISHED
 
 
-def test_a_job_that_was_never_run_is_told_with_those_that_were(world: World) -> None:
+def test_the_error_for_an_unknown_job_names_the_existing_jobs(world: World) -> None:
     with pytest.raises(NoRootError):
         world.client().state()
     world.driver("visits")
@@ -99,7 +99,7 @@ def test_a_job_that_was_never_run_is_told_with_those_that_were(world: World) -> 
         world.client().stop()
 
 
-def test_checkpoints_are_values_oldest_first(world: World) -> None:
+def test_checkpoints_are_listed_oldest_first(world: World) -> None:
     write_events(
         world.driver(),
         ev.CheckpointTriggered(1, 10.0),
@@ -114,7 +114,7 @@ def test_checkpoints_are_values_oldest_first(world: World) -> None:
     assert (second.released_at, second.sinks) == (32.0, {"lake": {"files": 3}})
 
 
-def test_a_state_stays_as_it_was_seen(world: World) -> None:
+def test_a_returned_state_does_not_change(world: World) -> None:
     """The test changes every field: a state that was returned must not grow with the journal's own state."""
     driver, client = world.driver(), world.client()
     write_events(driver, *[event for event in one_event_of_each() if not isinstance(event, ev.EpochClaimed)])
@@ -132,14 +132,14 @@ def test_a_state_stays_as_it_was_seen(world: World) -> None:
         ev.SourceFrozen("other", None, 0, 3.0),
         ev.LateFilesFound("other", ("/late",), True, 3.0),
         ev.SubtaskFinished(SubtaskId("daily/1"), "t", 3.0),
-        ev.RequestAnswered("r9", "stop", told("failed: x"), 3.0),
+        ev.RequestAnswered("r9", "stop", parse_outcome("failed: x"), 3.0),
         ended(JobStatus.RESTARTING),
     )
     assert client.look() == driver.state
     assert seen == before
 
 
-def test_jobs_are_listed_by_the_uri_and_by_an_open_storage(world: World) -> None:
+def test_jobs_are_listed_by_uri_and_by_open_storage(world: World) -> None:
     with pytest.raises(NoRootError):
         list_jobs(world.root)
     for job_id in ("visits", "orders"):
@@ -149,7 +149,7 @@ def test_jobs_are_listed_by_the_uri_and_by_an_open_storage(world: World) -> None
     assert JobClient(open_storage(world.root), "orders").state().status == "RUNNING"
 
 
-def test_an_id_that_can_be_none_and_a_foreign_root_are_refused(world: World) -> None:
+def test_an_invalid_job_id_and_a_foreign_root_are_refused(world: World) -> None:
     with pytest.raises(InvalidJobIdError):
         JobClient(world.root, "../orders")
     Path(world.root).mkdir()
@@ -162,13 +162,13 @@ def test_an_id_that_can_be_none_and_a_foreign_root_are_refused(world: World) -> 
 
 
 @pytest.mark.parametrize("status", [JobStatus.FINISHED, JobStatus.STOPPED, JobStatus.FAILED])
-def test_a_job_is_waited_for_until_it_has_ended(world: World, status: JobStatus) -> None:
+def test_wait_returns_when_the_job_has_ended(world: World, status: JobStatus) -> None:
     driver = world.driver()
     world.then = lambda: write_events(driver, ended(JobStatus.RESTARTING), ended(status))
     assert (world.client().wait().status, world.sleeps) == (status, 2)
 
 
-def test_a_job_that_begins_later_is_waited_for_and_a_restart_is_no_end(world: World) -> None:
+def test_wait_covers_a_later_start_and_a_restart(world: World) -> None:
     world.then = lambda: write_events(world.driver(), ended(JobStatus.RESTARTING))
     state = world.client().wait(lambda state: state.status is JobStatus.RESTARTING, timeout=60)
     assert not has_ended(state)
@@ -176,13 +176,13 @@ def test_a_job_that_begins_later_is_waited_for_and_a_restart_is_no_end(world: Wo
         world.client().wait(timeout=3)
 
 
-def test_waiting_ends_with_its_timeout(world: World) -> None:
+def test_wait_ends_with_its_timeout(world: World) -> None:
     with pytest.raises(JobWaitTimeoutError, match="'orders' is not started") as raised:
         world.client().wait(timeout=3, poll=1)
     assert (world.now, world.sleeps, raised.value.retryable) == (3.0, 3, True)
 
 
-def test_a_storage_that_does_not_answer_is_told_at_once(world: World) -> None:
+def test_a_storage_error_ends_the_wait_at_once(world: World) -> None:
     class Silent(LocalStorage):
         def read(self, path: str) -> bytes:
             raise TransientError(message="no answer")
@@ -194,18 +194,18 @@ def test_a_storage_that_does_not_answer_is_told_at_once(world: World) -> None:
 # ---- requests
 
 
-def test_a_driver_is_asked_in_its_epoch(world: World) -> None:
+def test_requests_carry_the_epoch_of_the_driver(world: World) -> None:
     world.driver()
     world.driver()
     client, storage = world.client(), open_storage(world.root)
     stop, drain = client.stop(leaves=True), client.drain()
-    found = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
-    assert {stop.name, drain.name} == set(found)
-    assert found[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
-    assert found[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
+    pending = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
+    assert {stop.name, drain.name} == set(pending)
+    assert pending[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
+    assert pending[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
 
 
-def test_a_driver_whose_process_has_to_go_is_known(world: World) -> None:
+def test_a_client_knows_which_epoch_was_asked_to_leave(world: World) -> None:
     world.driver()
     client = world.client()
     client.stop()
@@ -215,7 +215,7 @@ def test_a_driver_whose_process_has_to_go_is_known(world: World) -> None:
     assert not client.is_asked_to_leave(2)
 
 
-def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_answer_is_waited_for(world: World) -> None:
+def test_a_driver_that_has_only_claimed_the_job_takes_requests(world: World) -> None:
     """The first run is in this state before it has written its JobCreated."""
     driver = Journal(open_root(open_storage(world.root)), "orders")
     driver.claim("t", Worker(), 1.0)
@@ -229,21 +229,21 @@ def test_a_driver_that_has_claimed_the_job_and_said_no_more_is_asked_and_its_ans
     assert world.sleeps == 2
 
 
-def test_a_first_driver_that_is_seen_to_be_gone_before_it_ran_is_not_asked(world: World) -> None:
+def test_a_request_is_refused_if_the_first_driver_died_before_it_ran(world: World) -> None:
     driver = Journal(open_root(open_storage(world.root)), "orders")
     driver.claim("t", GONE, 1.0)
     with pytest.raises(RequestRefusedError, match="not RUNNING yet, but its driver is gone"):
         world.client().stop()
 
 
-def test_whoever_knows_the_epoch_needs_no_look(world: World) -> None:
+def test_a_request_with_an_epoch_does_not_read_the_journal(world: World) -> None:
     storage = open_root(open_storage(world.root))
     asked = world.client().stop(epoch=4, leaves=True)
     assert [request.name for request in pending_requests(storage, "orders", 4, ())] == [asked.name]
 
 
 @pytest.mark.parametrize("status", ENDS)
-def test_a_job_without_a_driver_is_not_asked(world: World, status: JobStatus) -> None:
+def test_a_job_that_has_ended_refuses_requests(world: World, status: JobStatus) -> None:
     write_events(world.driver(), ended(status))
     for ask in (world.client().stop, world.client().drain):
         with pytest.raises(RequestRefusedError, match=status):
@@ -251,13 +251,13 @@ def test_a_job_without_a_driver_is_not_asked(world: World, status: JobStatus) ->
     assert open_storage(world.root).list("orders/requests") == []
 
 
-def test_a_driver_that_is_seen_to_be_gone_is_not_asked(world: World) -> None:
+def test_a_request_to_a_dead_driver_is_refused(world: World) -> None:
     world.driver(worker=GONE)
     with pytest.raises(RequestRefusedError, match="RUNNING, but its driver is gone"):
         world.client().stop()
 
 
-def test_w20_a_job_that_is_prepared_for_workers_is_asked_whoever_is_its_jobmaster(world: World) -> None:
+def test_w20_a_deployment_takes_requests_without_a_live_jobmaster(world: World) -> None:
     """Its planner is gone, and its JobMaster may be, too. The deployment's next JobMaster takes the request."""
     planner = world.driver(worker=GONE)
     write_events(planner, ev.DeploymentPrepared(1, 2.0))
@@ -273,40 +273,42 @@ def asked(kind: str) -> JobRequest:
     return REQUESTS[kind](name="r", epoch=1)
 
 
-def test_the_answer_is_waited_for_until_the_job_has_ended(world: World) -> None:
+def test_the_answer_to_a_stop_comes_when_the_job_has_ended(world: World) -> None:
     driver = world.driver()
     world.then = lambda: write_events(
         driver,
         ev.CheckpointReleased(3, 2.0),
-        ev.RequestAnswered("r", "stop", told("completed: savepoint 3 is released"), 2.0),
+        ev.RequestAnswered("r", "stop", parse_outcome("completed: savepoint 3 is released"), 2.0),
         ended(JobStatus.STOPPED),
     )
     answer = world.client().answer(asked("stop"), 60.0)
     assert (answer.state.status, answer.state.last_released, world.sleeps) == ("STOPPED", 3, 2)
-    assert (answer.outcome, answer.is_served) == (told("completed: savepoint 3 is released"), True)
+    assert (answer.outcome, answer.is_served) == (parse_outcome("completed: savepoint 3 is released"), True)
 
 
 @pytest.mark.parametrize("outcome", ["failed: no savepoint within 60 s; the job continues", "refused: batch"])
-def test_the_answer_may_be_that_the_job_goes_on(world: World, outcome: str) -> None:
+def test_a_stop_may_be_answered_while_the_job_continues(world: World, outcome: str) -> None:
     driver = world.driver()
-    write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
-    world.then = lambda: write_events(driver, ev.RequestAnswered("r", "stop", told(outcome), 2.0))
+    write_events(driver, ev.RequestAnswered("r", "stop", parse_outcome("accepted"), 2.0))
+    world.then = lambda: write_events(driver, ev.RequestAnswered("r", "stop", parse_outcome(outcome), 2.0))
     answer = world.client().answer(asked("stop"), 60.0)
-    assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", told(outcome), 2)
+    assert (answer.state.status, answer.outcome, world.sleeps) == ("RUNNING", parse_outcome(outcome), 2)
     assert not answer.is_served
 
 
-def test_an_answer_of_an_earlier_release_is_judged_by_the_status(world: World) -> None:
-    write_events(world.driver(), ev.RequestAnswered("r", "stop", told("accepted"), 2.0), ended(JobStatus.STOPPED))
+def test_a_request_without_an_outcome_is_judged_by_the_status(world: World) -> None:
+    write_events(
+        world.driver(), ev.RequestAnswered("r", "stop", parse_outcome("accepted"), 2.0), ended(JobStatus.STOPPED)
+    )
     assert world.client().answer(asked("stop")).is_served
     assert not world.client().answer(asked("drain")).is_served
 
 
 @pytest.mark.parametrize(("answered", "words"), [(False, "has not answered"), (True, "has taken")])
-def test_waiting_for_a_driver_that_is_gone_ends_with_the_timeout(world: World, answered: bool, words: str) -> None:
+def test_waiting_for_the_answer_of_a_dead_driver_times_out(world: World, answered: bool, words: str) -> None:
     driver = world.driver()
     if answered:
-        write_events(driver, ev.RequestAnswered("r", "stop", told("accepted"), 2.0))
+        write_events(driver, ev.RequestAnswered("r", "stop", parse_outcome("accepted"), 2.0))
     with pytest.raises(RequestUnansweredError, match=words) as raised:
         world.client().answer(asked("stop"), 3.0)
     assert raised.value.retryable

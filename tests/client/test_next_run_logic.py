@@ -35,7 +35,7 @@ def ended(driver: Journal, status: JobStatus = JobStatus.FAILED) -> Journal:
     return driver
 
 
-def test_the_next_run_has_it_and_whatever_was_changed_beside_it(driver: Journal, tmp_path: Path) -> None:
+def test_the_next_run_gets_the_function_and_the_earlier_changes(driver: Journal, tmp_path: Path) -> None:
     ended(driver)
     state = client(tmp_path).assign_for_next_run(good())
     logic = {"clean": "good.py:job", "live": "v1.py:job"}
@@ -44,7 +44,7 @@ def test_the_next_run_has_it_and_whatever_was_changed_beside_it(driver: Journal,
     assert client(tmp_path).state() == state
 
 
-def test_the_job_declares_it_again(driver: Journal, tmp_path: Path) -> None:
+def test_the_declared_function_can_be_restored(driver: Journal, tmp_path: Path) -> None:
     ended(driver)
     both = Reconfiguration().assign_execution_logic("clean", "declared").assign_execution_logic("live", None)
     state = client(tmp_path).assign_for_next_run(both)
@@ -52,7 +52,7 @@ def test_the_job_declares_it_again(driver: Journal, tmp_path: Path) -> None:
     assert client(tmp_path).assign_for_next_run(both).reconfigured == state.reconfigured, "nothing is changed by it"
 
 
-def test_a_job_without_a_plan_has_nothing_that_could_be_changed(tmp_path: Path) -> None:
+def test_a_job_without_a_plan_refuses_changes(tmp_path: Path) -> None:
     """Its next run starts with the functions that its file declares, so the change would be lost silently."""
     journal = Journal(open_root(open_storage(str(tmp_path))), "orders")
     journal.claim("t1", GONE, 1.0)
@@ -64,7 +64,7 @@ def test_a_job_without_a_plan_has_nothing_that_could_be_changed(tmp_path: Path) 
     assert client(tmp_path).state().epoch == epoch
 
 
-def test_a_driver_that_lives_is_not_overtaken(driver: Journal, tmp_path: Path) -> None:
+def test_a_change_for_the_next_run_is_refused_while_the_driver_lives(driver: Journal, tmp_path: Path) -> None:
     epoch = client(tmp_path).state().epoch
     for gone in (False, True):
         with pytest.raises(RequestRefusedError, match=r"is RUNNING, and its driver lives\. Ask the driver"):
@@ -72,7 +72,7 @@ def test_a_driver_that_lives_is_not_overtaken(driver: Journal, tmp_path: Path) -
     assert client(tmp_path).state().epoch == epoch
 
 
-def test_one_that_cannot_be_seen_is_gone_if_somebody_says_so(driver: Journal, tmp_path: Path) -> None:
+def test_driver_is_gone_overrides_a_driver_on_another_host(driver: Journal, tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path))
     elsewhere = Journal(storage, "orders")
     elsewhere.claim("t2", replace(identify(), host="elsewhere"), 2.0)
@@ -86,7 +86,7 @@ def test_one_that_cannot_be_seen_is_gone_if_somebody_says_so(driver: Journal, tm
         elsewhere.write(ev.Reconfigured(9, {}, 4.0))
 
 
-def test_workers_that_may_go_on_are_not_overtaken(driver: Journal, tmp_path: Path) -> None:
+def test_a_change_for_the_next_run_is_refused_while_workers_may_run(driver: Journal, tmp_path: Path) -> None:
     planner = Journal(open_storage(str(tmp_path)), "orders")
     planner.claim("t2", GONE, 2.0)
     planner.write(ev.DeploymentPrepared(2, 2.0))
@@ -114,7 +114,7 @@ def test_workers_that_may_go_on_are_not_overtaken(driver: Journal, tmp_path: Pat
         (JobStatus.STOPPED, Reconfiguration(), "it changes nothing"),
     ],
 )
-def test_what_cannot_be_given_is_refused(
+def test_an_invalid_change_for_the_next_run_is_refused(
     driver: Journal, tmp_path: Path, status: JobStatus, change: Reconfiguration, why: str
 ) -> None:
     ended(driver, status)
@@ -124,8 +124,8 @@ def test_what_cannot_be_given_is_refused(
     assert client(tmp_path).state().epoch == epoch, "nothing is written"
 
 
-def test_settings_are_taken_back_and_the_others_stay(driver: Journal, tmp_path: Path) -> None:
-    """A value with which the job cannot run ends it, and each later run, before its driver could be asked."""
+def test_undoing_settings_keeps_the_others(driver: Journal, tmp_path: Path) -> None:
+    """A bad value ends the job, and each later run, before its driver reads a request."""
     bad = VertexSettings(max_files_per_batch=3, trigger_interval=5.0, pool_weight=2, executors=900)
     driver.write(ev.Reconfigured(4, {"clean": bad, "daily": VertexSettings(pool_weight=3)}, 2.0))
     driver.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "out of memory"))
@@ -139,20 +139,20 @@ def test_settings_are_taken_back_and_the_others_stay(driver: Journal, tmp_path: 
     assert state.settings == {"clean": VertexSettings(pool_weight=2)}
 
 
-def test_what_no_driver_would_decide_any_more_can_be_taken_back(driver: Journal, tmp_path: Path) -> None:
+def test_a_setting_that_is_no_longer_valid_can_be_undone(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.Reconfigured(4, {"clean": VertexSettings(max_files_per_batch=0)}, 2.0))
     driver.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "no batch has room for a file"))
     state = client(tmp_path).assign_for_next_run(Reconfiguration().take_back("clean", "max_files_per_batch"))
     assert state.settings == {}
 
 
-def test_functions_and_settings_are_given_by_one_change(driver: Journal, tmp_path: Path) -> None:
+def test_one_change_can_set_functions_and_settings(driver: Journal, tmp_path: Path) -> None:
     ended(driver)
     state = client(tmp_path).assign_for_next_run(good().take_back("clean", "pool_weight"))
     assert state.settings == {"clean": VertexSettings(logic={"clean": "good.py:job", "live": "v1.py:job"})}
 
 
-def test_state_is_given_another_number_of_parts(driver: Journal, tmp_path: Path) -> None:
+def test_the_number_of_state_partitions_can_be_changed_for_the_next_run(driver: Journal, tmp_path: Path) -> None:
     """A number of parts that the machine has no memory for ends every run."""
     ended(driver)
     state = client(tmp_path).assign_for_next_run(Reconfiguration().assign_workload("daily", state_partitions=3))
@@ -171,12 +171,12 @@ def test_state_is_given_another_number_of_parts(driver: Journal, tmp_path: Path)
         ("colour", "is no setting that can be taken back"),
     ],
 )
-def test_what_cannot_be_taken_back_says_what_to_do(name: str, why: str) -> None:
+def test_an_error_says_why_a_setting_cannot_be_undone(name: str, why: str) -> None:
     with pytest.raises(NotReconfigurableError, match=why):
         Reconfiguration().take_back("clean", name)
 
 
-def test_a_driver_that_lives_takes_no_setting_back(driver: Journal, tmp_path: Path) -> None:
+def test_a_running_job_refuses_to_undo_a_setting(driver: Journal, tmp_path: Path) -> None:
     change = Reconfiguration().assign_resources("clean", pool_weight=2).take_back("clean", "trigger_interval")
     for ask in (client(tmp_path).reconfigure, client(tmp_path).preview):
         with pytest.raises(NotReconfigurableError, match="trigger_interval can be taken back at the next run only"):

@@ -40,7 +40,8 @@ class Place:
         self.journal.claim("t", Worker(), 1.0)
         self.journal.write(ev.PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
         self.logs = {
-            one: SubtaskLog(self.storage, subtask_log_path("orders", one.vertex, one.number)) for one in GRAPH.subtasks
+            subtask: SubtaskLog(self.storage, subtask_log_path("orders", subtask.vertex, subtask.number))
+            for subtask in GRAPH.subtasks
         }
         for log in self.logs.values():
             log.load()
@@ -53,7 +54,7 @@ class Place:
         self.now += seconds
         self.then()
 
-    def publishes(self, subtask: SubtaskId, split: str, sizes: tuple[int, ...], rows: int, *also: str) -> list[str]:
+    def publish(self, subtask: SubtaskId, split: str, sizes: tuple[int, ...], rows: int, *also: str) -> list[str]:
         files = tuple(PartitionFile(f"e/data/{split}/part-{number}", size) for number, size in enumerate(sizes))
         paths = [f"{partition_path('orders', subtask.vertex, subtask.number)}/{file.path}" for file in files]
         for path, size in zip(paths, sizes, strict=True):
@@ -63,7 +64,7 @@ class Place:
         self.logs[subtask].append_batch(Batch(number, {}, files=files, rows=rows, splits=(split, *also)))
         return paths
 
-    def ends(self, subtask: SubtaskId) -> None:
+    def end(self, subtask: SubtaskId) -> None:
         self.logs[subtask].end_of_data("finish")
 
 
@@ -72,12 +73,12 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_what_is_published_is_counted_and_who_is_read_by_nobody_has_no_partition(place: Place) -> None:
-    place.publishes(FIRST, "a", (3, 4), 10)
-    place.publishes(FIRST, "b", (), 0)
-    place.publishes(SECOND, "c", (5,), 7)
-    place.publishes(SubtaskId.of("out", 0), "none", (9,), 1)
-    place.ends(FIRST)
+def test_only_subtasks_with_a_reader_have_a_partition(place: Place) -> None:
+    place.publish(FIRST, "a", (3, 4), 10)
+    place.publish(FIRST, "b", (), 0)
+    place.publish(SECOND, "c", (5,), 7)
+    place.publish(SubtaskId.of("out", 0), "none", (9,), 1)
+    place.end(FIRST)
     assert place.client.get_partition_with_metrics() == (
         PartitionWithMetrics(FIRST, 10, 7, 2, 2, True),
         PartitionWithMetrics(SECOND, 7, 5, 1, 1, False),
@@ -86,52 +87,52 @@ def test_what_is_published_is_counted_and_who_is_read_by_nobody_has_no_partition
 
 def test_all_splits_of_an_entry_are_counted(place: Place) -> None:
     """A reader reads small splits together."""
-    place.publishes(FIRST, "a", (3,), 10, "b", "c")
-    place.publishes(FIRST, "d", (4,), 1)
-    (found,) = place.client.get_partition_with_metrics()
-    assert (found.splits, found.files) == (4, 2)
+    place.publish(FIRST, "a", (3,), 10, "b", "c")
+    place.publish(FIRST, "d", (4,), 1)
+    (partition,) = place.client.get_partition_with_metrics()
+    assert (partition.splits, partition.files) == (4, 2)
 
 
 @pytest.mark.parametrize("how", ["gone", "emptied"])
-def test_a_partition_of_which_a_file_is_gone_is_not_there(place: Place, how: str) -> None:
-    path, _ = place.publishes(FIRST, "a", (3, 4), 10)
-    place.publishes(SECOND, "c", (5,), 7)
+def test_a_partition_with_a_missing_file_is_left_out(place: Place, how: str) -> None:
+    path, _ = place.publish(FIRST, "a", (3, 4), 10)
+    place.publish(SECOND, "c", (5,), 7)
     (place.root / path).unlink() if how == "gone" else (place.root / path).write_bytes(b"")
-    assert [one.subtask for one in place.client.get_partition_with_metrics()] == [SECOND]
+    assert [partition.subtask for partition in place.client.get_partition_with_metrics()] == [SECOND]
 
 
-def test_a_finished_job_has_given_all_of_them_back(place: Place) -> None:
-    place.publishes(FIRST, "b", (), 0)
-    place.ends(FIRST)
+def test_a_finished_job_has_no_partitions(place: Place) -> None:
+    place.publish(FIRST, "b", (), 0)
+    place.end(FIRST)
     place.journal.write(ev.StatusChanged(JobStatus.FINISHED, 1.0))
     assert place.client.get_partition_with_metrics(["parts"], timeout=60.0) == ()
     assert place.now == 0.0  # no producer is left to wait for
 
 
-def test_what_is_expected_is_waited_for_until_its_producer_is_at_its_end(place: Place) -> None:
-    place.publishes(FIRST, "a", (3,), 10)
-    place.then = lambda: place.ends(FIRST)
-    (found,) = place.client.get_partition_with_metrics(["parts/0"], timeout=30.0)
-    assert (found.is_finished, place.now) == (True, 0.5)
+def test_an_expected_partition_is_awaited_until_its_producer_ends(place: Place) -> None:
+    place.publish(FIRST, "a", (3,), 10)
+    place.then = lambda: place.end(FIRST)
+    (partition,) = place.client.get_partition_with_metrics(["parts/0"], timeout=30.0)
+    assert (partition.is_finished, place.now) == (True, 0.5)
 
 
-def test_after_the_timeout_there_is_what_there_is(place: Place) -> None:
-    place.publishes(FIRST, "a", (3,), 10)
-    place.ends(FIRST)
-    found = place.client.get_partition_with_metrics(["parts"], timeout=2.0)
-    assert ([one.subtask for one in found], place.now) == ([FIRST], 2.0)
+def test_the_timeout_returns_the_partitions_that_exist(place: Place) -> None:
+    place.publish(FIRST, "a", (3,), 10)
+    place.end(FIRST)
+    partitions = place.client.get_partition_with_metrics(["parts"], timeout=2.0)
+    assert ([partition.subtask for partition in partitions], place.now) == ([FIRST], 2.0)
     assert len(place.client.get_partition_with_metrics(["parts/0"], timeout=2.0)) == 1
     assert place.now == 2.0
 
 
 @pytest.mark.parametrize("name", ["out", "part", "parts/2"])
-def test_who_has_no_partition_cannot_be_expected(place: Place, name: str) -> None:
+def test_expecting_a_partition_that_cannot_exist_is_refused(place: Place, name: str) -> None:
     with pytest.raises(InvalidInputError, match="It has: parts/0, parts/1"):
         place.client.get_partition_with_metrics([name], timeout=1e9)
 
 
-def test_ckpt_show_has_them_if_they_are_asked_for(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    place.publishes(FIRST, "a", (3, 4), 10)
+def test_ckpt_show_lists_partitions_on_request(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.publish(FIRST, "a", (3, 4), 10)
     words = ["show", "orders", "--root", str(place.root)]
     assert main(words) == 0
     assert "PARTITION" not in capsys.readouterr().out

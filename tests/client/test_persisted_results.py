@@ -39,7 +39,7 @@ def clean(storage: Storage) -> None:
     clean_up(storage, JOB, GRAPH, {})
 
 
-def test_it_is_whole_when_the_job_has_finished(storage: Storage) -> None:
+def test_a_persisted_result_is_complete_when_the_job_has_finished(storage: Storage) -> None:
     job = PersistedJob(storage)
     clean(storage)
     result = JobClient(storage, JOB).persisted_result("clean")
@@ -49,28 +49,29 @@ def test_it_is_whole_when_the_job_has_finished(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [one for one in JobStatus if one not in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)]
+    "status",
+    [status for status in JobStatus if status not in (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)],
 )
-def test_before_that_it_is_refused(storage: Storage, status: JobStatus) -> None:
+def test_reading_a_result_before_the_job_has_finished_is_refused(storage: Storage, status: JobStatus) -> None:
     PersistedJob(storage, status)
     with pytest.raises(ResultNotPersistedError, match=f"is {status}. Read it when"):
         JobClient(storage, JOB).persisted_result("clean")
 
 
-def test_a_job_that_was_claimed_and_is_not_planned_yet_is_waited_for(storage: Storage) -> None:
+def test_reading_a_result_of_a_job_that_was_only_claimed_is_refused(storage: Storage) -> None:
     Journal(open_root(storage), JOB).claim("t1", Worker(), 1.0)
     with pytest.raises(ResultNotPersistedError, match="is not RUNNING yet"):
         JobClient(storage, JOB).persisted_result("clean")
 
 
-def test_of_an_operator_that_keeps_none_those_that_do_are_named(storage: Storage) -> None:
+def test_an_operator_without_a_result_is_refused_with_a_list(storage: Storage) -> None:
     PersistedJob(storage)
     with pytest.raises(NoSuchResultError, match=r"keeps no result of 'count'.* are: clean"):
         JobClient(storage, JOB).persisted_result("count")
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut"])
-def test_a_file_that_is_gone_or_cut_is_named(storage: Storage, harm: str) -> None:
+def test_a_lost_or_truncated_result_file_is_named(storage: Storage, harm: str) -> None:
     job = PersistedJob(storage)
     path = f"{JOB}/vertices/{PERSISTED_FILES[-1]}"
     job.storage.delete(path)
@@ -85,18 +86,18 @@ def test_a_file_that_is_gone_or_cut_is_named(storage: Storage, harm: str) -> Non
 # ---- the clean-up at the end of the job
 
 
-def test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else(storage: Storage) -> None:
+def test_r16_the_clean_up_keeps_only_files_that_the_logs_name(storage: Storage) -> None:
     job = PersistedJob(storage)
     assert len(job.data()) > len(PERSISTED_FILES)
     clean(storage)
     assert job.data() == PERSISTED_FILES
-    late = job.writes(CLEAN, "0001-aa", 7)
+    late = job.write_batch(CLEAN, "0001-aa", 7)
     clean(storage)
     assert job.data() == PERSISTED_FILES, late
 
 
 @pytest.mark.slow
-def test_r16_a_clean_up_that_dies_anywhere_has_taken_nothing_of_it_and_the_next_one_does_the_rest(
+def test_r16_a_clean_up_that_dies_anywhere_keeps_the_result(
     tmp_path: Path,
 ) -> None:
     counted = WrappedStorage(PersistedJob(open_storage(f"memory://{tmp_path}/all")).storage, verbs := Verbs())
@@ -112,7 +113,7 @@ def test_r16_a_clean_up_that_dies_anywhere_has_taken_nothing_of_it_and_the_next_
 
 
 @pytest.mark.parametrize("entries", ["all", "the end"])
-def test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept(storage: Storage, entries: str) -> None:
+def test_a_damaged_log_keeps_the_result_from_the_clean_up(storage: Storage, entries: str) -> None:
     job = PersistedJob(storage)
     log = subtask_log_path(JOB, CLEAN.vertex, CLEAN.number)
     names = sorted(job.storage.list(log))
@@ -129,24 +130,26 @@ def test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept(storage: Stor
 # ---- other deletions
 
 
-def test_a_collection_finds_what_a_sleeper_wrote_and_nothing_that_is_kept(storage: Storage) -> None:
+def test_a_collection_finds_late_files_but_no_persisted_result(storage: Storage) -> None:
     job = PersistedJob(storage)
     clean(storage)
     assert collect_garbage(storage, delete=True).files == 0
-    job.writes(CLEAN, "0001-aa", 7)
-    found = collect_garbage(storage)
-    assert [one.path for one in found.jobs[0].garbage] == [f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"]
+    job.write_batch(CLEAN, "0001-aa", 7)
+    report = collect_garbage(storage)
+    assert [garbage.path for garbage in report.jobs[0].garbage] == [
+        f"{job.partition(CLEAN)}/clean__count/data/0001-aa-7-n"
+    ]
     collect_garbage(storage, delete=True)
     assert job.data() == PERSISTED_FILES
 
 
-def test_a_job_that_was_not_cleaned_up_is_collected_but_for_what_it_keeps(storage: Storage) -> None:
+def test_a_collection_without_a_clean_up_keeps_the_persisted_result(storage: Storage) -> None:
     job = PersistedJob(storage)
     assert collect_garbage(storage, delete=True).files > 0
     assert job.data() == PERSISTED_FILES
 
 
-def test_it_goes_with_the_job_if_that_is_said(storage: Storage) -> None:
+def test_deleting_a_persisted_result_needs_the_persisted_flag(storage: Storage) -> None:
     job = PersistedJob(storage)
     client = JobClient(storage, JOB)
     clean(storage)
@@ -163,11 +166,14 @@ def test_it_goes_with_the_job_if_that_is_said(storage: Storage) -> None:
 # ---- as partitions
 
 
-def test_its_partitions_are_there_with_their_metrics_when_all_others_are_given_back(storage: Storage) -> None:
+def test_a_finished_job_has_the_partitions_of_its_persisted_results(storage: Storage) -> None:
     PersistedJob(storage)
     clean(storage)
-    found = JobClient(storage, JOB).get_partition_with_metrics(["clean"])
-    assert [(one.subtask, one.rows, one.bytes, one.files, one.is_finished) for one in found] == [
+    partitions = JobClient(storage, JOB).get_partition_with_metrics(["clean"])
+    assert [
+        (partition.subtask, partition.rows, partition.bytes, partition.files, partition.is_finished)
+        for partition in partitions
+    ] == [
         ("clean/0", 6, 12, 4, True),
         ("clean/1", 6, 12, 4, True),
     ]

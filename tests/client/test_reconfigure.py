@@ -33,15 +33,15 @@ def sixteen() -> Reconfiguration:
     return Reconfiguration().assign_workload("daily", state_partitions=16)
 
 
-def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
+def test_a_request_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
     change = sixteen().assign_workload("live", max_bytes_per_batch="2m", trigger_interval="0s")
     change.assign_execution_logic("clean", "v2.py:job").assign_resources("clean", pool_weight=2)
     asked = client(tmp_path).reconfigure(change)
-    (found,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
-    assert found == asked
-    assert isinstance(found, ReconfigureRequest)
-    assert found.changes == change.changes
-    assert found.changes == {
+    (pending,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
+    assert pending == asked
+    assert isinstance(pending, ReconfigureRequest)
+    assert pending.changes == change.changes
+    assert pending.changes == {
         **SIXTEEN,
         "live": VertexSettings(max_bytes_per_batch=2 << 20, trigger_interval=0.0),
         "clean": VertexSettings(pool_weight=2, logic={"clean": "v2.py:job"}),
@@ -51,14 +51,17 @@ def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("tell", "why"),
     [
-        (lambda one: one.assign_workload("x", state_partitions=2), "x is no operator of the job"),
-        (lambda one: one.assign_workload("lake", trigger_interval=1), "lake is a sink"),
-        (lambda one: one.assign_workload("clean", state_partitions=2), "it keeps no state that could be repartitioned"),
-        (lambda one: one, "it changes nothing"),
+        (lambda change: change.assign_workload("x", state_partitions=2), "x is no operator of the job"),
+        (lambda change: change.assign_workload("lake", trigger_interval=1), "lake is a sink"),
+        (
+            lambda change: change.assign_workload("clean", state_partitions=2),
+            "it keeps no state that could be repartitioned",
+        ),
+        (lambda change: change, "it changes nothing"),
     ],
     ids=["unknown", "sink", "no state", "nothing"],
 )
-def test_what_can_never_be_done_is_refused_before_anything_is_written(
+def test_an_impossible_request_is_refused_before_it_is_written(
     driver: Journal, tmp_path: Path, tell: Callable[[Reconfiguration], Reconfiguration], why: str
 ) -> None:
     with pytest.raises(NotReconfigurableError, match=why):
@@ -69,57 +72,66 @@ def test_what_can_never_be_done_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("tell", "why"),
     [
-        (lambda one: one.assign_workload("a", parallelism=0), "parallelism is a whole number above 0"),
-        (lambda one: one.rescale("a"), "give one of parallelism .* and state_partitions"),
-        (lambda one: one.rescale("a", parallelism=2, state_partitions=2), "give one"),
-        (lambda one: one.rebalance({"a": 0}), "pool_weight is a whole number above 0"),
-        (lambda one: one.change_of_logic("v2.py:job"), "name the operators"),
-        (lambda one: one.placement("a", "host-1"), "a driver of its own: run the job with workers, or as a task group"),
-        (lambda one: one.assign_resources("a", executors=0), "executors is a whole number above 0"),
-        (lambda one: one.assign_resources("a", executor_memory="4g"), "executor_memory cannot be changed"),
+        (lambda change: change.assign_workload("a", parallelism=0), "parallelism is a whole number above 0"),
+        (lambda change: change.rescale("a"), "give one of parallelism .* and state_partitions"),
+        (lambda change: change.rescale("a", parallelism=2, state_partitions=2), "give one"),
+        (lambda change: change.rebalance({"a": 0}), "pool_weight is a whole number above 0"),
+        (lambda change: change.change_of_logic("v2.py:job"), "name the operators"),
         (
-            lambda one: one.assign_workload("a", colour="red"),
+            lambda change: change.placement("a", "host-1"),
+            "a driver of its own: run the job with workers, or as a task group",
+        ),
+        (lambda change: change.assign_resources("a", executors=0), "executors is a whole number above 0"),
+        (lambda change: change.assign_resources("a", executor_memory="4g"), "executor_memory cannot be changed"),
+        (
+            lambda change: change.assign_workload("a", colour="red"),
             "colour cannot be changed .* there is: max_bytes",
         ),
-        (lambda one: one.assign_workload("a"), "no change is given"),
-        (lambda one: one.assign_workload("a", state_partitions=0), "state_partitions is a whole number above 0"),
-        (lambda one: one.assign_workload("a", state_partitions=True), "state_partitions is a whole number above 0"),
-        (lambda one: one.assign_resources("a", pool_weight=1.5), "pool_weight is a whole number above 0"),
-        (lambda one: one.assign_workload("a", max_bytes_per_batch=1, max_files_per_batch=1), "not both"),
+        (lambda change: change.assign_workload("a"), "no change is given"),
+        (lambda change: change.assign_workload("a", state_partitions=0), "state_partitions is a whole number above 0"),
         (
-            lambda one: one.assign_workload("a", max_files_per_batch=2**31),
+            lambda change: change.assign_workload("a", state_partitions=True),
+            "state_partitions is a whole number above 0",
+        ),
+        (lambda change: change.assign_resources("a", pool_weight=1.5), "pool_weight is a whole number above 0"),
+        (lambda change: change.assign_workload("a", max_bytes_per_batch=1, max_files_per_batch=1), "not both"),
+        (
+            lambda change: change.assign_workload("a", max_files_per_batch=2**31),
             "max_files_per_batch is 2147483647 at the most",
         ),
-        (lambda one: one.assign_workload("a", state_partitions=2**31), "state_partitions is 2147483647 at the most"),
-        (lambda one: one.assign_resources("a", pool_weight=2**31), "pool_weight is 2147483647 at the most"),
-        (lambda one: one.assign_execution_logic("a", "v2.py"), "is no reference of a job"),
+        (
+            lambda change: change.assign_workload("a", state_partitions=2**31),
+            "state_partitions is 2147483647 at the most",
+        ),
+        (lambda change: change.assign_resources("a", pool_weight=2**31), "pool_weight is 2147483647 at the most"),
+        (lambda change: change.assign_execution_logic("a", "v2.py"), "is no reference of a job"),
     ],
 )
-def test_what_is_no_change_is_refused_when_it_is_said(
+def test_an_invalid_setting_is_refused_when_it_is_assigned(
     tell: Callable[[Reconfiguration], Reconfiguration], why: str
 ) -> None:
     with pytest.raises(NotReconfigurableError, match=why):
         tell(Reconfiguration())
 
 
-def test_sizes_and_durations_are_refused_by_their_names() -> None:
+def test_an_invalid_size_or_duration_is_named() -> None:
     with pytest.raises(BadOptionError, match="max_bytes_per_batch"):
         Reconfiguration().assign_workload("a", max_bytes_per_batch="much")
     with pytest.raises(BadOptionError, match="trigger_interval"):
         Reconfiguration().assign_workload("a", trigger_interval="soon")
 
 
-def test_a_preview_says_who_would_stand_still_and_asks_nobody(driver: Journal, tmp_path: Path) -> None:
+def test_a_preview_names_the_affected_vertices_without_a_request(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.Reconfigured(1, {"daily": VertexSettings(trigger_interval=5.0)}, 2.0))
     driver.flush()
-    found = client(tmp_path).preview(sixteen().assign_workload("daily", trigger_interval="2s"))
+    preview = client(tmp_path).preview(sixteen().assign_workload("daily", trigger_interval="2s"))
     after = {"trigger_interval": 2.0, "state_partitions": 16}
-    assert found.affected == (AffectedVertex("daily", {"trigger_interval": 5.0}, after, (8, 16)),)
-    assert found.unaffected == ("clean",)
+    assert preview.affected == (AffectedVertex("daily", {"trigger_interval": 5.0}, after, (8, 16)),)
+    assert preview.unaffected == ("clean",)
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 
 
-def test_a_preview_of_what_nobody_would_do_is_refused(driver: Journal, tmp_path: Path) -> None:
+def test_a_preview_of_an_impossible_change_is_refused(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.PlanRecorded(GRAPH, {}, 2.0, replace(DEFINITION, mode="batch")))
     driver.flush()
     for ask in (client(tmp_path).preview, client(tmp_path).reconfigure):
@@ -140,61 +152,61 @@ def test_a_preview_of_what_nobody_would_do_is_refused(driver: Journal, tmp_path:
         ("failed: it has other columns", False),
     ],
 )
-def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
-    one = client(tmp_path)
-    asked = one.reconfigure(sixteen())
+def test_the_answer_comes_while_the_job_runs(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
+    job = client(tmp_path)
+    asked = job.reconfigure(sixteen())
     driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse("accepted"), 2.0))
     driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse(outcome), 3.0))
     driver.flush()
-    answer = one.answer(asked, 5.0)
+    answer = job.answer(asked, 5.0)
     assert (answer.is_served, str(answer.outcome), answer.state.status) == (served, outcome, JobStatus.RUNNING)
 
 
-def test_a_driver_that_was_lost_behind_the_decision_has_served_it(driver: Journal, tmp_path: Path) -> None:
-    one = client(tmp_path)
-    asked = one.reconfigure(sixteen())
+def test_a_change_of_a_driver_lost_after_the_decision_is_served(driver: Journal, tmp_path: Path) -> None:
+    job = client(tmp_path)
+    asked = job.reconfigure(sixteen())
     driver.write(ev.Reconfigured(1, SIXTEEN, 2.0))
     Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
-    assert one.answer(asked, 5.0).is_served
-    assert one.runs_with(sixteen())
+    assert job.answer(asked, 5.0).is_served
+    assert job.runs_with(sixteen())
 
 
-def test_a_driver_that_was_lost_before_it_has_not(driver: Journal, tmp_path: Path) -> None:
-    one = client(tmp_path)
-    asked = one.reconfigure(sixteen())
+def test_a_change_of_a_driver_lost_before_the_decision_is_not_served(driver: Journal, tmp_path: Path) -> None:
+    job = client(tmp_path)
+    asked = job.reconfigure(sixteen())
     Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
     with pytest.raises(RequestUnansweredError, match="asked to reconfigure"):
-        one.answer(asked, 5.0)
-    assert not one.runs_with(sixteen())
+        job.answer(asked, 5.0)
+    assert not job.runs_with(sixteen())
 
 
-def test_of_a_driver_that_was_lost_it_is_not_known_what_it_had_read_of_a_file(driver: Journal, tmp_path: Path) -> None:
-    """The file was edited and assigned again, so the job may still run the version from before."""
+def test_a_lost_driver_leaves_a_reassigned_file_unanswered(driver: Journal, tmp_path: Path) -> None:
+    """The file was edited and assigned again, so the job may still run the previous version."""
     runs = {"daily": VertexSettings(logic={"daily": "v2.py:job"}, digests={"daily": "before"})}
     driver.write(ev.Reconfigured(1, runs, 2.0))
     driver.flush()
-    one = client(tmp_path)
-    asked = one.reconfigure(Reconfiguration().assign_execution_logic("daily", "v2.py:job"))
-    declared = one.reconfigure(Reconfiguration().assign_execution_logic("clean", None))
+    job = client(tmp_path)
+    asked = job.reconfigure(Reconfiguration().assign_execution_logic("daily", "v2.py:job"))
+    declared = job.reconfigure(Reconfiguration().assign_execution_logic("clean", None))
     Journal(open_storage(str(tmp_path)), "orders").claim("next", identify(), 3.0)
     with pytest.raises(RequestUnansweredError, match="asked to reconfigure"):
-        one.answer(asked, 5.0)
-    assert one.answer(declared, 5.0).is_served
+        job.answer(asked, 5.0)
+    assert job.answer(declared, 5.0).is_served
 
 
-def test_a_job_that_was_never_planned_has_nothing_to_change(tmp_path: Path) -> None:
+def test_a_preview_of_a_job_without_a_plan_is_refused(tmp_path: Path) -> None:
     Journal(open_root(open_storage(str(tmp_path))), "orders").claim("t", identify(), 1.0)
     with pytest.raises(NotReconfigurableError, match="no run of the job has planned it"):
         client(tmp_path).preview(sixteen())
 
 
-def test_an_answer_that_does_not_come_in_time_is_told_as_that(driver: Journal, tmp_path: Path) -> None:
-    one = client(tmp_path)
+def test_a_late_answer_is_an_error(driver: Journal, tmp_path: Path) -> None:
+    job = client(tmp_path)
     with pytest.raises(RequestUnansweredError, match="has not applied request"):
-        one.answer(one.reconfigure(sixteen()), 0.0)
+        job.answer(job.reconfigure(sixteen()), 0.0)
 
 
-def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
+def test_a_job_without_a_driver_refuses_the_request(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
     with pytest.raises(RequestRefusedError, match="cannot be asked to reconfigure: its status is STOPPED"):
         client(tmp_path).reconfigure(sixteen())
@@ -213,36 +225,34 @@ SPLITS = JobGraph(
 )
 
 
-def test_a_change_of_queries_and_of_sources_with_splits_says_who_stands_still_for_what(
-    driver: Journal, tmp_path: Path
-) -> None:
+def test_a_preview_names_paused_vertices_and_rescaled_sources(driver: Journal, tmp_path: Path) -> None:
     definition = replace(DEFINITION, sources={"parts": SourceDefinition(True, parallelism=2)})
     driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, definition))
     driver.flush()
-    one = client(tmp_path)
+    job = client(tmp_path)
     more = Reconfiguration().assign_resources("clean", pool_weight=2).rescale("parts", parallelism=4)
-    found = one.preview(more)
-    assert [vertex.vertex for vertex in found.affected] == ["clean"]
-    assert found.rescaled == (RescaledSource("parts", 2, 4, ("daily",)),)
-    assert found.unaffected == ()
-    fewer = one.preview(Reconfiguration().rescale("parts", parallelism=1))
+    preview = job.preview(more)
+    assert [vertex.vertex for vertex in preview.affected] == ["clean"]
+    assert preview.rescaled == (RescaledSource("parts", 2, 4, ("daily",)),)
+    assert preview.unaffected == ()
+    fewer = job.preview(Reconfiguration().rescale("parts", parallelism=1))
     assert (fewer.rescaled[0].consumers, fewer.unaffected) == ((), ("daily", "clean"))
 
 
-def test_a_change_is_decided_when_all_of_it_is(driver: Journal, tmp_path: Path) -> None:
+def test_a_change_applies_only_when_all_its_parts_are_decided(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, DEFINITION))
-    one, change = client(tmp_path), Reconfiguration().rescale("parts", parallelism=3)
+    job, change = client(tmp_path), Reconfiguration().rescale("parts", parallelism=3)
     change.assign_resources("clean", pool_weight=2)
     graph = ev.GraphChange(SPLITS.rescaled({"parts": 3}), {"parts": 3})
     driver.write(ev.Reconfigured(1, {}, 3.0, graph))
     driver.flush()
-    assert not one.runs_with(change)
+    assert not job.runs_with(change)
     driver.write(ev.Reconfigured(2, {"clean": VertexSettings(pool_weight=2)}, 4.0))
     driver.flush()
-    assert one.runs_with(change)
+    assert job.runs_with(change)
 
 
-def test_ready_made_changes_are_the_same_as_those_they_are_made_of() -> None:
+def test_shortcut_changes_equal_their_parts() -> None:
     ready = Reconfiguration().rescale("a", state_partitions=4).rebalance({"a": 3, "b": 1})
     ready.change_of_logic("v2.py:job", "a", "b").rescale("parts", parallelism=2)
     plain = Reconfiguration().assign_workload("a", state_partitions=4).assign_workload("parts", parallelism=2)
@@ -251,7 +261,7 @@ def test_ready_made_changes_are_the_same_as_those_they_are_made_of() -> None:
     assert ready.changes == plain.changes
 
 
-def test_what_spark_cannot_count_is_no_limit_and_no_pace() -> None:
+def test_limits_beyond_what_spark_can_count_are_refused() -> None:
     """Spark would reject such a value at each start of the query, so the job would end, and each later run, too."""
     largest = Reconfiguration().assign_workload("a", max_bytes_per_batch=2**63 - 1, trigger_interval="36525d")
     assert largest.changes["a"].max_bytes_per_batch == 2**63 - 1
@@ -261,14 +271,14 @@ def test_what_spark_cannot_count_is_no_limit_and_no_pace() -> None:
         Reconfiguration().assign_workload("a", trigger_interval="36526d")
 
 
-def test_a_text_of_more_digits_than_python_reads_is_no_number() -> None:
+def test_a_text_with_too_many_digits_is_no_number() -> None:
     assert as_numbers({"pool_weight": "9" * 5000, "parallelism": " 8 "}) == {
         "pool_weight": "9" * 5000,
         "parallelism": 8,
     }
 
 
-def test_of_a_change_the_numbers_that_are_so_already_are_not_wanted(driver: Journal, tmp_path: Path) -> None:
+def test_unapplied_changes_leave_out_numbers_that_already_apply(driver: Journal, tmp_path: Path) -> None:
     definition = replace(DEFINITION, sources={"parts": SourceDefinition(True, parallelism=2)})
     driver.write(ev.PlanRecorded(SPLITS, {}, 2.0, definition))
     driver.flush()

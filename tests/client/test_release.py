@@ -76,14 +76,14 @@ class Driver:
     def sink(self, on_release: Callable[[int], object] = lambda checkpoint: None) -> ReleaseLogSink:
         return ReleaseLogSink(self.release_log, on_release)
 
-    def job(self, sink: ReleaseLogSink | None = None, uid: str = "s", **given: Any) -> Job:
+    def job(self, sink: ReleaseLogSink | None = None, uid: str = "s", **options: Any) -> Job:
         job = Job("orders")
 
         @job.source(uid="v")
         def live(read: Any) -> Any:
             raise AssertionError("a release calls none of the job's functions")
 
-        job.sink(uid, live, sink or self.sink(), **given)
+        job.sink(uid, live, sink or self.sink(), **options)
         return job
 
     @property
@@ -103,7 +103,7 @@ ALL = '{"1": ["h1"], "3": ["h2", "h3"]}'
 FIRST = '{"1": ["h1"]}'
 
 
-def test_r16_what_a_lost_driver_had_completed_is_released_up_to_the_newest_checkpoint(
+def test_r16_all_checkpoints_that_a_lost_driver_completed_are_released(
     make: Callable[..., Driver],
 ) -> None:
     driver = make()
@@ -116,7 +116,7 @@ def test_r16_what_a_lost_driver_had_completed_is_released_up_to_the_newest_check
     assert [state.releases[3]] == events
 
 
-def test_once_released_nothing_is_written(make: Callable[..., Driver]) -> None:
+def test_a_second_release_writes_nothing(make: Callable[..., Driver]) -> None:
     driver = make()
     driver.client.release(driver.job())
     before = driver.storage.files("")
@@ -125,7 +125,7 @@ def test_once_released_nothing_is_written(make: Callable[..., Driver]) -> None:
 
 
 @pytest.mark.parametrize("status", [JobStatus.RESTARTING, JobStatus.STOPPED, JobStatus.FAILED])
-def test_the_job_is_afterwards_what_it_was(make: Callable[..., Driver], status: JobStatus) -> None:
+def test_a_release_keeps_the_status_of_the_job(make: Callable[..., Driver], status: JobStatus) -> None:
     driver = make(ELSEWHERE)
     driver.write(ev.StatusChanged(status, 3.0, "boom"))
     driver.client.release(driver.job())
@@ -133,7 +133,7 @@ def test_the_job_is_afterwards_what_it_was(make: Callable[..., Driver], status: 
     assert (driver.released(), state.status, state.cause) == (ALL, status, "boom")
 
 
-def test_the_next_driver_finds_nobody_to_end_and_the_task_finds_its_own_job(make: Callable[..., Driver]) -> None:
+def test_a_release_keeps_the_lost_driver_as_the_worker(make: Callable[..., Driver]) -> None:
     """The state keeps the lost driver as its worker, because any process may do the release.
 
     The attempt's name shows an Airflow task whose job it is.
@@ -144,14 +144,14 @@ def test_the_next_driver_finds_nobody_to_end_and_the_task_finds_its_own_job(make
     assert (state.worker, state.attempt) == (GONE, "shop~t1~release")
 
 
-def test_r3_the_driver_before_is_fenced(make: Callable[..., Driver]) -> None:
+def test_r3_a_release_fences_the_previous_driver(make: Callable[..., Driver]) -> None:
     driver = make(ELSEWHERE)
     driver.client.release(driver.job(), driver_is_gone=True)
     with pytest.raises(FencedError):
         driver.write(ev.CheckpointTriggered(4, 3.0))
 
 
-def test_r8_a_driver_that_takes_over_meanwhile_ends_the_release(make: Callable[..., Driver]) -> None:
+def test_r8_a_driver_that_takes_over_ends_the_release(make: Callable[..., Driver]) -> None:
     driver = make()
     job = driver.job(driver.sink(lambda checkpoint: Journal(driver.storage, "orders").claim("t2", Worker(), 3.0)))
     with pytest.raises(FencedError):
@@ -160,7 +160,7 @@ def test_r8_a_driver_that_takes_over_meanwhile_ends_the_release(make: Callable[.
     assert (state.epoch, state.attempt, state.last_released) == (3, "t2", 1)
 
 
-def test_r8_nothing_is_released_by_one_that_was_overtaken_before(make: Callable[..., Driver]) -> None:
+def test_r8_an_overtaken_release_does_not_call_the_sinks(make: Callable[..., Driver]) -> None:
     """The release does not call the sinks at all."""
     driver = make()
     asked: list[int] = []
@@ -183,20 +183,20 @@ class Overtaking(LocalStorage):
 
 
 @pytest.mark.parametrize(
-    ("worker", "given", "words"),
+    ("worker", "says_gone", "words"),
     [(HERE, True, "lives"), (HERE, False, "lives"), (ELSEWHERE, False, "on worker-7 cannot be seen from here")],
 )
-def test_a_driver_that_may_live_is_left_alone(
-    make: Callable[..., Driver], worker: Worker, given: bool, words: str
+def test_a_release_is_refused_while_the_driver_may_live(
+    make: Callable[..., Driver], worker: Worker, says_gone: bool, words: str
 ) -> None:
     driver = make(worker)
     with pytest.raises(JobRunsError, match=f"is RUNNING, and its driver {words}"):
-        driver.client.release(driver.job(), driver_is_gone=given)
+        driver.client.release(driver.job(), driver_is_gone=says_gone)
     driver.write(ev.CheckpointTriggered(4, 3.0))  # not fenced
     assert driver.released() == FIRST
 
 
-def test_a_driver_whose_job_ended_and_which_has_not_left_yet_is_left_alone(make: Callable[..., Driver]) -> None:
+def test_a_release_is_refused_until_the_driver_has_exited(make: Callable[..., Driver]) -> None:
     driver = make(HERE)
     driver.write(ev.StatusChanged(JobStatus.RESTARTING, 3.0))
     with pytest.raises(JobRunsError, match="is RESTARTING, and its driver lives"):
@@ -204,9 +204,7 @@ def test_a_driver_whose_job_ended_and_which_has_not_left_yet_is_left_alone(make:
 
 
 @pytest.mark.parametrize("has_master", [True, False])
-def test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone(
-    make: Callable[..., Driver], has_master: bool
-) -> None:
+def test_w4_a_release_is_refused_while_workers_may_live(make: Callable[..., Driver], has_master: bool) -> None:
     """The workers still publish, and the claim of the release would end them."""
     driver = make()
     driver.write(ev.DeploymentPrepared(1, 2.5))
@@ -222,14 +220,14 @@ def test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone(
     assert (driver.released(), state.status, state.deployment) == (ALL, JobStatus.RESTARTING, 0)
 
 
-def test_a_deployment_that_is_over_has_no_workers(make: Callable[..., Driver]) -> None:
+def test_an_ended_deployment_does_not_stop_a_release(make: Callable[..., Driver]) -> None:
     driver = make()
     driver.write(ev.DeploymentPrepared(1, 2.5), ev.StatusChanged(JobStatus.RESTARTING, 3.0, "boom"))
     driver.client.release(driver.job())
     assert driver.released() == ALL
 
 
-def test_another_definition_is_refused_before_the_job_is_claimed(make: Callable[..., Driver]) -> None:
+def test_a_changed_definition_is_refused_before_the_claim(make: Callable[..., Driver]) -> None:
     driver = make()
     before = driver.storage.files("")
     with pytest.raises(InvalidInputError, match="the sinks s,"):
@@ -270,7 +268,7 @@ def test_a_damaged_journal_releases_nothing(make: Callable[..., Driver]) -> None
     assert driver.released() == FIRST
 
 
-def test_a_sink_that_fails_leaves_the_job_as_it_was_and_can_be_asked_again(make: Callable[..., Driver]) -> None:
+def test_a_failed_release_keeps_the_status_and_can_be_repeated(make: Callable[..., Driver]) -> None:
     driver = make()
     driver.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "boom"))
 
@@ -291,9 +289,7 @@ class KilledError(BaseException):
 
 
 @pytest.mark.parametrize("status", [JobStatus.FAILED, JobStatus.STOPPED, JobStatus.RESTARTING, JobStatus.RUNNING])
-def test_the_status_stands_until_the_release_is_done_also_if_that_is_killed(
-    make: Callable[..., Driver], status: JobStatus
-) -> None:
+def test_a_killed_release_keeps_the_status(make: Callable[..., Driver], status: JobStatus) -> None:
     driver = make()
     driver.write(ev.StatusChanged(status, 3.0, "boom"))
 
@@ -331,7 +327,7 @@ job.sink("s", live, ReleaseLogSink(Path({release_log!r})))
 """
 
 
-def test_the_command_line_releases_and_says_what(
+def test_the_command_line_prints_the_released_checkpoints(
     make: Callable[..., Driver], capsys: pytest.CaptureFixture[str]
 ) -> None:
     driver = make()

@@ -1,4 +1,4 @@
-"""The polls of a JobMaster over a folder of requests that others write to."""
+"""Polls of a JobMaster over a folder to which others write requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = "orders/requests"
 
 
 class Counted(WrappedStorage):
-    """Storage that counts the verbs of a poll, and fails if it is told to."""
+    """Storage that counts the verbs of a poll, and fails on demand."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(open_storage(root))
@@ -52,7 +52,7 @@ class Counted(WrappedStorage):
 
 
 class Polled:
-    """A reader of epoch 7 with what it warns of, and its clock."""
+    """A reader of epoch 7 with its warnings and its clock."""
 
     def __init__(self, root: Path, since: int = 7) -> None:
         self.folder = root / FOLDER
@@ -74,7 +74,7 @@ class Polled:
 
     @property
     def names(self) -> list[str]:
-        return [one.removesuffix(".json") for one in sorted(os.listdir(self.folder))]
+        return [name.removesuffix(".json") for name in sorted(os.listdir(self.folder))]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def polled(tmp_path: Path) -> Polled:
     return Polled(tmp_path)
 
 
-def test_a_file_that_is_no_request_has_one_warning_and_the_others_are_taken(polled: Polled) -> None:
+def test_an_invalid_file_is_warned_about_once_among_valid_requests(polled: Polled) -> None:
     polled.put("deep", b"[" * 30_000 + b"]" * 30_000)
     os.mkfifo(polled.folder / "pipe.json")
     good = polled.ask()
@@ -95,8 +95,8 @@ def test_a_file_that_is_no_request_has_one_warning_and_the_others_are_taken(poll
     assert "it is not a regular file" in pipe
 
 
-def test_it_is_read_again_later_and_less_and_less_often(polled: Polled) -> None:
-    """Somebody is about to write it, or gives the driver the right to read it."""
+def test_an_invalid_file_is_read_again_at_growing_intervals(polled: Polled) -> None:
+    """The file may be incomplete, or the driver may get the right to read it later."""
     polled.put("half")
     for _ in range(1000):
         polled.poll()
@@ -110,16 +110,16 @@ def test_it_is_read_again_later_and_less_and_less_often(polled: Polled) -> None:
     assert len(polled.warnings) == 1
 
 
-def test_a_folder_is_no_request_and_a_link_is_an_invalid_one(polled: Polled) -> None:
+def test_a_folder_and_a_broken_link_are_no_requests(polled: Polled) -> None:
     (polled.folder / "folder.json").mkdir()
     (polled.folder / "link.json").symlink_to("nowhere")
     for _ in range(30):
         assert polled.poll() in ([], ["link"])
-    assert sorted(one.partition(" in ")[0] for one in polled.warnings) == ["'folder'", "'link'"]
+    assert sorted(warning.partition(" in ")[0] for warning in polled.warnings) == ["'folder'", "'link'"]
     assert polled.storage.taken()["read"] <= 6
 
 
-def test_a_request_for_another_epoch_is_read_once_and_deleted_at_the_next_poll(polled: Polled) -> None:
+def test_a_request_for_another_epoch_is_deleted_at_the_next_poll(polled: Polled) -> None:
     """The JobMaster asks before each poll whether the journal has a later epoch, and ends if it has one."""
     mine, earlier, later = polled.ask(), polled.ask(6), polled.ask(8)
     assert polled.poll() == [mine]
@@ -129,7 +129,7 @@ def test_a_request_for_another_epoch_is_read_once_and_deleted_at_the_next_poll(p
     assert polled.warnings == []
 
 
-def test_w20_requests_for_the_job_masters_before_in_a_deployment_are_taken(tmp_path: Path) -> None:
+def test_w20_requests_to_earlier_jobmasters_of_the_deployment_are_taken(tmp_path: Path) -> None:
     polled = Polled(tmp_path, since=5)
     asked = [polled.ask(epoch) for epoch in (5, 6, 7)]
     gone = polled.ask(4)
@@ -138,7 +138,7 @@ def test_w20_requests_for_the_job_masters_before_in_a_deployment_are_taken(tmp_p
     assert gone not in polled.names
 
 
-def test_what_cannot_be_deleted_has_one_warning_and_is_tried_later(polled: Polled) -> None:
+def test_a_failed_deletion_is_warned_about_once_and_retried(polled: Polled) -> None:
     later = polled.ask(8)
     polled.storage.delete_fails = True
     for _ in range(30):
@@ -152,7 +152,7 @@ def test_what_cannot_be_deleted_has_one_warning_and_is_tried_later(polled: Polle
 
 
 @pytest.mark.parametrize(("files", "others"), [(0, 0), (10, 0), (10, 1_000)])
-def test_a_poll_that_finds_nothing_new_is_one_list(polled: Polled, files: int, others: int) -> None:
+def test_a_poll_without_new_files_costs_one_list(polled: Polled, files: int, others: int) -> None:
     answered = [polled.ask() for _ in range(files)]
     for number in range(others - files):
         polled.put(f"junk-{number}")
@@ -163,7 +163,7 @@ def test_a_poll_that_finds_nothing_new_is_one_list(polled: Polled, files: int, o
     assert polled.storage.taken() == Counter(list=1)
 
 
-def test_a_flood_costs_a_poll_a_limited_number_of_reads(polled: Polled) -> None:
+def test_a_flood_of_files_costs_a_poll_limited_reads(polled: Polled) -> None:
     for number in range(3 * MOST_FILES):
         polled.put(f"{number:06d}")
     for _ in range(20):
@@ -176,7 +176,7 @@ def test_a_flood_costs_a_poll_a_limited_number_of_reads(polled: Polled) -> None:
     assert "more files" in polled.warnings[-1]
 
 
-def test_a_folder_that_fills_up_has_a_warning_whatever_was_warned_of_before(polled: Polled) -> None:
+def test_a_full_folder_is_warned_about_after_other_warnings(polled: Polled) -> None:
     for number in range(2 * MOST_WARNINGS):
         polled.put(f"{number:06d}")
     polled.poll()
@@ -186,7 +186,7 @@ def test_a_folder_that_fills_up_has_a_warning_whatever_was_warned_of_before(poll
     assert f"holds {MOST_FILES} files or more" in polled.warnings[-1]
 
 
-def test_a_flood_for_epochs_that_nobody_has_is_cleared_away(polled: Polled) -> None:
+def test_a_flood_of_requests_for_unknown_epochs_is_deleted(polled: Polled) -> None:
     for _ in range(2 * READS):
         polled.ask(10**6)
     good = polled.ask()
@@ -196,16 +196,16 @@ def test_a_flood_for_epochs_that_nobody_has_is_cleared_away(polled: Polled) -> N
     assert polled.poll() == [good]
 
 
-def test_a_request_among_files_that_are_none_is_found(polled: Polled) -> None:
+def test_a_request_among_many_invalid_files_is_found(polled: Polled) -> None:
     for number in range(MOST_FILES - 1):
         polled.put(f"{number:06d}")
     stop = polled.ask()
     (polled.folder / f"{stop}.json").rename(polled.folder / "zzz.json")
-    found = [polled.poll() for _ in range(MOST_FILES // READS)]
-    assert ["zzz"] in found
+    polls = [polled.poll() for _ in range(MOST_FILES // READS)]
+    assert ["zzz"] in polls
 
 
-def test_a_folder_that_cannot_be_listed_has_one_warning_until_it_can(polled: Polled) -> None:
+def test_an_unlistable_folder_is_warned_about_once(polled: Polled) -> None:
     good = polled.ask()
     for fails in (True, False, True):
         denied = StorageDeniedError(uri=polled.storage.full_uri(FOLDER), reason="mode 0700 of root")
@@ -216,13 +216,13 @@ def test_a_folder_that_cannot_be_listed_has_one_warning_until_it_can(polled: Pol
     assert "no request to this job can be read: " in polled.warnings[0]
 
 
-def test_a_storage_that_is_out_of_reach_is_an_error(polled: Polled) -> None:
+def test_an_unreachable_storage_is_an_error(polled: Polled) -> None:
     polled.storage.list_fails = StorageTransientError(verb="list", uri=FOLDER, reason="503")
     with pytest.raises(StorageTransientError):
         polled.poll()
 
 
-def test_files_that_are_gone_are_forgotten(polled: Polled) -> None:
+def test_deleted_files_are_forgotten(polled: Polled) -> None:
     """A driver runs for a year."""
     for number in range(5):
         polled.put(f"junk-{number}")
@@ -236,7 +236,7 @@ def test_files_that_are_gone_are_forgotten(polled: Polled) -> None:
     assert request_reader.FIRST_RETRY < request_reader.LAST_RETRY
 
 
-def test_a_slow_storage_holds_up_no_poll_for_long(polled: Polled, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_poll_of_a_slow_storage_ends_in_time(polled: Polled, monkeypatch: pytest.MonkeyPatch) -> None:
     """An object store takes 20 ms and more for each file."""
 
     def slow(verb: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,24 +30,24 @@ def driver(tmp_path: Path) -> Journal:
     return write_running_job(tmp_path, ev.PlanRecorded(GRAPH, {}, 1.0, STREAMING))
 
 
-def test_what_is_asked_for_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
+def test_a_request_reaches_the_driver(driver: Journal, tmp_path: Path) -> None:
     asked = client(tmp_path).rescale("history", 8)
-    (found,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
+    (pending,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
     changes = {"history": VertexSettings(parallelism=8)}
-    assert found == asked == ReconfigureRequest(changes, name=asked.name, epoch=1, at=asked.at)
+    assert pending == asked == ReconfigureRequest(changes, name=asked.name, epoch=1, at=asked.at)
 
 
 @pytest.mark.parametrize(("uid", "parallelism"), [("daily", 2), ("nobody", 2), ("history", 0), ("history", True)])
-def test_what_can_never_be_done_is_refused_before_anything_is_written(
+def test_an_impossible_request_is_refused_before_it_is_written(
     driver: Journal, tmp_path: Path, uid: str, parallelism: int
 ) -> None:
-    with pytest.raises(RequestRefusedError, match=r"can be rescaled, to 1 or more: history") as told:
+    with pytest.raises(RequestRefusedError, match=r"can be rescaled, to 1 or more: history") as refused:
         client(tmp_path).rescale(uid, parallelism)
-    assert told.value.data["uid"] == uid
+    assert refused.value.data["uid"] == uid
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 
 
-def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) -> None:
+def test_a_job_without_a_driver_refuses_the_request(driver: Journal, tmp_path: Path) -> None:
     driver.write(ev.StatusChanged(JobStatus.STOPPED, 2.0))
     with pytest.raises(RequestRefusedError, match="cannot be asked to rescale: its status is STOPPED"):
         client(tmp_path).rescale("history", 8)
@@ -57,39 +57,41 @@ def test_a_job_that_nobody_runs_is_not_asked(driver: Journal, tmp_path: Path) ->
     ("outcome", "served"),
     [("completed: history is read by 8", True), ("refused: all splits of history are assigned", False)],
 )
-def test_the_answer_comes_while_the_job_goes_on(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
-    one = client(tmp_path)
-    asked = one.rescale("history", 8)
+def test_the_answer_comes_while_the_job_runs(driver: Journal, tmp_path: Path, outcome: str, served: bool) -> None:
+    job = client(tmp_path)
+    asked = job.rescale("history", 8)
     driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse("accepted"), 2.0))
     driver.write(ev.RequestAnswered(asked.name, "reconfigure", RequestOutcome.parse(outcome), 3.0))
     driver.flush()
-    answer = one.answer(asked, 5.0)
+    answer = job.answer(asked, 5.0)
     assert (str(answer.outcome), answer.is_served, answer.state.status) == (outcome, served, "RUNNING")
 
 
-def test_whoever_waits_too_long_is_told_what_it_waits_for(driver: Journal, tmp_path: Path) -> None:
-    one = client(tmp_path)
-    asked = one.rescale("history", 8)
-    with pytest.raises(RequestUnansweredError, match="'history' of job 'orders' is not read by 8 subtasks") as told:
-        one.answer(asked, 0.01)
-    assert told.value.retryable
+def test_a_wait_timeout_names_the_awaited_rescale(driver: Journal, tmp_path: Path) -> None:
+    job = client(tmp_path)
+    asked = job.rescale("history", 8)
+    with pytest.raises(
+        RequestUnansweredError, match="'history' of job 'orders' is not read by 8 subtasks"
+    ) as unanswered:
+        job.answer(asked, 0.01)
+    assert unanswered.value.retryable
 
 
-def test_a_number_that_the_job_declares_is_decided_too(driver: Journal, tmp_path: Path) -> None:
-    """The journal of a later run does not record a number that is as the job declares it."""
-    one = client(tmp_path)
-    asked = one.rescale("history", 4)
+def test_a_rescale_to_the_declared_number_counts_as_served(driver: Journal, tmp_path: Path) -> None:
+    """The journal of a later run does not record a number that equals the declared one."""
+    job = client(tmp_path)
+    asked = job.rescale("history", 4)
     after = Journal(open_storage(str(tmp_path)), "orders")
     after.claim("t2", identify(), 3.0)
     definition = JobDefinition("streaming", {"history": SourceDefinition(True, parallelism=4)}, {}, {})
     after.write(ev.PlanRecorded(GRAPH.rescaled({"history": 4}), {}, 3.0, definition))
-    assert one.answer(asked, 5.0).is_served
+    assert job.answer(asked, 5.0).is_served
 
 
 @pytest.mark.parametrize("decided", [True, False])
-def test_a_driver_that_was_lost_behind_the_commit_has_served_it(driver: Journal, tmp_path: Path, decided: bool) -> None:
-    one = client(tmp_path)
-    asked = one.rescale("history", 8)
+def test_a_lost_driver_has_served_a_rescale_that_it_decided(driver: Journal, tmp_path: Path, decided: bool) -> None:
+    job = client(tmp_path)
+    asked = job.rescale("history", 8)
     graph = GRAPH.rescaled({"history": 8})
     if decided:
         driver.write(ev.Reconfigured(1, {}, 2.0, ev.GraphChange(graph, {"history": 8}), request=asked.name))
@@ -97,8 +99,8 @@ def test_a_driver_that_was_lost_behind_the_commit_has_served_it(driver: Journal,
     after.claim("t2", identify(), 3.0)
     after.write(ev.PlanRecorded(graph if decided else GRAPH, {}, 3.0, STREAMING, {"history": 8} if decided else {}))
     if decided:
-        answer = one.answer(asked, 5.0)
+        answer = job.answer(asked, 5.0)
         assert (answer.outcome, answer.is_served) == (None, True)
     else:
         with pytest.raises(RequestUnansweredError, match="asked to rescale"):
-            one.answer(asked, 5.0)
+            job.answer(asked, 5.0)

@@ -31,16 +31,16 @@ class Flaky(WrappedStorage):
 
 @pytest.fixture
 def storage() -> Flaky:
-    found = open_storage("memory:///served-requests")
-    found.delete_tree("")
-    return Flaky(found)
+    memory = open_storage("memory:///served-requests")
+    memory.delete_tree("")
+    return Flaky(memory)
 
 
 def by(parallelism: int) -> ReconfigureRequest:
     return ReconfigureRequest({"history": VertexSettings(parallelism=parallelism)}, epoch=1)
 
 
-def test_a_change_that_has_its_last_answer_is_forgotten_behind_the_answer(storage: Flaky) -> None:
+def test_the_file_of_a_change_is_deleted_after_its_last_answer(storage: Flaky) -> None:
     """A driver that runs for a year with a request each hour would otherwise list all requests each second."""
     served, order = ServedRequests(storage, "orders"), list[str]()
     name = write_request(storage, "orders", by(2)).name
@@ -53,7 +53,7 @@ def test_a_change_that_has_its_last_answer_is_forgotten_behind_the_answer(storag
     assert (storage.list("orders/requests"), order) == ([], ["flush 1"])
 
 
-def test_a_stop_stays_for_who_takes_it_back(storage: Flaky) -> None:
+def test_the_file_of_a_refused_stop_stays(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
     name = write_request(storage, "orders", StopRequest(leaves=True, epoch=1)).name
     served.answered(RequestAnswered(name, "stop", REFUSED, 0.0))
@@ -61,7 +61,7 @@ def test_a_stop_stays_for_who_takes_it_back(storage: Flaky) -> None:
     assert storage.list("orders/requests") == [f"{name}.json"]
 
 
-def test_what_cannot_be_deleted_now_is_deleted_later(storage: Flaky) -> None:
+def test_a_failed_file_deletion_is_retried(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
     names = [write_request(storage, "orders", by(n)).name for n in (2, 3)]
     for name in names:
@@ -74,7 +74,7 @@ def test_what_cannot_be_deleted_now_is_deleted_later(storage: Flaky) -> None:
     assert storage.list("orders/requests") == []
 
 
-def test_a_file_that_must_not_be_deleted_does_not_hold_up_the_others(storage: Flaky) -> None:
+def test_a_denied_file_deletion_does_not_stop_the_others(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
     names = [write_request(storage, "orders", by(n)).name for n in (2, 3)]
     for name in names:
@@ -85,7 +85,7 @@ def test_a_file_that_must_not_be_deleted_does_not_hold_up_the_others(storage: Fl
     served.delete_files(lambda: pytest.fail("tried again"))
 
 
-def test_a_refused_request_that_says_nothing_is_forgotten(storage: Flaky) -> None:
+def test_the_file_of_an_invalid_request_is_deleted(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
     name = write_request(storage, "orders", StopRequest(epoch=1)).name
     served.answered(RequestAnswered(name, "invalid", REFUSED, 0.0))

@@ -1,4 +1,4 @@
-"""Jobs of which one cannot be read. The others are listed and collected all the same."""
+"""One job of several cannot be read. The others are listed and collected."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def root(tmp_path: Path) -> Storage:
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_journal_that_cannot_be_read_is_that_job_s_damage(
+def test_an_unreadable_journal_affects_only_its_job(
     root: Storage, case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, problem = BAD[case]
     root.create("b/journal/00000001.json", data)
-    states = {one.job_id: one.damage for one in list_jobs(root)}
+    states = {job.job_id: job.damage for job in list_jobs(root)}
     assert (states["a"], states["c"]) == ([], [])
-    [told] = states["b"]
-    assert "b/journal/00000001.json" in told
-    assert problem in told
+    [damage] = states["b"]
+    assert "b/journal/00000001.json" in damage
+    assert problem in damage
     assert main(["jobs", "--root", root.uri, "--json"]) == 0
-    assert {one["job_id"]: one["damage"] for one in json.loads(capsys.readouterr().out)} == states
+    assert {job["job_id"]: job["damage"] for job in json.loads(capsys.readouterr().out)} == states
     assert main(["jobs", "--root", root.uri]) == 0
     assert main(["gc", "--root", root.uri]) == 1
     assert capsys.readouterr().err.startswith("ckpt: error: job b: ")
@@ -70,21 +70,21 @@ class Denied(WrappedStorage):
         return super().list(path)
 
 
-def test_so_is_a_folder_that_cannot_be_listed(root: Storage) -> None:
-    states = {one.job_id: one.damage for one in list_jobs(Denied(root))}
+def test_an_unlistable_job_folder_affects_only_its_job(root: Storage) -> None:
+    states = {job.job_id: job.damage for job in list_jobs(Denied(root))}
     assert (states["a"], states["c"]) == ([], [])
     assert "/b/journal" in states["b"][0]
     assert "AccessDenied" in states["b"][0]
     assert list(collect_garbage(Denied(root)).problems) == ["b"]
 
 
-def test_a_folder_of_nobody_that_cannot_be_listed_holds_up_no_collection(root: Storage, tmp_path: Path) -> None:
+def test_an_unlistable_strange_folder_does_not_stop_the_collection(root: Storage, tmp_path: Path) -> None:
     (tmp_path / "root" / "lost+found").mkdir()
     assert collect_garbage(Denied(root)).strange[0].name == "lost+found"
 
 
 @pytest.mark.parametrize("error", [RecursionError("deep"), KeyError("x"), ZeroDivisionError(), RuntimeError("bug")])
-def test_so_is_an_error_of_the_code_that_reads_it(
+def test_an_error_of_the_replay_affects_only_its_job(
     root: Storage, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     replay: Callable[[Journal], object] = Journal.replay
@@ -95,7 +95,7 @@ def test_so_is_an_error_of_the_code_that_reads_it(
         return replay(journal)
 
     monkeypatch.setattr(journals.Journal, "replay", failing)
-    states = {one.job_id: one.damage for one in list_jobs(root)}
+    states = {job.job_id: job.damage for job in list_jobs(root)}
     assert (states["a"], states["c"]) == ([], [])
     assert states["b"] == [f"its journal cannot be read: {kind_and_text(error)}"]
     assert list(collect_garbage(root).problems) == ["b"]

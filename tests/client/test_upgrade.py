@@ -1,4 +1,4 @@
-"""Requests that a running job becomes another version, sent from outside."""
+"""Requests to upgrade a running job, sent from outside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def answer(journal: Journal, name: str, outcome: RequestOutcome) -> None:
     journal.flush()
 
 
-def test_it_is_asked_for_by_name(client: JobClient, driver: Journal, tmp_path: Path) -> None:
+def test_an_upgrade_request_names_the_new_version(client: JobClient, driver: Journal, tmp_path: Path) -> None:
     asked = client.upgrade("v2.py:job", allow_non_restored_state=True)
     (request,) = pending_requests(open_storage(str(tmp_path)), "orders", 1, ())
     assert request == asked
@@ -52,9 +52,7 @@ def test_it_is_asked_for_by_name(client: JobClient, driver: Journal, tmp_path: P
     assert client.upgrade().kind == "upgrade"
 
 
-def test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in(
-    client: JobClient, driver: Journal, tmp_path: Path
-) -> None:
+def test_an_upgrade_is_answered_in_the_driver_s_next_epoch(client: JobClient, driver: Journal, tmp_path: Path) -> None:
     asked = client.upgrade("v2.py:job")
     answer(driver, asked.name, ACCEPTED)
     later = upgraded(driver, tmp_path)
@@ -62,14 +60,12 @@ def test_the_answer_comes_from_the_epoch_that_the_same_driver_goes_on_in(
         client.answer(asked, 0.0)
     assert client.changes_in_progress() == [asked]
     answer(later, asked.name, DONE)
-    told = client.answer(asked, 0.0)
-    assert (told.is_served, told.outcome) == (True, DONE)
+    answered = client.answer(asked, 0.0)
+    assert (answered.is_served, answered.outcome) == (True, DONE)
     assert client.changes_in_progress() == []
 
 
-def test_what_was_asked_of_the_driver_while_it_was_upgraded_is_not_forgotten(
-    client: JobClient, driver: Journal, tmp_path: Path
-) -> None:
+def test_a_stop_requested_during_an_upgrade_is_kept(client: JobClient, driver: Journal, tmp_path: Path) -> None:
     asked = client.stop(epoch=1, leaves=True)
     later = upgraded(driver, tmp_path)
     later.write(ev.StatusChanged(JobStatus.RUNNING, 2.5))
@@ -80,7 +76,7 @@ def test_what_was_asked_of_the_driver_while_it_was_upgraded_is_not_forgotten(
     assert client.answer(asked, 0.0).is_served
 
 
-def test_another_driver_is_no_version_of_this_one(client: JobClient, driver: Journal, tmp_path: Path) -> None:
+def test_another_driver_does_not_answer_the_upgrade(client: JobClient, driver: Journal, tmp_path: Path) -> None:
     asked = client.upgrade("v2.py:job")
     answer(driver, asked.name, ACCEPTED)
     other = Journal(open_storage(str(tmp_path)), "orders")
@@ -89,18 +85,18 @@ def test_another_driver_is_no_version_of_this_one(client: JobClient, driver: Jou
         client.answer(asked, 0.0)
 
 
-def test_what_comes_to_nothing_is_no_success(client: JobClient, driver: Journal) -> None:
+def test_a_failed_or_unconfirmed_upgrade_is_not_served(client: JobClient, driver: Journal) -> None:
     asked = client.upgrade("v2.py:job")
     answer(driver, asked.name, RequestOutcome.failed("SyntaxError; the job continues unchanged"))
-    told = client.answer(asked, 0.0)
-    assert not told.is_served
+    answered = client.answer(asked, 0.0)
+    assert not answered.is_served
     asked = client.upgrade("v2.py:job")
     answer(driver, asked.name, ACCEPTED)
     driver.write(ev.StatusChanged(JobStatus.FAILED, 4.0, "boom"))
     assert not client.answer(asked, 0.0).is_served, "nobody has said that it took place"
 
 
-def test_what_can_never_be_is_refused_before_anything_is_written(
+def test_an_impossible_upgrade_is_refused_before_it_is_written(
     client: JobClient, driver: Journal, tmp_path: Path
 ) -> None:
     with pytest.raises(JobReferenceError, match="well-formed"):
@@ -118,7 +114,7 @@ def test_what_can_never_be_is_refused_before_anything_is_written(
     assert pending_requests(open_storage(str(tmp_path)), "orders", 1, ()) == []
 
 
-def test_a_reconfiguration_is_still_asked_of_the_epoch_of_now(
+def test_a_reconfiguration_after_an_upgrade_uses_the_current_epoch(
     client: JobClient, driver: Journal, tmp_path: Path
 ) -> None:
     upgraded(driver, tmp_path)

@@ -40,7 +40,7 @@ def importable(python: Path, *modules: str) -> list[str]:
     """Return the modules that the Python finds, without the shell's PYTHONPATH."""
     code = "import importlib.util, sys; print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m)])"
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    found = subprocess.run(
+    process = subprocess.run(
         [str(python), "-c", code, *modules], capture_output=True, text=True, check=True, env=environ, cwd=python.parent
     )
-    return found.stdout.split()
+    return process.stdout.split()

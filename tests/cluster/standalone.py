@@ -82,9 +82,9 @@ def _said(process: Process, pattern: str) -> str:
         assert process.exit_code is None, process.tail()
         return re.search(pattern, process.text())
 
-    found = wait_until(look, lambda: f"{pattern}\n{process.tail()}")
-    assert found is not None
-    return found[1]
+    matches = wait_until(look, lambda: f"{pattern}\n{process.tail()}")
+    assert matches is not None
+    return matches[1]
 
 
 def _command_line(pid: int) -> bytes:

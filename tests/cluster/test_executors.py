@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
-def test_the_executors_of_a_running_job_become_fewer_and_more_and_later_runs_go_by_it(
+def test_executors_of_a_running_job_can_be_scaled(
     cluster: Standalone, executor_python: Path, driver_python: Path, tmp_path: Path
 ) -> None:
     conf = {name: value for name, value in SMALL.items() if name != "spark.master"}

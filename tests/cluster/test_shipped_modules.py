@@ -89,21 +89,21 @@ def run(
 
 
 def rows(place: Path) -> list[dict[str, Any]]:
-    found = [json.loads(line) for path in (place / "out").glob("*.json") for line in path.read_text().splitlines()]
-    return sorted(found, key=lambda row: int(row["id"]))
+    records = [json.loads(line) for path in (place / "out").glob("*.json") for line in path.read_text().splitlines()]
+    return sorted(records, key=lambda row: int(row["id"]))
 
 
 def check(place: Path, process: Process, origin: str) -> None:
     assert process.exit_code == 0, process.tail()
-    found = rows(place)
-    assert all(origin in row.pop("origin") for row in found)
-    assert found == [
+    written = rows(place)
+    assert all(origin in row.pop("origin") for row in written)
+    assert written == [
         {"id": 1, "double": 2, "area": 1, "after": 2},
         {"id": 5, "double": 10, "area": 25, "after": 6},
     ]
 
 
-def test_executors_get_what_a_job_file_imports_from_its_folder(
+def test_executors_get_modules_from_the_folder_of_the_job_file(
     cluster: Standalone, executor_python: Path, tmp_path: Path
 ) -> None:
     assert importable(executor_python, "helpers", "shapes", "airflow_provider_ckpt") == []
@@ -112,7 +112,7 @@ def test_executors_get_what_a_job_file_imports_from_its_folder(
     check(tmp_path, run(tmp_path, f"{path}:job", cluster.url, executor_python), "/ckpt-modules-")
 
 
-def test_executors_get_what_a_job_imports_from_its_package_and_this_package(
+def test_executors_get_modules_from_the_package_of_the_job(
     cluster: Standalone, executor_python: Path, tmp_path: Path
 ) -> None:
     imports = "from . import helpers\nfrom .shapes import square"
@@ -124,7 +124,7 @@ def test_executors_get_what_a_job_imports_from_its_package_and_this_package(
     check(tmp_path, process, "/ckpt-modules-")
 
 
-def test_what_py_files_hold_is_taken_from_there_and_a_missing_module_ends_the_job(
+def test_py_files_take_precedence_and_a_missing_module_ends_the_job(
     cluster: Standalone, executor_python: Path, tmp_path: Path
 ) -> None:
     """The driver finds the modules on its own path, which executors do not have."""
@@ -144,13 +144,13 @@ def test_what_py_files_hold_is_taken_from_there_and_a_missing_module_ends_the_jo
         for name, content in {**MODULES, "shapes/__init__.py": ""}.items():
             file.writestr(name, content)
     shutil.rmtree(tmp_path / "root")
-    given = {"spark.submit.pyFiles": str(archive)}
-    process = run(tmp_path, f"{path}:job", cluster.url, executor_python, path=str(elsewhere), conf=given)
+    archives = {"spark.submit.pyFiles": str(archive)}
+    process = run(tmp_path, f"{path}:job", cluster.url, executor_python, path=str(elsewhere), conf=archives)
     check(tmp_path, process, "/given.zip/")
 
 
-def test_workers_of_a_local_master_read_the_modules_where_they_are(executor_python: Path, tmp_path: Path) -> None:
-    """So a module may read a file beside it. The workers run in the driver's folder, which has no modules."""
+def test_python_workers_of_a_local_master_read_modules_in_place(executor_python: Path, tmp_path: Path) -> None:
+    """A module may read a file in its own folder. The workers run in the driver's folder, which has no modules."""
     helpers = """
         from pathlib import Path
 

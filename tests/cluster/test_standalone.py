@@ -26,13 +26,13 @@ MIXED_APART = Variant("mixed-apart", "mixed.py", ("out", "copy"), chain=False)
 MODULES = ("airflow_provider_ckpt", "airflow", "fsspec", "pandas", "pyspark", "pyarrow")
 
 
-def test_the_environments_hold_what_is_promised_to_be_enough(executor_python: Path, driver_python: Path) -> None:
+def test_the_environments_contain_only_the_required_packages(executor_python: Path, driver_python: Path) -> None:
     assert importable(executor_python, *MODULES) == ["pyspark", "pyarrow"]
     assert importable(driver_python, *MODULES) == ["fsspec", "pyspark", "pyarrow"]
 
 
 @pytest.mark.parametrize("variant", [MIXED, MIXED_APART, COUNTS], ids=lambda variant: variant.name)
-def test_killed_executors_and_a_killed_driver_change_nothing_in_the_output(
+def test_killed_executors_and_drivers_do_not_change_the_output(
     variant: Variant, cluster: Standalone, executor_python: Path, driver_python: Path, tmp_path: Path
 ) -> None:
     """R1, R5: Spark repeats the lost tasks, and the library stages the output of the successful ones."""

@@ -27,7 +27,7 @@ session.stop()
 
 
 @pytest.mark.slow
-def test_master_and_conf_of_spark_submit_hold_and_the_jobs_own_conf_goes_before_it(tmp_path: Path) -> None:
+def test_the_conf_of_a_job_overrides_that_of_spark_submit(tmp_path: Path) -> None:
     program, answer = tmp_path / "program.py", tmp_path / "answer"
     program.write_text(PROGRAM)
     submit = str(Path(sys.executable).with_name("spark-submit"))

@@ -15,7 +15,7 @@ SECRET = "s3cr3t/@:%?#"
 FULL = Connection("db", "postgres", "h", 5432, "me", SECRET, "shop", {"sslmode": "require"})
 
 
-def test_both_forms_of_airflow_say_the_same() -> None:
+def test_the_json_and_uri_forms_give_the_same_connection() -> None:
     fields = {"conn_type": "postgresql", "host": "h", "port": 5432, "login": "me", "password": SECRET, "schema": "shop"}
     as_json = json.dumps({**fields, "extra": {"sslmode": "require"}})
     as_uri = "postgres://me:s3cr3t%2F%40%3A%25%3F%23@h:5432/shop?sslmode=require"
@@ -41,7 +41,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), m
         },
     )
 )
-def test_what_airflow_writes_is_read_as_airflow_reads_it(fields: dict[str, Any]) -> None:
+def test_connections_written_by_airflow_are_read_as_airflow_reads_them(fields: dict[str, Any]) -> None:
     from airflow.sdk import Connection as Airflows
 
     given = {**fields, "extra": json.dumps(fields["extra"])} if "extra" in fields else fields
@@ -74,26 +74,26 @@ def test_what_airflow_writes_is_read_as_airflow_reads_it(fields: dict[str, Any])
         (json.dumps({"conn_type": "postgres", "password": "s3cr3t", "port": 70_000}), "its port is no number from 1"),
     ],
 )
-def test_a_text_that_cannot_be_read_is_refused_without_being_shown(text: str, problem: str) -> None:
+def test_an_invalid_connection_text_is_refused_without_being_shown(text: str, problem: str) -> None:
     with pytest.raises(BadConnectionError, match=problem) as raised:
         parse_connection("db", text)
     shown = f"{raised.value} {raised.value.data} {raised.value.__context__} {raised.value.__cause__}"
     assert "s3cr3t" not in shown
 
 
-def test_a_connection_shows_its_id_and_type_only_and_hides_its_secrets_in_what_others_say() -> None:
+def test_a_connection_hides_its_secrets() -> None:
     assert repr(FULL) == str(FULL) == "Connection('db', 'postgres')"
     assert FULL.redact(f"FATAL: {SECRET} is wrong") == "FATAL: *** is wrong"
 
 
-def test_a_connection_that_a_process_was_not_given_is_refused_with_what_to_do() -> None:
+def test_the_error_for_a_missing_connection_tells_the_remedy() -> None:
     assert variable_of("orders_db") == "AIRFLOW_CONN_ORDERS_DB"
     with pytest.raises(ConnectionMissingError, match=r"AIRFLOW_CONN_ORDERS_DB is not set.*conn_ids=\['orders_db'\]"):
         read_connection("orders_db", {})
     assert read_connection("db", {"AIRFLOW_CONN_DB": "postgres://h/x"}).schema == "x"
 
 
-def test_what_a_process_was_handed_goes_before_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passed_connections_override_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HANDED_DB", "postgres://environment/x")
     monkeypatch.setattr("airflow_provider_ckpt.connections.environment._IN_MEMORY", {})
     assert read_connection("handed_db").host == "environment"
@@ -101,7 +101,7 @@ def test_what_a_process_was_handed_goes_before_its_environment(monkeypatch: pyte
     assert read_connection("handed_db").host == "memory"
 
 
-def test_what_two_threads_were_handed_at_the_same_time_is_there_as_long_as_each_of_them_works_and_no_longer(
+def test_connections_passed_in_two_threads_exist_only_in_their_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("airflow_provider_ckpt.connections.environment._IN_MEMORY", {})

@@ -23,7 +23,7 @@ def brokers(**given: Any) -> KafkaBrokers:
     return KafkaBrokers.of_connection(Connection("shop", given.pop("conn_type", "kafka"), extra=extra, **given))
 
 
-def test_a_login_becomes_that_of_either_client() -> None:
+def test_a_login_is_translated_for_both_kafka_clients() -> None:
     extra = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "group.id": "others"}
     found_brokers = brokers(login="me", password=SECRET, extra=extra)
     assert found_brokers.servers == "b:9093"
@@ -43,7 +43,7 @@ def test_a_login_becomes_that_of_either_client() -> None:
     assert SECRET not in repr(found_brokers)
 
 
-def test_a_password_cannot_end_its_quotes() -> None:
+def test_quotes_in_a_password_are_escaped() -> None:
     encoded = brokers(
         login="me", password='a"; evil="\\', extra={"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     )
@@ -51,7 +51,7 @@ def test_a_password_cannot_end_its_quotes() -> None:
     assert config.endswith(' password="a\\"; evil=\\"\\\\";')
 
 
-def test_certificates_are_sent_as_texts(tmp_path: Path) -> None:
+def test_certificates_are_passed_as_text(tmp_path: Path) -> None:
     for name in ("ca", "cert", "key"):
         (tmp_path / name).write_text(f"PEM of {name}")
     files = {"ssl.ca.location": "ca", "ssl.certificate.location": "cert", "ssl.key.location": "key"}
@@ -71,7 +71,7 @@ def test_certificates_are_sent_as_texts(tmp_path: Path) -> None:
     }
 
 
-def test_host_and_port_name_brokers_too() -> None:
+def test_host_and_port_may_name_the_brokers() -> None:
     assert KafkaBrokers.of_connection(Connection("shop", "kafka", "b", 9092)).servers == "b:9092"
     assert KafkaBrokers.of_connection(Connection("shop", "kafka", "b:1,c:2")).servers == "b:1,c:2"
 
@@ -88,7 +88,7 @@ def test_host_and_port_name_brokers_too() -> None:
         ({"extra": {"sasl.oauthbearer.config": SECRET}}, "sasl.oauthbearer.config in its extra is not supported"),
     ],
 )
-def test_what_cannot_be_used_is_refused(given: dict[str, Any], message: str) -> None:
+def test_an_invalid_kafka_connection_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(BadConnectionError, match=message) as raised:
         brokers(**given)
     assert SECRET not in str(raised.value)
@@ -101,12 +101,12 @@ def test_what_cannot_be_used_is_refused(given: dict[str, Any], message: str) -> 
         {"security.protocol": "SSL", "ssl.ca.location": "/not/there"},
     ],
 )
-def test_what_spark_cannot_be_told_is_refused(extra: dict[str, str]) -> None:
+def test_settings_that_spark_does_not_support_are_refused(extra: dict[str, str]) -> None:
     with pytest.raises(BadConnectionError):
         brokers(extra=extra).reader_options()
 
 
-def test_both_find_the_connection_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_and_sink_read_the_connection_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConnectionMissingError):
         kafka_options("shop")
     sink = KafkaSink(conn_id="shop", topic="orders", staging="/lake/staging")
@@ -123,6 +123,6 @@ def test_both_find_the_connection_in_the_environment(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("given", [{}, {"servers": "b:9092", "conn_id": "shop"}])
-def test_a_sink_is_told_its_brokers_once(given: dict[str, Any]) -> None:
+def test_a_kafka_sink_needs_either_servers_or_conn_id(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidSinkError, match="or conn_id"):
         KafkaSink(topic="orders", staging="/lake/staging", **given).validate()

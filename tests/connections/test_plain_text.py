@@ -61,7 +61,7 @@ def test_d22_a_gate_over_plain_http_warns_once(host: str, is_warned: bool, caplo
         ("sqlite:////tmp/shop.db", False),
     ],
 )
-def test_d22_a_database_that_may_be_reached_without_tls_warns_once(
+def test_d22_a_database_connection_without_tls_warns_once(
     url: str, is_warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     kind: Any = PostgresSink if url.startswith("postgresql") else SqlSink
@@ -73,7 +73,7 @@ def test_d22_a_database_that_may_be_reached_without_tls_warns_once(
     assert "s3cr3tPW" not in caplog.text
 
 
-def test_d22_libpqs_own_variable_says_it_too(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_d22_pgsslmode_prevents_the_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("psycopg")
     monkeypatch.setenv("PGSSLMODE", "require")
     PostgresSink("orders", url="postgresql://me@db.example.org/shop").bind(SinkContext("j", "lake"))

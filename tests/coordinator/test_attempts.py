@@ -24,7 +24,7 @@ B = A.next("b")
 MIXED = graph(vertex("v", sources="h live", bounded="h", sinks="sink"))
 
 
-def test_r22_every_command_names_the_attempt_that_the_coordinator_was_given() -> None:
+def test_r22_a_deployment_command_names_the_given_attempt() -> None:
     h = Harness(CHAIN, running=False)
     assert only(DeploySubtask, h.effects) == [
         DeploySubtask(1, SRC0, A, VertexPlan(0, ())),
@@ -32,14 +32,14 @@ def test_r22_every_command_names_the_attempt_that_the_coordinator_was_given() ->
     ]
 
 
-def test_r22_a_subtask_that_nobody_deployed_under_that_name_is_not_heard() -> None:
+def test_r22_reports_of_an_unknown_attempt_are_dropped() -> None:
     h = Harness(running=False)
     assert h.running(attempt=AttemptId(1, 0, "other")) == []
     assert h.running(attempt=B) == []
     assert h.c.dropped_messages == {"attempt": 2}
 
 
-def test_r15_the_pending_checkpoint_is_aborted_and_not_counted_and_the_next_one_waits_for_the_subtask() -> None:
+def test_r15_a_new_attempt_aborts_the_pending_checkpoint_without_counting_it() -> None:
     h = Harness(CHAIN, tolerable_failed=0)
     h.at(10.0)
     h.ack("src/0")
@@ -56,7 +56,7 @@ def test_r15_the_pending_checkpoint_is_aborted_and_not_counted_and_the_next_one_
     assert completed.checkpoint == 2
 
 
-def test_what_the_attempt_before_acknowledged_is_not_taken_for_another_checkpoint() -> None:
+def test_acknowledgements_of_the_previous_attempt_do_not_count_later() -> None:
     h = Harness(CHAIN)
     h.at(10.0)
     h.ack("mid/0")
@@ -72,7 +72,7 @@ def test_what_the_attempt_before_acknowledged_is_not_taken_for_another_checkpoin
     [A, AttemptId(1, 0, "z"), AttemptId(2, 0, "a"), AttemptId(0, 9, "a")],
     ids=["the same", "of the same number", "of a later epoch", "of an earlier epoch"],
 )
-def test_r22_only_a_later_attempt_of_this_epoch_takes_the_place_of_the_one_before(attempt: AttemptId) -> None:
+def test_r22_only_a_later_attempt_of_the_same_epoch_replaces_an_attempt(attempt: AttemptId) -> None:
     h = Harness()
     h.at(10.0)
     assert h.handle(SubtaskOpened(1, V0, attempt)) == []
@@ -80,7 +80,7 @@ def test_r22_only_a_later_attempt_of_this_epoch_takes_the_place_of_the_one_befor
     assert events(CheckpointCompleted, h.ack())
 
 
-def test_r22_attempts_of_a_finished_subtask_of_another_epoch_and_of_nobody_are_not_taken() -> None:
+def test_r22_attempts_of_finished_foreign_or_unknown_subtasks_are_dropped() -> None:
     h = Harness(CHAIN, restored=RestoredState(finished=frozenset({SRC0})))
     for message in (
         SubtaskOpened(1, SRC0, B),
@@ -91,7 +91,7 @@ def test_r22_attempts_of_a_finished_subtask_of_another_epoch_and_of_nobody_are_n
     assert h.c.dropped_messages == {"stale": 1, "epoch": 1, "subtask": 1}
 
 
-def test_a_pause_that_the_attempt_before_did_not_come_to_is_asked_for_again() -> None:
+def test_a_pause_that_an_attempt_did_not_reach_is_requested_of_the_next() -> None:
     """The next attempt has not received the command and runs with the source, so the coordinator sends it again."""
     h = Harness(MIXED)
     h.source_at_end("h")
@@ -101,7 +101,7 @@ def test_a_pause_that_the_attempt_before_did_not_come_to_is_asked_for_again() ->
     assert only(PauseSubtask, h.running()) == [PauseSubtask(1, V0, B, DropSource("h"))]
 
 
-def test_r20_a_change_that_is_in_the_journal_holds_for_the_next_attempt() -> None:
+def test_r20_the_next_attempt_is_deployed_with_a_journaled_change() -> None:
     """The previous attempt died after the journal had recorded the drop of its source.
 
     Its successor is deployed without the source.
@@ -119,7 +119,7 @@ def test_r20_a_change_that_is_in_the_journal_holds_for_the_next_attempt() -> Non
     assert len(only(PauseSubtask, h.effects)) == 1
 
 
-def test_the_next_attempt_leaves_out_what_others_of_its_vertex_left_out() -> None:
+def test_the_next_attempt_leaves_out_sources_that_its_vertex_dropped() -> None:
     """Nor does the coordinator pause it again for that source."""
     h = Harness(graph(vertex("v", sources="h live", bounded="h", sinks="sink", parallelism=2)))
     for subtask in ("v/0", "v/1"):
@@ -133,14 +133,14 @@ def test_the_next_attempt_leaves_out_what_others_of_its_vertex_left_out() -> Non
     assert [pause.subtask for pause in only(PauseSubtask, h.effects)] == ["v/0"]
 
 
-def test_r12_the_next_attempt_is_told_to_drain_as_well() -> None:
+def test_r12_the_next_attempt_gets_the_drain_command() -> None:
     h = Harness()
     assert only(DrainSubtask, h.request("drain")) == [DrainSubtask(1, V0, A)]
     assert not only(DrainSubtask, h.next_attempt())
     assert only(DrainSubtask, h.running()) == [DrainSubtask(1, V0, B)]
 
 
-def test_r16_the_next_attempt_of_one_at_its_end_says_so_itself_and_is_finished_after_its_release() -> None:
+def test_r16_an_attempt_restarted_at_end_of_data_finishes_after_its_release() -> None:
     h = Harness()
     h.end_of_data()
     h.next_attempt()
@@ -152,7 +152,7 @@ def test_r16_the_next_attempt_of_one_at_its_end_says_so_itself_and_is_finished_a
     assert only(EndJob, h.done())[0].status == "FINISHED"
 
 
-def test_one_that_was_told_to_finish_and_did_not_is_told_again() -> None:
+def test_the_next_attempt_gets_an_unfulfilled_finish_command() -> None:
     h = Harness(CHAIN)
     assert FinishSubtask(1, SRC0, A) in h.end_of_data("src/0")
     h.next_attempt("src/0")
@@ -170,7 +170,7 @@ def test_a_stop_takes_its_savepoint_when_the_subtask_runs_again() -> None:
     assert only(EndJob, h.released())[0].status == "STOPPED"
 
 
-def test_in_batch_mode_it_is_deployed_when_there_is_a_slot_and_its_inputs_are_complete() -> None:
+def test_a_batch_attempt_is_deployed_with_a_slot_and_complete_inputs() -> None:
     h = Harness(CHAIN, running=False, mode="batch")
     assert [deploy.subtask for deploy in only(DeploySubtask, h.effects)] == ["src/0"]
     assert not only(DeploySubtask, h.next_attempt("mid/0"))
@@ -179,7 +179,7 @@ def test_in_batch_mode_it_is_deployed_when_there_is_a_slot_and_its_inputs_are_co
     assert only(DeploySubtask, h.end_of_data("src/0")) == [DeploySubtask(1, MID0, B, VertexPlan(0, ()))]
 
 
-def test_a_job_that_is_ending_deploys_nothing_any_more() -> None:
+def test_an_ending_job_deploys_no_attempt() -> None:
     h = Harness(CHAIN)
     h.at(10.0)
     h.ack("src/0")

@@ -9,7 +9,7 @@ CheckpointCoordinatorTest
   testTasksFinishDuringTriggering                    test_r20_... (re-planned here, not aborted)
 PendingCheckpointTest
   testReportTaskFinishedOnRestore                    test_a_finished_subtask_is_in_the_completed_...
-  testReportTaskFinishedOperators                    test_ran_to_its_end_is_not_finished
+  testReportTaskFinishedOperators                    test_an_operator_that_ran_to_its_end_is_not_finished
 DefaultCheckpointPlanTest
   testFulfillFinishedStates                          test_operator_states_...
   union list state cases                             none: there is no union list state in Spark
@@ -58,7 +58,7 @@ def test_a_checkpoint_goes_from_trigger_to_release() -> None:
     assert (h.c.last_completed, h.c.last_released) == (1, 1)
 
 
-def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_triggered() -> None:
+def test_r10_the_id_is_journaled_before_the_barrier_and_follows_the_last() -> None:
     h = Harness(restored=RestoredState(last_triggered=7, last_completed=5, last_released=5))
     first, second = h.at(10.0)
     assert isinstance(first, Append)
@@ -67,7 +67,7 @@ def test_r10_the_id_is_flushed_before_the_first_barrier_and_follows_the_last_tri
     assert second == TriggerBarrier(1, V0, A, 8)
 
 
-def test_missed_intervals_are_not_made_up_for() -> None:
+def test_missed_intervals_cause_no_extra_checkpoints() -> None:
     h = Harness()
     assert len(events(CheckpointTriggered, h.at(100.0))) == 1
     h.ack()
@@ -75,7 +75,7 @@ def test_missed_intervals_are_not_made_up_for() -> None:
     assert len(events(CheckpointTriggered, h.at(110.0))) == 1
 
 
-def test_min_pause_counts_from_the_end_of_the_checkpoint_before() -> None:
+def test_min_pause_counts_from_the_end_of_the_previous_checkpoint() -> None:
     h = Harness(interval=1.0, min_pause=5.0)
     h.at(1.0)
     h.now = 3.0
@@ -85,7 +85,7 @@ def test_min_pause_counts_from_the_end_of_the_checkpoint_before() -> None:
     assert names(h.at(8.0))[0] == "CheckpointTriggered"
 
 
-def test_nothing_is_triggered_while_a_subtask_is_not_running_and_it_does_not_count() -> None:
+def test_no_checkpoint_is_triggered_before_all_subtasks_run() -> None:
     """testPlanCalculationWhenOneTaskNotRunning"""
     h = Harness(CHAIN, running=False)
     h.running("src/0")
@@ -117,7 +117,7 @@ def test_an_acknowledgement_of_another_checkpoint_is_dropped(checkpoint: int) ->
     assert h.c.dropped_messages == {"checkpoint": 1}
 
 
-def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counted() -> None:
+def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped() -> None:
     h = Harness(epoch=3)
     h.at(10.0)
     snapshot = Snapshot(1, 1)
@@ -131,7 +131,7 @@ def test_r22_messages_of_another_epoch_attempt_or_subtask_are_dropped_and_counte
     assert not h.c.is_over
 
 
-def test_r22_an_attempt_that_was_replaced_never_speaks_again() -> None:
+def test_r22_reports_of_a_replaced_attempt_are_dropped() -> None:
     h = Harness()
     h.next_attempt()
     assert h.running(attempt=A) == []
@@ -163,7 +163,7 @@ def test_the_cut_of_parallel_producers_is_checked_per_producer() -> None:
     assert only(EndJob, h.ack("b/0", inputs={SubtaskId("a_b/0"): 9, SubtaskId("a_b/1"): 3}))
 
 
-def test_a_checkpoint_expires_and_that_counts() -> None:
+def test_an_expired_checkpoint_counts_as_a_failure() -> None:
     h = Harness(timeout=60.0)
     h.at(10.0)
     assert h.c.next_deadline(10.0) == 70.0
@@ -173,7 +173,7 @@ def test_a_checkpoint_expires_and_that_counts() -> None:
     assert only(EndJob, effects)[0].status == "RESTARTING"
 
 
-def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_clears_them() -> None:
+def test_failures_in_a_row_are_tolerated_to_the_limit_and_reset_by_success() -> None:
     h = Harness(tolerable_failed=1)
     for round_, (answer, counted) in enumerate([("fail", 1), ("ack", 0), ("fail", 1)], start=1):
         h.at(10.0 * round_)
@@ -188,13 +188,13 @@ def test_counted_failures_in_a_row_are_tolerated_up_to_the_limit_and_success_cle
 
 
 @pytest.mark.parametrize("reason", [r for r in Reason if not r.counted])
-def test_what_the_schedule_did_does_not_count(reason: Reason) -> None:
+def test_scheduling_reasons_do_not_count_as_failures(reason: Reason) -> None:
     tracker = FailureTracker(tolerable=0)
     tracker.failed(1, reason)
     assert (tracker.in_a_row, tracker.exceeded) == (0, False)
 
 
-def test_flinks_counted_reasons() -> None:
+def test_counted_failure_reasons_are_those_of_flink() -> None:
     assert {r.name for r in Reason if r.counted} == {
         "IO_EXCEPTION",
         "CHECKPOINT_EXPIRED",
@@ -202,12 +202,12 @@ def test_flinks_counted_reasons() -> None:
     }
 
 
-def test_what_a_subtask_declines_with_is_one_of_the_reasons_and_counts() -> None:
+def test_each_reason_to_decline_counts_as_a_failure() -> None:
     assert all(Reason[name].counted for name in typing.get_args(DeclineReason))
 
 
 @pytest.mark.parametrize(("terminal", "status"), [(False, "RESTARTING"), (True, "FAILED")])
-def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool, status: str) -> None:
+def test_a_failed_subtask_aborts_the_pending_checkpoint_and_ends_the_run(terminal: bool, status: str) -> None:
     h = Harness()
     h.at(10.0)
     effects = h.handle(SubtaskFailed(1, V0, A, "no such column", terminal))
@@ -218,7 +218,7 @@ def test_a_failed_subtask_aborts_what_is_pending_and_ends_the_run(terminal: bool
     assert h.running() == []
 
 
-def test_r20_one_that_finishes_without_its_barrier_is_replanned_and_not_waited_for() -> None:
+def test_r20_a_subtask_that_finishes_without_its_barrier_is_replanned() -> None:
     h = Harness(CHAIN)
     assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["src/0"]
     h.end_of_data("src/0")
@@ -227,7 +227,7 @@ def test_r20_one_that_finishes_without_its_barrier_is_replanned_and_not_waited_f
     assert completed.operators == {"src": "finished", "live": "running", "mid": "running", "sink": "running"}
 
 
-def test_r20_one_that_acknowledged_and_then_finished_still_runs_in_that_checkpoint() -> None:
+def test_r20_a_subtask_that_finished_after_its_barrier_counts_as_running() -> None:
     h = Harness(CHAIN)
     h.at(10.0)
     h.ack("src/0")
@@ -237,7 +237,7 @@ def test_r20_one_that_acknowledged_and_then_finished_still_runs_in_that_checkpoi
     assert completed.operators["src"] == "running"
 
 
-def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing() -> None:
+def test_a_finished_subtask_is_in_the_completed_checkpoint_without_command() -> None:
     h = Harness(CHAIN, restored=RestoredState(finished=frozenset({SRC0})))
     assert [b.subtask for b in only(TriggerBarrier, h.at(10.0))] == ["mid/0"]
     effects = h.ack("mid/0")
@@ -247,7 +247,7 @@ def test_a_finished_subtask_is_in_the_completed_checkpoint_and_is_told_nothing()
     assert only(NotifyCompleted, effects) == [NotifyCompleted(1)]
 
 
-def test_ran_to_its_end_is_not_finished() -> None:
+def test_an_operator_that_ran_to_its_end_is_not_finished() -> None:
     """A restore from the final checkpoint itself starts the operator again, as in Flink."""
     h = Harness()
     h.end_of_data()
@@ -294,7 +294,7 @@ def test_checkpoints_wait_when_releases_cannot_keep_up() -> None:
     assert names(h.released()) == ["CheckpointReleased", "Release", "CheckpointTriggered", "TriggerBarrier"]
 
 
-def test_running_is_said_once_when_all_run() -> None:
+def test_running_is_journaled_once_when_all_subtasks_run() -> None:
     h = Harness(CHAIN)
     h.running("src/0")
     assert [e.status for e in events(StatusChanged, h.effects)] == ["RUNNING"]

@@ -63,7 +63,7 @@ def paused(effects: list[Effect]) -> list[tuple[SubtaskId, PauseReason]]:
     return [(pause.subtask, pause.reason) for pause in only(PauseSubtask, effects)]
 
 
-def test_r21_one_entry_decides_on_the_query_and_on_the_source() -> None:
+def test_r21_one_entry_decides_the_change_of_a_query_and_a_source() -> None:
     harness = job()
     effects = change(harness, v=WEIGHT, parts=by(3))
     assert [prepare.subtask for prepare in only(PrepareReconfiguration, effects)] == [V0], (
@@ -80,7 +80,7 @@ def test_r21_one_entry_decides_on_the_query_and_on_the_source() -> None:
     assert (resume.subtask, resume.plan.settings, resume.plan.parallelism) == (V0, WEIGHT, {"parts": 3})
 
 
-def test_r21_who_stood_still_for_the_change_does_not_do_so_again_and_the_other_reader_does() -> None:
+def test_r21_a_rescale_pauses_only_the_reader_that_was_not_paused() -> None:
     harness = job()
     change(harness, v=WEIGHT, parts=by(3))
     harness.prepared("v/0")
@@ -99,7 +99,7 @@ def test_r21_who_stood_still_for_the_change_does_not_do_so_again_and_the_other_r
     assert {pause.subtask for pause in only(PauseSubtask, harness.effects)} == {V0, W0}
 
 
-def test_several_sources_at_once() -> None:
+def test_one_change_rescales_several_sources() -> None:
     harness = job()
     effects = change(harness, parts=by(3), more=by(1))
     (decided,) = events(Reconfigured, effects)
@@ -118,7 +118,7 @@ def test_several_sources_at_once() -> None:
     assert (last.splits, last.is_last) == ((), True)
 
 
-def test_with_fewer_subtasks_nobody_but_the_query_stands_still() -> None:
+def test_a_change_to_fewer_subtasks_pauses_only_the_query() -> None:
     harness = job()
     change(harness, v=WEIGHT, parts=by(1))
     harness.prepared("v/0")
@@ -128,7 +128,7 @@ def test_with_fewer_subtasks_nobody_but_the_query_stands_still() -> None:
     assert paused(harness.effects) == [(V0, Reconfigure(1))]
 
 
-def test_a_query_whose_state_is_cut_anew_begins_with_the_new_subtasks_in_its_plan() -> None:
+def test_a_repartitioned_query_restarts_with_the_new_subtasks_in_its_plan() -> None:
     harness = job()
     change(harness, v=CUT, w=WEIGHT, parts=by(3))
     harness.prepared("v/0")
@@ -168,7 +168,7 @@ def last_assignments(effects: list[Effect]) -> list[AssignSplits]:
     ]
 
 
-def test_the_source_does_not_end_while_it_is_decided_whether_it_gets_more_subtasks_and_does_if_it_does_not() -> None:
+def test_a_source_ends_only_after_its_rescale_is_decided() -> None:
     harness = job(["a", "b", "c", "d"])
     change(harness, v=WEIGHT, parts=by(3))
     assert last_assignments(complete_four_splits(harness)) == [], "more subtasks may read it"
@@ -181,7 +181,7 @@ def test_the_source_does_not_end_while_it_is_decided_whether_it_gets_more_subtas
     assert harness.c.next_deadline(0.0) != 0.0
 
 
-def test_a_stop_before_the_decision_leaves_all_of_it_undone() -> None:
+def test_a_stop_before_the_decision_abandons_the_whole_change() -> None:
     harness = job()
     change(harness, v=WEIGHT, parts=by(3))
     harness.request("stop", "s")
@@ -190,7 +190,7 @@ def test_a_stop_before_the_decision_leaves_all_of_it_undone() -> None:
     assert events(Reconfigured, harness.effects) == []
 
 
-def test_nothing_is_due_once_it_is_decided() -> None:
+def test_a_decided_change_has_no_deadline() -> None:
     harness = job()
     change(harness, parts=by(3))
     harness.at(100.0)
@@ -206,16 +206,14 @@ def test_nothing_is_due_once_it_is_decided() -> None:
         ({"parts": WEIGHT}, "parts is read split by split: only its parallelism"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_all_that_was_asked_for(
-    changes: dict[str, VertexSettings], why: str
-) -> None:
+def test_one_impossible_setting_refuses_the_whole_request(changes: dict[str, VertexSettings], why: str) -> None:
     harness = job()
     effects = harness.handle(ReconfigureRequest({"w": WEIGHT, **changes}, name="r"))
     assert outcomes(effects)[0].startswith(f"refused: {why}")
     assert len(effects) == 1
 
 
-def test_workers_are_rescaled_with_the_rest() -> None:
+def test_a_source_read_by_workers_accepts_a_rescale() -> None:
     harness = job(has_workers=True, running=False)
     for name in ("parts/0", "parts/1", "more/0", "more/1", "v/0", "w/0"):
         harness.next_attempt(name)
@@ -223,7 +221,7 @@ def test_workers_are_rescaled_with_the_rest() -> None:
     assert outcomes(change(harness, parts=by(3))) == ["accepted"]
 
 
-def test_one_at_a_time_of_both_kinds() -> None:
+def test_a_second_change_is_refused_while_one_is_in_progress() -> None:
     harness = job()
     change(harness, parts=by(3))
     assert "reconfiguration 1 (of parts, request r) is in progress" in outcomes(change(harness, "s", v=WEIGHT))[0]
@@ -231,7 +229,7 @@ def test_one_at_a_time_of_both_kinds() -> None:
     assert "reconfiguration 1 (of parts, request r) is in progress" in refused
 
 
-def test_in_batch_mode_a_source_can_be_changed_and_a_query_cannot() -> None:
+def test_a_source_can_be_rescaled_in_batch_mode() -> None:
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2, sinks="out"), splits=True)
     takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
     restored = RestoredState(splits={"parts": RestoredSplits(IDS, takers)})

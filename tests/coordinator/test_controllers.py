@@ -86,7 +86,7 @@ def notices(effects: list[Effect]) -> list[str]:
 # ---- polls
 
 
-def test_it_is_asked_every_so_often_and_its_answers_change_nothing_by_themselves() -> None:
+def test_a_controller_is_polled_at_its_interval() -> None:
     policy = Policy()
     harness = job(policy)
     pass_time(harness, 35.0)
@@ -95,7 +95,7 @@ def test_it_is_asked_every_so_often_and_its_answers_change_nothing_by_themselves
     assert notices(harness.effects) == []
 
 
-def test_it_is_shown_what_the_queries_did_since_the_last_look() -> None:
+def test_a_controller_gets_the_metrics_since_its_last_poll() -> None:
     policy = Policy()
     harness = job(policy)
     report_measured(harness, BATCH)
@@ -113,7 +113,7 @@ def test_it_is_shown_what_the_queries_did_since_the_last_look() -> None:
     assert [metrics.elapsed for metrics in (first, second, third)] == [10.0, 10.0, 10.0]
 
 
-def test_r22_what_an_attempt_says_that_is_over_is_not_shown() -> None:
+def test_r22_metrics_of_a_replaced_attempt_are_dropped() -> None:
     policy = Policy()
     harness = job(policy, restart_attempts=3)
     old = harness.world("b/0")
@@ -124,7 +124,7 @@ def test_r22_what_an_attempt_says_that_is_over_is_not_shown() -> None:
     assert policy.seen[0][1].queries["b"].batches == ()
 
 
-def test_each_sees_all_of_it() -> None:
+def test_each_controller_gets_all_metrics() -> None:
     fast, slow = Policy(every="5s"), Policy(every="20s")
     harness = job(fast, slow)
     report_measured(harness, BATCH)
@@ -133,7 +133,7 @@ def test_each_sees_all_of_it() -> None:
     assert [len(metrics.queries["b"].batches) for _, metrics in slow.seen] == [1]
 
 
-def test_it_is_not_asked_before_the_job_runs_or_while_it_ends() -> None:
+def test_a_controller_is_not_polled_before_the_job_runs_or_while_it_ends() -> None:
     policy = Policy()
     harness = job(policy, running=False)
     pass_time(harness, 30.0)
@@ -150,7 +150,7 @@ def test_it_is_not_asked_before_the_job_runs_or_while_it_ends() -> None:
 # ---- changes
 
 
-def test_what_it_asks_for_is_done_as_if_somebody_had_asked_and_says_who_and_why() -> None:
+def test_a_controllers_change_is_applied_with_its_name_and_reason() -> None:
     policy = Policy(lambda poll: weight(3) if poll == 1 else None)
     harness = job(policy)
     effects = pass_time(harness, 10.0)
@@ -162,7 +162,7 @@ def test_what_it_asks_for_is_done_as_if_somebody_had_asked_and_says_who_and_why(
     assert events(RequestAnswered, harness.effects) == [], "the change comes from no request"
 
 
-def test_it_is_not_asked_while_its_change_is_under_way_and_for_a_while_behind_it() -> None:
+def test_a_controller_is_not_polled_during_its_change_and_cool_down() -> None:
     policy = Policy(lambda poll: weight(poll + 1))
     harness = job(policy)
     pass_time(harness, 40.0)
@@ -175,7 +175,7 @@ def test_it_is_not_asked_while_its_change_is_under_way_and_for_a_while_behind_it
 
 
 @pytest.mark.parametrize("kind", ["change", "rescale"])
-def test_it_is_not_asked_while_somebody_elses_change_is_under_way_or_just_over(kind: str) -> None:
+def test_a_controller_is_not_polled_during_and_after_a_users_change(kind: str) -> None:
     policy = Policy()
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
@@ -197,7 +197,7 @@ def test_it_is_not_asked_while_somebody_elses_change_is_under_way_or_just_over(k
     assert policy.seen[0][1].elapsed <= 61.0, "metrics from before the change are not shown"
 
 
-def test_only_one_of_two_controllers_changes_the_job_at_a_time() -> None:
+def test_two_controllers_change_the_job_one_at_a_time() -> None:
     first, second = Policy(lambda poll: weight(2)), Policy(lambda poll: weight(5, "a"))
     harness = job(first, second)
     effects = pass_time(harness, 30.0)
@@ -205,7 +205,7 @@ def test_only_one_of_two_controllers_changes_the_job_at_a_time() -> None:
     assert (first.polls, second.polls) == ([10.0], [])
 
 
-def test_a_driver_that_begins_remembers_when_the_job_was_changed_last() -> None:
+def test_a_new_driver_knows_the_time_of_the_last_change() -> None:
     policy = Policy(cool_down="100s")
     harness = Harness(TWO, controllers=[policy], restored=RestoredState(reconfigured_at=-30.0), interval=1000.0)
     pass_time(harness, 69.0)
@@ -214,7 +214,7 @@ def test_a_driver_that_begins_remembers_when_the_job_was_changed_last() -> None:
     assert policy.polls == [70.0]
 
 
-def test_a_change_by_a_clock_that_is_ahead_is_as_if_it_were_of_now() -> None:
+def test_a_change_time_in_the_future_counts_as_now() -> None:
     policy = Policy()
     harness = job(policy, restored=RestoredState(reconfigured_at=1e9))
     pass_time(harness, 61.0)
@@ -224,7 +224,7 @@ def test_a_change_by_a_clock_that_is_ahead_is_as_if_it_were_of_now() -> None:
 # ---- changes that fail
 
 
-def test_what_was_refused_is_asked_for_again_ever_more_seldom() -> None:
+def test_a_refused_change_is_requested_again_at_growing_intervals() -> None:
     policy = Policy(lambda poll: weight(2, "unknown"))
     harness = job(policy, interval=10000.0)
     pass_time(harness, 2000.0)
@@ -234,7 +234,7 @@ def test_what_was_refused_is_asked_for_again_ever_more_seldom() -> None:
     assert len(policy.polls) == 200
 
 
-def test_what_did_not_fit_is_not_asked_for_again_at_once_and_something_else_is() -> None:
+def test_an_unfit_change_is_delayed_and_another_change_is_not() -> None:
     policy = Policy(lambda poll: weight(2 if poll < 3 else 4))
     harness = job(policy)
     pass_time(harness, 10.0)
@@ -256,7 +256,7 @@ def test_what_did_not_fit_is_not_asked_for_again_at_once_and_something_else_is()
         (Reconfiguration().take_back("b", "executors"), "a controller takes no setting back: only the next run"),
     ],
 )
-def test_one_that_fails_is_told_and_switched_off_and_the_others_and_the_job_go_on(answer: object, why: str) -> None:
+def test_a_failing_controller_is_switched_off_and_the_job_continues(answer: object, why: str) -> None:
     bad, good = Policy(lambda poll: answer), Policy()
     harness = job(bad, good)
     effects = pass_time(harness, 60.0)
@@ -268,7 +268,7 @@ def test_one_that_fails_is_told_and_switched_off_and_the_others_and_the_job_go_o
     assert not harness.c.is_over
 
 
-def test_an_empty_change_is_none() -> None:
+def test_an_empty_change_is_ignored() -> None:
     policy = Policy(lambda poll: Reconfiguration())
     harness = job(policy)
     pass_time(harness, 30.0)
@@ -279,7 +279,7 @@ def test_an_empty_change_is_none() -> None:
 # ---- the shipped controller
 
 
-def test_a_query_that_is_behind_gets_more_at_a_time_and_nobody_had_to_ask() -> None:
+def test_the_autoscaler_gives_a_slow_query_larger_batches() -> None:
     harness = job(Autoscaler("b", max_files_per_batch=(3, 12), looks=2))
     for _ in range(2):
         for number in range(5):
@@ -290,7 +290,7 @@ def test_a_query_that_is_behind_gets_more_at_a_time_and_nobody_had_to_ask() -> N
     assert (decided.settings, decided.by) == ({"b": VertexSettings(max_files_per_batch=6)}, "Autoscaler(b)")
 
 
-def test_a_source_with_splits_gets_more_subtasks_and_shows_how_far_it_is() -> None:
+def test_a_controller_gets_the_progress_of_a_source_with_splits() -> None:
     watcher = Policy()
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=1, sinks="out"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits(range_of(40), [SubtaskId("parts/0")], range(4))})
@@ -306,7 +306,7 @@ def range_of(count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("unfit", [True, False])
-def test_what_came_to_nothing_is_not_asked_for_again_at_once_however_it_is_named(unfit: bool) -> None:
+def test_a_change_without_effect_is_delayed_whatever_operator_it_names(unfit: bool) -> None:
     """The change may name an operator in the middle of its query.
 
     Reading a file adds its digest to the change, which must still count as the same change.
@@ -389,7 +389,7 @@ def with_reason(why: object) -> Reconfiguration:
         (lambda: Policy(lambda poll: Changing({"b": VertexSettings(pool_weight=cast("Any", "2"))})), "pool_weight"),
     ],
 )
-def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callable[[], Policy], problem: str) -> None:
+def test_r21_an_invalid_answer_fails_the_controller_and_not_the_job(policy: Callable[[], Policy], problem: str) -> None:
     """The journal has the controller's name and reason. With a number in their place, the job could not be read
     again."""
     controller = policy()
@@ -407,7 +407,7 @@ def test_r21_whatever_comes_of_its_code_fails_it_and_not_the_job(policy: Callabl
     assert len(controller.seen) == 1
 
 
-def test_it_is_shown_in_which_query_an_operator_runs() -> None:
+def test_metrics_have_the_query_of_an_operator() -> None:
     policy = Policy()
     harness = job(policy)
     for uid in ("a/0", "b/0"):

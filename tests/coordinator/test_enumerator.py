@@ -20,13 +20,13 @@ def handed(assignments: list[Assignment]) -> dict[SubtaskId, tuple[int, ...]]:
     return {assignment.subtask: assignment.splits for assignment in assignments}
 
 
-def test_several_are_handed_out_at_once_in_the_order_of_the_list() -> None:
+def test_splits_are_assigned_several_at_once_in_list_order() -> None:
     enumerator = source(100, A[0], A[1])
     assert handed(enumerator.due([A[0], A[1]])) == {A[0]: (0, 1, 2, 3), A[1]: (4, 5, 6, 7)}
     assert (enumerator.done, enumerator.assigned, enumerator.unassigned) == (0, 2 * AHEAD, 100 - 2 * AHEAD)
 
 
-def test_more_comes_before_the_last_one_is_done() -> None:
+def test_more_splits_are_assigned_before_the_last_is_done() -> None:
     enumerator = source(100, A[0])
     enumerator.due([A[0]])
     for number in (0, 1):
@@ -36,7 +36,7 @@ def test_more_comes_before_the_last_one_is_done() -> None:
     assert handed(enumerator.due([A[0]])) == {A[0]: (4, 5, 6)}
 
 
-def test_towards_the_end_nobody_waits_in_another_s_queue() -> None:
+def test_near_the_end_each_subtask_gets_a_single_split() -> None:
     enumerator = source(5, A[0], A[1], A[2], A[3])
     first = enumerator.due([A[0], A[1], A[2], A[3]])
     assert [len(assignment.splits) for assignment in first] == [1, 1, 1, 1]
@@ -45,7 +45,7 @@ def test_towards_the_end_nobody_waits_in_another_s_queue() -> None:
     assert handed(enumerator.due([A[0], A[1], A[2], A[3]])) == {A[2]: (4,)}
 
 
-def test_whoever_has_nothing_and_gets_nothing_is_told_that_no_more_comes() -> None:
+def test_a_subtask_without_splits_gets_the_last_assignment() -> None:
     enumerator = source(2, A[0], A[1], A[2])
     assignments = {assignment.subtask: assignment for assignment in enumerator.due([A[0], A[1], A[2]])}
     assert assignments[A[2]] == Assignment(A[2], (), is_last=True)
@@ -55,12 +55,12 @@ def test_whoever_has_nothing_and_gets_nothing_is_told_that_no_more_comes() -> No
     assert enumerator.due([A[0], A[1], A[2]]) == []
 
 
-def test_a_subtask_that_is_no_taker_gets_nothing() -> None:
+def test_a_subtask_outside_the_takers_gets_no_split() -> None:
     enumerator = source(10, A[0])
     assert Assignment(A[1], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 
-def test_r14_no_subtask_leaves_what_is_left_to_one_that_does_not_run() -> None:
+def test_r14_a_running_subtask_reads_splits_of_an_absent_taker() -> None:
     """The subtask that does not run may have ended unnoticed, so the running one may have to read the remaining
     splits."""
     enumerator = source(10, A[0])
@@ -71,13 +71,13 @@ def test_r14_no_subtask_leaves_what_is_left_to_one_that_does_not_run() -> None:
     assert Assignment(A[1], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 
-def test_r14_one_whose_log_has_its_end_is_handed_nothing() -> None:
+def test_r14_a_subtask_whose_log_has_its_end_gets_no_split() -> None:
     enumerator = SplitEnumerator(RestoredSplits(["x", "y"], [A[1]], ended=[A[0]]))
     assert not enumerator.may_read(A[0])
     assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (0,)}
 
 
-def test_r14_w13_what_one_gave_back_before_its_end_is_left_under_the_next_jobmaster() -> None:
+def test_r14_w13_splits_returned_before_an_end_are_assigned_after_a_takeover() -> None:
     """Found by a reviewer: the journal still assigned the splits to a subtask that never begins again."""
     restored = RestoredSplits(["x", "y", "z"], [A[1]], assigned={A[0]: [0, 1], A[1]: [2]}, ended=[A[0]])
     enumerator = SplitEnumerator(restored)
@@ -95,7 +95,7 @@ def with_a_leaving_reader_of_small_splits() -> SplitEnumerator:
     return enumerator
 
 
-def test_r14_one_that_may_give_some_back_is_not_told_that_no_more_comes() -> None:
+def test_r14_the_last_assignment_waits_while_splits_may_be_returned() -> None:
     """A[0] keeps a few splits and returns the others. It may die unnoticed after that, at its end.
 
     Were the other subtasks notified of the end before A[0]'s next attempt reports, no subtask would read the returned
@@ -111,7 +111,7 @@ def test_r14_one_that_may_give_some_back_is_not_told_that_no_more_comes() -> Non
     assert last in enumerator.due([A[0], A[1]])
 
 
-def test_one_that_is_to_leave_is_not_told_so_while_more_are_to_begin() -> None:
+def test_a_leaving_subtask_is_not_notified_while_assignment_is_held() -> None:
     """Until the new subtasks begin, it counts as a reader, and one less is started because of it."""
     enumerator = with_a_leaving_reader_of_small_splits()
     for number in range(12):
@@ -122,14 +122,14 @@ def test_one_that_is_to_leave_is_not_told_so_while_more_are_to_begin() -> None:
     assert Assignment(A[0], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 
-def test_r14_what_is_done_is_not_handed_out_again() -> None:
+def test_r14_done_splits_are_not_assigned_again() -> None:
     restored = RestoredSplits(["x", "y", "z"], [A[0]], covered={0}, published={2: (A[1], 7)})
     enumerator = SplitEnumerator(restored)
     assert handed(enumerator.due([A[0]])) == {A[0]: (1,)}
     assert not enumerator.completed(A[0], 0)
 
 
-def test_r14_the_splits_of_an_attempt_that_is_gone_go_back_and_come_first() -> None:
+def test_r14_unread_splits_of_an_old_attempt_are_assigned_first() -> None:
     enumerator = source(100, A[0], A[1])
     enumerator.due([A[0], A[1]])
     enumerator.completed(A[0], 0)
@@ -138,14 +138,14 @@ def test_r14_the_splits_of_an_attempt_that_is_gone_go_back_and_come_first() -> N
     assert handed(enumerator.due([A[0]])) == {A[0]: (1, 2, 3, 8)}
 
 
-def test_a_new_attempt_is_told_once_more_that_no_more_comes() -> None:
+def test_a_new_attempt_gets_the_last_assignment_again() -> None:
     enumerator = source(1, A[0], A[1])
     enumerator.due([A[0], A[1]])
     enumerator.began(A[1])
     assert enumerator.due([A[1]]) == [Assignment(A[1], (), is_last=True)]
 
 
-def test_one_that_reads_small_ones_together_is_handed_out_so_many_times_as_many() -> None:
+def test_a_subtask_that_reads_splits_together_gets_more_of_them() -> None:
     enumerator = source(1000, A[0], A[1])
     enumerator.due([A[0]])
     enumerator.reads_together(A[0], 8)
@@ -158,7 +158,7 @@ def test_one_that_reads_small_ones_together_is_handed_out_so_many_times_as_many(
     assert len(handed(enumerator.due([A[0]]))[A[0]]) == 2 * 8
 
 
-def test_towards_the_end_each_gets_its_share_and_not_less_than_a_quarter_of_what_it_reads_at_once() -> None:
+def test_near_the_end_each_share_is_at_least_a_quarter_of_a_joint_read() -> None:
     enumerator = source(200, *A)
     for name in A:
         enumerator.reads_together(name, 32)
@@ -172,7 +172,7 @@ def test_towards_the_end_each_gets_its_share_and_not_less_than_a_quarter_of_what
     assert most == 25
 
 
-def test_what_is_given_back_goes_to_who_has_time() -> None:
+def test_returned_splits_go_to_a_free_subtask() -> None:
     enumerator = source(40, A[0], A[1])
     enumerator.reads_together(A[0], 32)
     (first,) = enumerator.due([A[0]])
@@ -183,7 +183,7 @@ def test_what_is_given_back_goes_to_who_has_time() -> None:
     assert handed(enumerator.due([A[0], A[1]])) == {A[1]: (4, 5, 6, 7)}
 
 
-def test_what_was_not_handed_out_to_it_nobody_gives_back() -> None:
+def test_a_subtask_can_return_only_splits_that_it_was_assigned() -> None:
     enumerator = source(40, A[0], A[1])
     enumerator.due([A[0], A[1]])
     enumerator.completed(A[0], 0)
@@ -191,7 +191,7 @@ def test_what_was_not_handed_out_to_it_nobody_gives_back() -> None:
     assert (enumerator.done, enumerator.assigned, enumerator.unassigned) == (1, 6, 33)
 
 
-def test_nobody_is_told_that_no_more_comes_while_another_may_give_back() -> None:
+def test_a_free_subtask_is_not_last_while_another_may_return_splits() -> None:
     enumerator = source(20, A[0], A[1])
     enumerator.reads_together(A[0], 64)
     (first,) = enumerator.due([A[0]])
@@ -205,7 +205,7 @@ def test_nobody_is_told_that_no_more_comes_while_another_may_give_back() -> None
     assert handed(enumerator.due([A[1]])) == {A[1]: (4, 5, 6)}
 
 
-def test_a_new_attempt_reads_one_by_one_again() -> None:
+def test_a_new_attempt_starts_with_single_split_reads() -> None:
     enumerator = source(1000, A[0])
     enumerator.reads_together(A[0], 64)
     enumerator.began(A[0])
@@ -213,7 +213,7 @@ def test_a_new_attempt_reads_one_by_one_again() -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_in_any_order_of_events_every_split_is_done_once_and_everybody_ends(seed: int) -> None:
+def test_in_any_order_of_events_each_split_is_read_once_and_all_subtasks_end(seed: int) -> None:
     random = Random(seed)
     count, width = random.randint(1, 40), random.randint(1, 6)
     names = [SubtaskId.of("a", n) for n in range(width)]

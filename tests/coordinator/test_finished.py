@@ -44,9 +44,7 @@ def test_an_inline_bounded_source_may_be_finished_in_a_running_vertex() -> None:
         ("pointwise", RUNS, PARTIAL),  # testAddingAllRunningOperatorBeforePartiallyFinishedOneFails
     ],
 )
-def test_nothing_that_still_runs_may_come_before_something_finished(
-    kind: Exchange, before: str | None, after: str
-) -> None:
+def test_a_running_operator_may_not_precede_a_finished_one(kind: Exchange, before: str | None, after: str) -> None:
     operators = {"b": after} if before is None else {"a": before, "b": after}
     with pytest.raises(IllegalGraphChangeError, match=r"operator b .* but a,"):
         check_restore(_pair(kind), operators)
@@ -63,14 +61,14 @@ def test_nothing_that_still_runs_may_come_before_something_finished(
         ("all_to_all", DONE, None),
     ],
 )
-def test_new_and_running_operators_may_follow_finished_ones(kind: Exchange, before: str, after: str | None) -> None:
+def test_new_and_running_operators_may_follow_finished_operators(
+    kind: Exchange, before: str, after: str | None
+) -> None:
     check_restore(_pair(kind), {"a": before} if after is None else {"a": before, "b": after})
 
 
 @pytest.mark.parametrize(("ended", "passes"), [(2, True), (1, False), (0, False)])
-def test_whoever_is_at_its_end_of_data_produces_nothing_more_though_it_waits_for_a_release(
-    ended: int, passes: bool
-) -> None:
+def test_a_vertex_at_end_of_data_counts_as_ended_before_its_release(ended: int, passes: bool) -> None:
     """Found by a kill between the completion of a final checkpoint and its release, after which every restore was
     refused."""
     pair = graph(vertex("a", sources="a", sinks="s"), vertex("b"), edges="a>b", kind="all_to_all")
@@ -79,7 +77,7 @@ def test_whoever_is_at_its_end_of_data_produces_nothing_more_though_it_waits_for
         check_restore(pair, {"a": RUNS, "s": RUNS, "b": DONE}, subtasks)
 
 
-def test_of_two_edges_from_one_predecessor_the_all_to_all_one_counts() -> None:
+def test_an_all_to_all_edge_outweighs_a_pointwise_edge_of_the_same_pair() -> None:
     pair = _pair("pointwise")
     both = JobGraph(pair.vertices, (*pair.edges, JobEdge("again", "a", "b", "b", "all_to_all")))
     with pytest.raises(IllegalGraphChangeError, match="still produces would be lost"):

@@ -50,7 +50,7 @@ def _report_paused(h: Harness, uid: str) -> list[Effect]:
 # -- final checkpoint
 
 
-def test_a_job_that_ends_before_its_first_interval_commits_with_an_ordinary_id() -> None:
+def test_a_job_that_ends_before_its_first_interval_takes_checkpoint_1() -> None:
     """testImmediateCheckpointing: the interval is long, but the final checkpoint starts at once."""
     h = Harness(BOUNDED, interval=1e9)
     assert names(h.end_of_data()) == ["SubtaskEndOfData", "CheckpointTriggered", "TriggerBarrier"]
@@ -67,7 +67,7 @@ def test_a_subtask_without_a_sink_is_finished_at_once() -> None:
     assert FinishSubtask(1, SubtaskId("src/0"), A) in effects
 
 
-def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
+def test_siblings_of_a_finished_source_are_checkpointed() -> None:
     """streamling#62"""
     h = Harness(CHAIN)
     h.end_of_data("src/0")
@@ -77,7 +77,7 @@ def test_siblings_of_a_finished_source_stay_checkpointed() -> None:
     assert only(TriggerBarrier, h.at(20.0)) == [TriggerBarrier(1, MID0, A, 2)]
 
 
-def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
+def test_the_final_checkpoint_need_not_be_the_first() -> None:
     """testWaitingForFinalCheckpointNotTheFirsNotifiedComplete"""
     h = Harness(BOUNDED, tolerable_failed=5)
     h.end_of_data()
@@ -89,7 +89,7 @@ def test_the_final_checkpoint_need_not_be_the_first_one_triggered() -> None:
     assert FinishSubtask(1, V0, A) in h.released()
 
 
-def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None:
+def test_a_checkpoint_from_before_the_end_of_data_is_not_final() -> None:
     h = Harness(BOUNDED)
     h.at(10.0)
     h.end_of_data()
@@ -102,7 +102,7 @@ def test_a_checkpoint_from_before_the_end_of_data_is_not_the_final_one() -> None
     assert FinishSubtask(1, V0, A) in h.released(2)
 
 
-def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final_one() -> None:
+def test_a_barrier_after_the_end_of_data_makes_the_checkpoint_final() -> None:
     h = Harness(BOUNDED)
     h.at(10.0)
     h.end_of_data()
@@ -110,7 +110,7 @@ def test_a_barrier_behind_the_end_of_data_makes_the_pending_checkpoint_the_final
     assert FinishSubtask(1, V0, A) in h.released()
 
 
-def test_after_a_crash_the_released_final_checkpoint_still_counts() -> None:
+def test_after_a_crash_a_released_final_checkpoint_finishes_the_subtask() -> None:
     restored = RestoredState(
         last_triggered=4,
         last_completed=4,
@@ -130,7 +130,7 @@ def test_a_job_whose_subtasks_are_all_finished_ends_when_it_starts() -> None:
 # -- dropping an ended source
 
 
-def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_tick_held() -> None:
+def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped() -> None:
     h = Harness(MIXED)
     assert names(h.source_at_end("h")) == ["SourceEnded", "CheckpointTriggered", "TriggerBarrier"]
     assert PauseSubtask(1, V0, A, DropSource("h")) in h.ack()
@@ -142,7 +142,7 @@ def test_r20_an_ended_source_is_checkpointed_at_once_and_then_dropped_with_the_t
     assert names(h.running()) == ["CheckpointTriggered", "TriggerBarrier"]
 
 
-def test_an_ended_source_is_finished_in_the_checkpoints_behind_its_end() -> None:
+def test_an_ended_source_is_finished_in_later_checkpoints() -> None:
     h = Harness(MIXED)
     h.source_at_end("h", droppable=False)
     (completed,) = events(CheckpointCompleted, h.ack())
@@ -164,7 +164,7 @@ def test_repeated_reports_and_boundaries_drop_a_source_once() -> None:
     assert len(only(PauseSubtask, h.effects)) == 1
 
 
-def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -> None:
+def test_a_running_report_before_the_boundary_does_not_end_the_pause() -> None:
     h = Harness(MIXED)
     h.source_at_end("h")
     h.ack()
@@ -173,7 +173,7 @@ def test_a_running_report_from_before_the_boundary_does_not_release_the_tick() -
     assert h.c.dropped_messages == {"stale": 1}
 
 
-def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() -> None:
+def test_a_running_report_with_the_old_plan_does_not_end_the_pause() -> None:
     h = Harness(MIXED)
     h.source_at_end("h")
     h.ack()
@@ -185,7 +185,7 @@ def test_a_running_report_from_before_the_boundary_is_no_answer_to_the_resume() 
     assert not h.c.pauses
 
 
-def test_a_resume_says_all_that_is_left_out() -> None:
+def test_a_resume_lists_all_dropped_sources() -> None:
     h = Harness(
         graph(vertex("v", sources="h i live", bounded="h i", sinks="sink")),
         restored=RestoredState(dropped={"v": {"h": 3}}),
@@ -195,7 +195,7 @@ def test_a_resume_says_all_that_is_left_out() -> None:
     assert only(ResumeSubtask, _report_paused(h, "i")) == [ResumeSubtask(1, V0, A, VertexPlan(1, ("h", "i")))]
 
 
-def test_one_planned_restart_at_a_time() -> None:
+def test_planned_restarts_of_a_query_happen_one_at_a_time() -> None:
     h = Harness(graph(vertex("v", sources="h i live", bounded="h i", sinks="sink")))
     h.source_at_end("h")
     h.source_at_end("i")
@@ -206,7 +206,7 @@ def test_one_planned_restart_at_a_time() -> None:
     assert only(PauseSubtask, h.running()) == [PauseSubtask(1, V0, A, DropSource("i"))]
 
 
-def test_r20_one_planned_restart_at_a_time_also_of_two_queries() -> None:
+def test_r20_planned_restarts_of_two_queries_happen_one_at_a_time() -> None:
     """A second restart would make the coordinator forget that it waits for the first query. No command is withdrawn."""
     first, second = (vertex(uid, sources=f"h_{uid} {uid}_live", bounded=f"h_{uid}", sinks=f"s_{uid}") for uid in "vw")
     h = Harness(graph(first, second))
@@ -230,7 +230,7 @@ def test_checkpoints_longer_than_their_interval_do_not_starve_a_drop() -> None:
     assert PauseSubtask(1, V0, A, DropSource("h")) in h.ack()
 
 
-def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
+def test_after_a_restart_a_source_with_a_known_end_is_still_dropped() -> None:
     h = Harness(MIXED, restored=RestoredState(ended={"v": {"h": 3}}))
     assert names(h.source_at_end("h")) == ["PauseSubtask"]
 
@@ -238,7 +238,7 @@ def test_after_a_restart_a_known_end_is_no_news_but_is_still_dropped() -> None:
 # -- release
 
 
-def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
+def test_completed_checkpoints_are_rolled_forward_first() -> None:
     """The newest completed checkpoint is released first, because it covers the earlier ones.
 
     A checkpoint that completes meanwhile is next (R9).
@@ -253,7 +253,7 @@ def test_what_is_completed_is_rolled_forward_before_anything_else() -> None:
     assert h.c.last_released == 5
 
 
-def test_r9_a_checkpoint_may_complete_but_not_be_released_before_the_one_before_it() -> None:
+def test_r9_a_checkpoint_is_not_released_before_the_previous_one() -> None:
     h = Harness()
     h.at(10.0)
     h.ack()
@@ -264,7 +264,7 @@ def test_r9_a_checkpoint_may_complete_but_not_be_released_before_the_one_before_
     assert h.c.last_released == 1
 
 
-def test_a_failed_release_is_asked_for_again_with_growing_pauses_and_then_given_up() -> None:
+def test_a_failed_release_is_retried_at_growing_intervals_until_timeout() -> None:
     h = Harness(interval=1e9)
     h.at(1e9)
     h.ack()
@@ -281,7 +281,7 @@ def test_a_failed_release_is_asked_for_again_with_growing_pauses_and_then_given_
     assert "release of checkpoint 1 in 'sink' failed for 301 s (sink_timeout): no answer" in str(end.cause)
 
 
-def test_a_sink_that_answers_within_its_timeout_is_no_failure() -> None:
+def test_a_sink_that_answers_within_its_timeout_causes_no_failure() -> None:
     """The target is a standby for 20 s. The status names the sink and the time."""
     h = Harness(interval=1e9)
     h.at(1e9)
@@ -322,7 +322,7 @@ def test_a_failed_job_does_not_wait_for_a_sink_that_cannot_be_reached() -> None:
     assert [end.status for end in only(EndJob, failed)] == ["RESTARTING"]
 
 
-def test_a_failed_job_waits_for_the_release_under_way() -> None:
+def test_a_failed_job_waits_for_the_release_in_progress() -> None:
     h = Harness()
     h.at(10.0)
     h.ack()
@@ -330,7 +330,7 @@ def test_a_failed_job_waits_for_the_release_under_way() -> None:
     assert [end.status for end in only(EndJob, h.release_failed())] == ["RESTARTING"]
 
 
-def test_r16_a_failed_job_first_releases_what_is_completed() -> None:
+def test_r16_a_failed_job_first_releases_the_completed_checkpoint() -> None:
     h = Harness()
     h.at(10.0)
     h.ack()
@@ -341,7 +341,7 @@ def test_r16_a_failed_job_first_releases_what_is_completed() -> None:
 # -- stop and drain
 
 
-def test_stop_takes_a_savepoint_and_ends_only_after_its_release() -> None:
+def test_a_stop_takes_a_savepoint_and_ends_only_after_its_release() -> None:
     """FLINK-21132, paimon#10740"""
     h = Harness(min_pause=100.0)
     effects = h.request("stop", "r1")
@@ -371,7 +371,7 @@ def test_a_stop_after_all_data_ended_finishes_the_job() -> None:
     assert only(EndJob, h.done()) == [EndJob(JobStatus.FINISHED)]
 
 
-def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
+def test_a_drain_ends_unbounded_sources_and_finishes_the_job() -> None:
     h = Harness(CHAIN)
     effects = h.request("drain", "r1")
     assert effects[1:] == [DrainSubtask(1, MID0, A)]
@@ -385,7 +385,7 @@ def test_drain_ends_unbounded_sources_and_the_job_is_finished() -> None:
     assert len(only(DrainSubtask, h.effects)) == 1
 
 
-def test_a_drain_at_once_is_told_also_to_those_that_are_draining() -> None:
+def test_a_drain_at_once_is_also_sent_to_draining_subtasks() -> None:
     h = Harness()
     assert only(DrainSubtask, h.request("drain", "r1")) == [DrainSubtask(1, V0, A)]
     assert not only(DrainSubtask, h.request("drain", "r2"))
@@ -393,7 +393,7 @@ def test_a_drain_at_once_is_told_also_to_those_that_are_draining() -> None:
     assert not only(DrainSubtask, h.request("drain", "r4", at_once=True))
 
 
-def test_a_drain_goes_on_after_a_restart() -> None:
+def test_a_drain_continues_after_a_restart() -> None:
     assert only(DrainSubtask, Harness(restored=RestoredState(draining=True)).effects) == [DrainSubtask(1, V0, A)]
 
 
@@ -418,7 +418,7 @@ def test_a_request_that_is_read_twice_is_answered_once() -> None:
 
 
 @pytest.mark.parametrize("mode", ["stop", "drain"])
-def test_every_end_is_journaled_before_it_is_asked_for(mode: str) -> None:
+def test_the_end_status_is_journaled_before_the_job_ends(mode: str) -> None:
     h = Harness()
     h.request("stop" if mode == "stop" else "drain")
     if mode == "drain":

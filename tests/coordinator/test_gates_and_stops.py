@@ -58,7 +58,7 @@ def test_r16_a_stop_at_the_end_of_data_does_not_wait_for_a_gate(leaves: bool, mo
     assert "gates of b" in str(answer)
 
 
-def test_r16_the_answer_names_the_gate_and_not_the_sinks_that_share_its_transaction() -> None:
+def test_r16_the_answer_names_the_gate_and_not_its_transaction() -> None:
     h = Harness(TWO, interval=1e6)
     h.at(1e6)
     h.ack()
@@ -71,7 +71,7 @@ def test_r16_the_answer_names_the_gate_and_not_the_sinks_that_share_its_transact
     assert "the gates of b hold" in str(answer)
 
 
-def test_r16_nor_does_one_that_was_there_when_the_data_ended() -> None:
+def test_r16_a_stop_from_before_the_end_of_data_does_not_wait_for_a_gate() -> None:
     h = Harness(BOUNDED, timeout=60.0)
     h.request("stop", "r")
     h.at(1.0)
@@ -83,14 +83,14 @@ def test_r16_nor_does_one_that_was_there_when_the_data_ended() -> None:
     assert [end.status for end in only(EndJob, h.effects)] == ["STOPPED"]
 
 
-def test_r16_a_stop_waits_for_what_a_gate_has_let_pass() -> None:
+def test_r16_a_stop_waits_for_a_release_whose_gate_opened() -> None:
     h = with_savepoint(gate_opens=True)
     assert not only(EndJob, h.effects)
     h.released(sink="b")
     assert [end.status for end in only(EndJob, h.effects)] == ["STOPPED"]
 
 
-def test_r16_and_hears_if_that_cannot_be_released() -> None:
+def test_r16_a_stop_fails_if_the_release_after_its_gate_fails() -> None:
     h = with_savepoint(gate_opens=True)
     h.release_failed("b", terminal=True)
     assert [end.status for end in only(EndJob, h.effects)] == ["FAILED"]

@@ -10,7 +10,7 @@ from tests.coordinator.harness import CHAIN, Harness, events, only
 ABANDONED = RunAbandoned("Airflow runs src/0 no more")
 
 
-def test_the_run_ends_restarting_and_says_why() -> None:
+def test_an_abandoned_run_ends_restarting_with_its_cause() -> None:
     h = Harness(CHAIN, restart_attempts=2)
     h.fail("src/0")
     assert only(EndJob, h.effects) == []
@@ -19,7 +19,7 @@ def test_the_run_ends_restarting_and_says_why() -> None:
     assert (ended.status, "Airflow runs src/0 no more" in str(ended.cause)) == ("RESTARTING", True)
 
 
-def test_a_pending_checkpoint_is_aborted() -> None:
+def test_an_abandoned_run_aborts_the_pending_checkpoint() -> None:
     h = Harness(CHAIN)
     h.at(1000.0)
     assert h.c.pending is not None
@@ -27,7 +27,7 @@ def test_a_pending_checkpoint_is_aborted() -> None:
     assert len(events(CheckpointAborted, h.effects)) == 1
 
 
-def test_how_the_run_ends_already_stands() -> None:
+def test_an_abandoned_run_keeps_an_earlier_end_status() -> None:
     h = Harness(CHAIN)
     h.fail("src/0", terminal=True)
     h.handle(ABANDONED)

@@ -56,7 +56,7 @@ def two_kinds() -> tuple[Pauses, MarkChanges]:
     return Pauses([sources, marks]), marks
 
 
-def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
+def test_each_kind_of_pause_changes_the_plan_once() -> None:
     pauses, marks = two_kinds()
     (first, sources), (second, by) = pauses.wanted()
     assert (first, second, by) == ((HISTORY,), (AGAIN,), marks)
@@ -75,7 +75,7 @@ def test_each_kind_changes_the_plan_at_a_number_of_its_own() -> None:
     assert not pauses.wanted()
 
 
-def test_a_next_attempt_is_asked_again_by_the_kind_whose_pause_it_has_not_heard_of() -> None:
+def test_a_pause_that_a_new_attempt_did_not_get_is_wanted_again() -> None:
     pauses, marks = two_kinds()
     pauses.begin((AGAIN,), marks)
     pauses.attempt_began(V0, 1.0)

@@ -11,7 +11,7 @@ def job() -> Harness:
     return Harness(graph(vertex("v", sources="live", sinks="sink")))
 
 
-def test_a_step_goes_through_the_phases_in_this_order() -> None:
+def test_a_step_runs_the_phases_in_order() -> None:
     """Each phase documents which phases must come before it."""
     phases = job().c._phases
     assert [phase.__name__ for phase in phases] == ["_expire", "_release", "_change", "_finish", "_proceed", "_observe"]

@@ -45,7 +45,7 @@ def test_one_to_one_edge_with_some_sources_and_targets_finished() -> None:
     assert planned.wait_for == ("V0/2", "V0/3", "V1/1", "V1/2", "V1/3")
 
 
-def test_a_vertex_with_two_inputs_is_triggered_only_when_all_of_them_are_finished() -> None:
+def test_a_vertex_is_triggered_only_when_all_its_inputs_are_finished() -> None:
     """testComputeWithMultipleInputs"""
     joined = graph(vertex("a", sources="a"), vertex("b", sources="b"), vertex("join", sinks="s"), edges="a>join b>join")
     assert plan(joined, {SubtaskId("a/0")}).trigger == (SubtaskId("b/0"),)
@@ -63,13 +63,13 @@ def test_compute_with_multiple_levels() -> None:
     assert planned.trigger == ("c/0", "c/1")
 
 
-def test_a_consumer_finished_before_its_producer_changes_nothing_for_the_producer() -> None:
+def test_a_finished_consumer_does_not_affect_its_producer() -> None:
     """The FINISHED reports may arrive out of topological order."""
     levels = graph(vertex("a", sources="a"), vertex("b"), vertex("c", sinks="s"), edges="a>b b>c")
     assert plan(levels, {SubtaskId("a/0"), SubtaskId("c/0")}).trigger == (SubtaskId("b/0"),)
 
 
-def test_pointwise_runs_are_flinks() -> None:
+def test_pointwise_producers_are_those_of_flink() -> None:
     assert [list(pointwise_producers(i, 2, 5)) for i in range(5)] == [[0], [0], [0], [1], [1]]
     assert [list(pointwise_producers(i, 5, 2)) for i in range(2)] == [[0, 1], [2, 3, 4]]
     assert [list(pointwise_producers(i, 3, 3)) for i in range(3)] == [[0], [1], [2]]

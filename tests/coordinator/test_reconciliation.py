@@ -57,7 +57,7 @@ def is_correct(graph: JobGraph, ended: set[SubtaskId], lost: set[SubtaskId], aga
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_what_is_run_again_is_the_least_that_is_right(name: str) -> None:
+def test_the_smallest_correct_set_of_subtasks_runs_again(name: str) -> None:
     """The test covers every subset of ended subtasks with every subset of lost results."""
     graph = GRAPHS[name]
     for ended, lost in itertools.product(subsets(graph.subtasks), subsets(graph.subtasks)):
@@ -73,7 +73,7 @@ def test_what_is_run_again_is_the_least_that_is_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_a_result_is_asked_for_once_and_only_if_somebody_is_to_read_it(name: str) -> None:
+def test_each_result_is_checked_once_and_only_if_it_is_needed(name: str) -> None:
     graph = GRAPHS[name]
     for ended in subsets(graph.subtasks):
         asked: list[SubtaskId] = []
@@ -90,20 +90,20 @@ def test_a_result_is_asked_for_once_and_only_if_somebody_is_to_read_it(name: str
         assert sorted(asked) == sorted((read | kept) & (ended | by_split))
 
 
-def test_of_a_source_with_splits_what_a_subtask_has_published_counts_before_its_end_too() -> None:
+def test_lost_splits_of_a_running_source_subtask_are_read_again() -> None:
     graph, a = GRAPHS["splits"], SubtaskId("a/1")
     results = lost_results(graph, {SubtaskId("a/0")}, lambda subtask: [7, 4] if subtask == a else [])
     assert results == (LostResult(a, (4, 7), SubtaskId("b/0")),)
 
 
-def test_what_is_to_outlive_the_job_is_made_again_though_nobody_reads_it() -> None:
+def test_a_lost_persistent_result_is_produced_again() -> None:
     ended = set(GRAPHS["kept"].subtasks)
     assert lost_results(GRAPHS["kept"], ended, lambda subtask: [2] if subtask == "c/0" else []) == (
         LostResult(SubtaskId("c/0"), (2,), SubtaskId("c/0")),
     )
 
 
-def test_it_goes_upwards_through_results_that_were_released_meanwhile() -> None:
+def test_a_lost_result_also_reruns_producers_whose_results_were_released() -> None:
     """b had ended, so a's result was no longer needed. Then b's own result was lost."""
     ended = {SubtaskId("a/0"), SubtaskId("b/0")}
     results = lost_results(GRAPHS["chain"], ended, lambda subtask: [1])

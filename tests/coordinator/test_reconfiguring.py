@@ -67,7 +67,7 @@ def kinds(effects: list[Effect]) -> list[type]:
     return [type(effect.event) if isinstance(effect, Append) else type(effect) for effect in effects]
 
 
-def test_only_the_query_that_is_changed_is_told_anything() -> None:
+def test_only_the_changed_query_gets_commands() -> None:
     harness = three()
     effects = ask(harness)
     assert [(prepare.subtask, prepare.plan.settings) for prepare in only(PrepareReconfiguration, effects)] == [
@@ -89,7 +89,7 @@ def test_only_the_query_that_is_changed_is_told_anything() -> None:
     assert commanded == {B0}
 
 
-def test_r21_nobody_goes_on_before_all_stand_still_and_it_is_in_the_journal() -> None:
+def test_r21_queries_resume_after_all_paused_and_the_change_is_journaled() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
     assert only(PauseSubtask, harness.prepared("b/0")) == [], "c has not prepared its query"
@@ -117,7 +117,7 @@ def test_each_phase_is_timed() -> None:
     assert (took.prepare, took.sync, took.update, took.resume) == (2.0, 3.0, 0.0, 1.5)
 
 
-def test_r20_a_pending_checkpoint_comes_first_and_none_is_taken_meanwhile() -> None:
+def test_r20_a_change_waits_for_the_pending_checkpoint_and_holds_the_next() -> None:
     harness = three()
     harness.at(10.0)
     (pending,) = {barrier.checkpoint for barrier in only(TriggerBarrier, harness.effects)}
@@ -132,7 +132,7 @@ def test_r20_a_pending_checkpoint_comes_first_and_none_is_taken_meanwhile() -> N
     assert only(TriggerBarrier, harness.running(B0)) != []
 
 
-def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
+def test_state_is_repartitioned_in_the_next_attempt() -> None:
     harness = three()
     ask(harness, b=CUT)
     harness.prepared("b/0")
@@ -148,7 +148,7 @@ def test_state_that_is_cut_anew_is_so_in_the_next_attempt() -> None:
 # ---- failures before the decision, after which the job continues unchanged
 
 
-def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
+def test_an_unfit_query_abandons_the_whole_change() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
     harness.prepared("b/0")
@@ -164,7 +164,7 @@ def test_a_query_that_does_not_fit_leaves_everything_as_it_is() -> None:
 @pytest.mark.parametrize(
     "moment", ["while it is prepared", "while it is commanded to pause", "while the other is paused"]
 )
-def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) -> None:
+def test_r21_a_failure_before_the_decision_abandons_the_whole_change(moment: str) -> None:
     harness = three(restart_attempts=3)
     ask(harness, b=WEIGHT, c=WEIGHT)
     if moment != "while it is prepared":
@@ -184,7 +184,7 @@ def test_r21_a_failure_before_the_decision_leaves_all_of_it_undone(moment: str) 
     assert events(Reconfigured, harness.effects) == []
 
 
-def test_a_failure_behind_the_decision_changes_nothing_of_it() -> None:
+def test_a_failure_after_the_decision_keeps_the_change() -> None:
     harness = three(restart_attempts=3)
     ask(harness, b=WEIGHT)
     harness.prepared("b/0")
@@ -195,7 +195,7 @@ def test_a_failure_behind_the_decision_changes_nothing_of_it() -> None:
     assert outcomes(harness.running(B0)) == ["completed: b was paused for 0.0 s"]
 
 
-def test_a_stop_that_comes_before_the_decision_comes_first() -> None:
+def test_a_stop_before_the_decision_abandons_the_change() -> None:
     harness = three()
     ask(harness)
     effects = harness.request("stop", "s")
@@ -203,7 +203,7 @@ def test_a_stop_that_comes_before_the_decision_comes_first() -> None:
     assert only(PauseSubtask, harness.prepared("b/0")) == []
 
 
-def test_whoever_asked_is_told_that_later_runs_go_by_it() -> None:
+def test_the_answer_after_an_end_says_that_later_runs_apply_the_change() -> None:
     harness = three()
     ask(harness)
     harness.prepared("b/0")
@@ -213,7 +213,7 @@ def test_whoever_asked_is_told_that_later_runs_go_by_it() -> None:
     assert harness.answers("r") == ["accepted", "failed: the job became FAILED first; later runs apply it"]
 
 
-def test_what_is_not_made_in_time_is_given_up() -> None:
+def test_a_change_that_is_not_prepared_in_time_is_abandoned() -> None:
     harness = three()
     ask(harness)
     assert outcomes(harness.at(59.0)) == []
@@ -222,7 +222,7 @@ def test_what_is_not_made_in_time_is_given_up() -> None:
     ]
 
 
-def test_a_query_that_comes_to_its_end_meanwhile_is_not_changed_any_more() -> None:
+def test_a_query_that_reaches_its_end_first_abandons_the_change() -> None:
     job = graph(vertex("h", sources="h", bounded="h"), vertex("v", sources="live", sinks="s"), edges="h>v")
     harness = Harness(job)
     ask(harness, h=WEIGHT)
@@ -230,7 +230,7 @@ def test_a_query_that_comes_to_its_end_meanwhile_is_not_changed_any_more() -> No
 
 
 @pytest.mark.parametrize("changes", [{"b": WEIGHT, "c": WEIGHT}, {"b": WEIGHT, "c": CUT}], ids=["limits", "state"])
-def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it(
+def test_r21_a_query_that_ends_while_others_are_paused_abandons_the_change(
     changes: dict[str, VertexSettings],
 ) -> None:
     """The rest of the change is withdrawn, because a change is applied as a whole or not at all."""
@@ -258,7 +258,7 @@ def test_r21_one_that_ends_while_the_others_stand_still_takes_the_change_with_it
 
 
 @pytest.mark.parametrize("was_paused", [False, True], ids=["before its pause", "during its pause"])
-def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(was_paused: bool) -> None:
+def test_r21_an_unreported_new_attempt_abandons_the_change(was_paused: bool) -> None:
     """Its worker is gone without a report. The new attempt has read only the decisions from before it opened the
     log."""
     harness = Harness(THREE, timeout=60.0, has_workers=True, running=False)
@@ -280,7 +280,7 @@ def test_r21_one_that_another_process_begins_unheard_takes_the_change_with_it(wa
 # ---- one change at a time, and refusals
 
 
-def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
+def test_a_second_change_is_refused_with_the_name_of_the_first() -> None:
     harness = three()
     ask(harness, "first")
     assert outcomes(ask(harness, "second", c=WEIGHT)) == [
@@ -304,13 +304,13 @@ def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
         ({"b": VertexSettings(max_files_per_batch=2**31)}, "b: max_files_per_batch is 2147483647 at the most"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(changes: dict[str, VertexSettings], why: str) -> None:
+def test_an_impossible_change_is_refused_by_name(changes: dict[str, VertexSettings], why: str) -> None:
     assert outcomes(ask_for(three(), changes)) == [f"refused: {why}"]
     with pytest.raises(ReconfigurationRefusedError):
         by_vertex(THREE, changes)
 
 
-def test_what_is_so_already_is_answered_as_done() -> None:
+def test_a_change_that_already_applies_is_answered_as_completed() -> None:
     """A retried Airflow task sends the same request again."""
     harness = Harness(THREE, restored=RestoredState(settings={"b": WEIGHT}, reconfigured=4))
     assert outcomes(ask(harness)) == ["completed: nothing had to be changed"]
@@ -329,13 +329,13 @@ def test_a_finished_query_is_refused() -> None:
     assert outcomes(ask(harness, h=WEIGHT)) == ["refused: h has ended"]
 
 
-def test_a_query_that_does_not_run_now_is_refused() -> None:
+def test_a_change_of_a_restarting_query_is_refused() -> None:
     harness = three(restart_attempts=3)
     harness.fail(B0)
     assert outcomes(ask(harness)) == ["refused: b/0 does not run now, it is restarting; ask again"]
 
 
-def test_what_was_said_of_an_earlier_one_counts_no_more() -> None:
+def test_answers_to_an_earlier_change_are_dropped() -> None:
     harness = three()
     ask(harness)
     harness.handle(ReconfigurationUnfit(**harness.world("b/0"), trial=harness.trial(), cause="no"))
@@ -366,7 +366,7 @@ def report_source_end(harness: Harness) -> list[Effect]:
     return harness.source_at_end("h", "v/0")
 
 
-def test_a_change_that_comes_to_nothing_leaves_a_source_that_is_just_dropped_alone() -> None:
+def test_an_unfit_change_does_not_disturb_the_drop_of_a_source() -> None:
     harness = mixed()
     ask(harness, w=WEIGHT)
     report_source_end(harness)
@@ -379,7 +379,7 @@ def test_a_change_that_comes_to_nothing_leaves_a_source_that_is_just_dropped_alo
     assert resume.plan.dropped == ("h",)
 
 
-def test_an_answer_that_comes_late_is_none_to_the_next_change() -> None:
+def test_a_late_answer_is_not_taken_for_the_next_change() -> None:
     harness = three()
     ask(harness, b=WEIGHT, c=WEIGHT)
     late = ReconfigurationPrepared(**harness.world("b/0"), trial=harness.trial())
@@ -391,7 +391,7 @@ def test_an_answer_that_comes_late_is_none_to_the_next_change() -> None:
 
 
 @pytest.mark.parametrize("fits", [True, False], ids=["prepared", "unfit"])
-def test_w20_what_was_tried_for_a_jobmaster_that_died_is_no_answer_to_the_next_one(fits: bool) -> None:
+def test_w20_trials_of_a_dead_jobmaster_are_no_answer_to_the_next(fits: bool) -> None:
     """Each JobMaster counts its trials from the last decided change, and a trial may take minutes."""
     before, now = three(epoch=2, deployment=1), three(epoch=3, deployment=1)
     (tried,) = only(PrepareReconfiguration, ask(before))
@@ -407,7 +407,7 @@ def test_w20_what_was_tried_for_a_jobmaster_that_died_is_no_answer_to_the_next_o
     assert [pause.subtask for pause in only(PauseSubtask, now.prepared("b/0"))] == [B0]
 
 
-def test_a_query_whose_state_was_cut_can_stand_still_again_before_the_others_run() -> None:
+def test_a_repartitioned_query_can_pause_again_before_the_others_run() -> None:
     harness = mixed(restart_attempts=3)
     ask(harness, v=CUT, w=WEIGHT)
     harness.prepared("v/0")
@@ -435,7 +435,7 @@ def read(harness: Harness, digest: str, number: int = 1) -> list[Effect]:
     )
 
 
-def test_r21_what_was_tried_is_what_is_decided() -> None:
+def test_r21_a_change_is_decided_with_the_digest_that_was_tried() -> None:
     """The file may have changed when the change is made, and when the next attempt begins."""
     harness = three(restart_attempts=3)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
@@ -460,7 +460,7 @@ def assign_to_both(harness: Harness, digests: dict[str, str]) -> list[Effect]:
     return effects
 
 
-def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither() -> None:
+def test_r21_a_file_that_two_queries_read_differently_fails_the_change() -> None:
     """The file was edited between the two reads, so the change would mix two versions."""
     harness = three()
     effects = assign_to_both(harness, {"b": "d1", "c": "d2"})
@@ -471,14 +471,14 @@ def test_r21_a_file_that_two_queries_have_read_differently_is_given_to_neither()
     assert only(PauseSubtask, effects) == []
 
 
-def test_r21_nobody_is_told_to_stand_still_before_all_have_read_it() -> None:
+def test_r21_queries_pause_only_after_all_have_read_the_file() -> None:
     harness = three()
     assert only(PauseSubtask, assign_to_both(harness, {"b": "d1"})) == []
     same = three()
     assert {pause.subtask for pause in only(PauseSubtask, assign_to_both(same, {"b": "d1", "c": "d1"}))} == {B0, C0}
 
 
-def test_a_file_that_is_assigned_again_is_read_again() -> None:
+def test_a_reassigned_file_is_read_again() -> None:
     harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic()))
     assert prepare.plan.settings == logic(), "the request has no digest"
@@ -491,7 +491,7 @@ def test_a_file_that_is_assigned_again_is_read_again() -> None:
     assert change.settings == {"b": logic("d2")}
 
 
-def test_a_function_is_that_of_the_job_again() -> None:
+def test_the_function_of_the_job_can_be_restored() -> None:
     harness = Harness(THREE, restored=RestoredState(settings={"b": logic("d1")}, reconfigured=4), timeout=60.0)
     (prepare,) = only(PrepareReconfiguration, ask(harness, b=logic(reference="")))
     assert prepare.plan.settings is None
@@ -502,14 +502,14 @@ def test_a_function_is_that_of_the_job_again() -> None:
     assert (change.settings, resume.plan.settings) == ({}, None)
 
 
-def test_a_digest_that_somebody_asks_for_is_none() -> None:
+def test_a_requested_digest_is_ignored() -> None:
     assert by_vertex(THREE, {"b": logic("d1")}) == {"b": logic()}
 
 
 # ---- deadline for paused queries
 
 
-def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_timeout_and_no_longer() -> None:
+def test_a_query_that_does_not_pause_within_the_timeout_fails_the_change() -> None:
     harness = three(interval=1000.0)
     ask(harness, b=WEIGHT, c=WEIGHT)
     harness.at(30.0)
@@ -527,7 +527,7 @@ def test_a_query_whose_batch_does_not_end_holds_the_others_for_the_checkpoint_ti
     assert events(Reconfigured, harness.effects) == []
 
 
-def test_what_is_decided_has_no_deadline() -> None:
+def test_a_decided_change_of_a_query_has_no_deadline() -> None:
     harness = three(interval=1000.0)
     ask(harness)
     harness.prepared("b/0")
@@ -536,7 +536,7 @@ def test_what_is_decided_has_no_deadline() -> None:
     assert outcomes(harness.running(B0)) == ["completed: b was paused for 500.0 s"]
 
 
-def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() -> None:
+def test_assigning_a_function_to_an_ended_source_is_refused() -> None:
     harness = Harness(graph(vertex("b", sources="live history", bounded="history", sinks="out")), timeout=60.0)
     v2 = VertexSettings(logic={"history": "v2.py:job"})
     harness.handle(SourceAtEnd(**harness.world("b/0"), uid="history", batch_id=3, droppable=True))
@@ -545,7 +545,7 @@ def test_a_source_that_is_over_is_given_no_function_in_a_query_that_goes_on() ->
     assert outcomes(ask(harness, "r2", live=VertexSettings(logic={"live": "v2.py:job"})))[0] == "accepted"
 
 
-def test_a_source_that_is_over_has_the_function_of_the_job_again() -> None:
+def test_an_ended_source_can_get_the_function_of_the_job_back() -> None:
     """The file that was assigned to it is no longer needed."""
     given = {"b": VertexSettings(logic={"history": "v2.py:job"}, digests={"history": "d1"})}
     restored = RestoredState(settings=given, ended={"b": ("history",)})

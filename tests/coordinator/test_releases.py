@@ -24,7 +24,7 @@ def complete(h: Harness, times: int = 1) -> None:
         h.ack()
 
 
-def test_r9_a_sink_that_is_slow_holds_up_no_other() -> None:
+def test_r9_a_slow_sink_does_not_delay_others() -> None:
     h = Harness(TWO)
     complete(h)
     assert only(Release, h.effects) == [Release(1, "a"), Release(1, "b")]
@@ -39,7 +39,7 @@ def test_r9_a_sink_that_is_slow_holds_up_no_other() -> None:
     assert h.c.last_released == 2
 
 
-def test_r9_a_sink_that_lags_takes_the_newest_checkpoint_and_is_told_of_with_what_it_counted() -> None:
+def test_r9_a_lagging_sink_releases_the_newest_checkpoint_next() -> None:
     h = Harness(TWO)
     complete(h)
     for _ in range(3):
@@ -54,7 +54,7 @@ def test_r9_a_sink_that_lags_takes_the_newest_checkpoint_and_is_told_of_with_wha
     assert names(h.released(4, "a")) == ["CheckpointReleased"]
 
 
-def test_a_sink_that_fails_for_hours_stops_neither_the_checkpoints_nor_the_others() -> None:
+def test_a_sink_that_fails_for_hours_stops_no_checkpoints_and_no_other_sink() -> None:
     h = Harness(TWO)
     for _ in range(3 * MAX_UNRELEASED):
         complete(h)
@@ -69,7 +69,7 @@ def test_a_sink_that_fails_for_hours_stops_neither_the_checkpoints_nor_the_other
     assert all(message.startswith("sink b: has waited ") for message in messages)
 
 
-def test_a_job_of_which_nothing_is_released_any_more_slows_down_and_is_given_up() -> None:
+def test_a_job_that_releases_nothing_slows_down_and_ends() -> None:
     h = Harness(TWO, interval=1.0)
     for _ in range(2 * MAX_UNRELEASED):
         h.at(h.now + 1.0)
@@ -83,7 +83,7 @@ def test_a_job_of_which_nothing_is_released_any_more_slows_down_and_is_given_up(
     assert h.now < 400.0
 
 
-def test_a_sink_that_cannot_go_on_ends_the_job_when_the_others_have_what_is_completed() -> None:
+def test_a_terminal_sink_failure_ends_the_job_after_the_other_releases() -> None:
     h = Harness(TWO)
     complete(h)
     assert not only(EndJob, h.release_failed("b", terminal=True))
@@ -95,7 +95,7 @@ def test_a_sink_that_cannot_go_on_ends_the_job_when_the_others_have_what_is_comp
     assert "in 'b' failed: no answer" in str(end.cause)
 
 
-def test_r15_a_subtask_closes_when_every_sink_has_its_last_data() -> None:
+def test_r15_a_subtask_finishes_after_every_sink_has_released() -> None:
     h = Harness(BOUNDED)
     h.end_of_data()
     h.ack(finished=True)
@@ -103,7 +103,7 @@ def test_r15_a_subtask_closes_when_every_sink_has_its_last_data() -> None:
     assert FinishSubtask(1, V0, A) in h.released(sink="b")
 
 
-def test_what_a_sink_was_released_before_is_not_asked_for_again() -> None:
+def test_a_restored_sink_release_is_not_repeated() -> None:
     restored = RestoredState(
         last_triggered=5, last_completed=5, last_released=2, unreleased=(3, 4, 5), sinks_released={"a": 5}
     )
@@ -112,7 +112,7 @@ def test_what_a_sink_was_released_before_is_not_asked_for_again() -> None:
     assert names(h.released(5, "b")) == ["CheckpointReleased"]
 
 
-def test_an_answer_of_a_sink_that_the_job_does_not_have_is_dropped() -> None:
+def test_a_release_report_of_an_unknown_sink_is_dropped() -> None:
     h = Harness(TWO)
     complete(h)
     assert h.released(1, "other") == []
@@ -122,7 +122,7 @@ def test_an_answer_of_a_sink_that_the_job_does_not_have_is_dropped() -> None:
 # -- gates
 
 
-def test_a_gate_holds_the_releases_and_checkpoints_go_on() -> None:
+def test_a_gate_holds_releases_while_checkpoints_continue() -> None:
     h = Harness(ONE)
     complete(h)
     (notice,) = only(Notice, h.held())
@@ -137,7 +137,7 @@ def test_a_gate_holds_the_releases_and_checkpoints_go_on() -> None:
     assert [release.checkpoint for release in events(CheckpointReleased, h.released())] == [newest]
 
 
-def test_the_notice_names_the_sink_whose_gate_it_is_also_if_another_one_was_asked_for() -> None:
+def test_the_notice_names_the_sink_with_the_gate() -> None:
     h = Harness(TWO)
     complete(h)
     notices = [only(Notice, h.held(sink, gate_of="b")) for sink in ("a", "b")]
@@ -152,7 +152,7 @@ def test_the_notice_names_the_sink_whose_gate_it_is_also_if_another_one_was_aske
     assert "the gate of 'a' holds the releases of 'b'" in other.message, "the gate is a different one now"
 
 
-def test_a_gate_is_asked_again_after_a_while() -> None:
+def test_a_closed_gate_is_polled_again_after_a_pause() -> None:
     h = Harness(ONE, interval=1e9)
     h.at(1e9)
     h.ack()
@@ -172,7 +172,7 @@ def test_a_job_at_its_end_waits_for_the_gate() -> None:
 
 
 @pytest.mark.parametrize("first", ["a", "b"])
-def test_a_stop_does_not_wait_for_the_gate_and_says_what_it_holds(first: str) -> None:
+def test_a_stop_does_not_wait_for_a_gate_and_names_it(first: str) -> None:
     h = Harness(TWO)
     h.request("stop", "r")
     h.at(1.0)
@@ -198,7 +198,7 @@ def test_a_stop_waits_for_a_sink_that_no_gate_holds() -> None:
     assert only(EndJob, h.released(sink="a"))[0].status == "STOPPED"
 
 
-def test_a_release_that_takes_longer_than_a_hundred_checkpoints_is_told_of_the_sink() -> None:
+def test_a_release_longer_than_a_hundred_checkpoints_is_journaled() -> None:
     h = Harness(TWO)
     for _ in range(2 * REMEMBERED):
         complete(h)
@@ -209,7 +209,7 @@ def test_a_release_that_takes_longer_than_a_hundred_checkpoints_is_told_of_the_s
     assert [release.checkpoint for release in events(CheckpointReleased, h.released(newest, "b"))] == [newest]
 
 
-def test_r7_what_a_slow_release_covers_is_not_forgotten_while_it_lasts() -> None:
+def test_r7_the_checkpoint_of_a_slow_release_stays_in_the_journal() -> None:
     """The next release starts at its positions, and a new driver relies on the journal."""
     h = Harness(TWO)
     complete(h)
@@ -229,7 +229,7 @@ def test_r7_what_a_slow_release_covers_is_not_forgotten_while_it_lasts() -> None
         assert number in state.checkpoints
 
 
-def test_a_sink_that_takes_nothing_before_the_end_is_no_sign_that_the_run_is_of_use() -> None:
+def test_releases_of_an_end_only_sink_do_not_prolong_a_failing_run() -> None:
     """That sink neither resets the other sink's count of tries nor allows more unreleased checkpoints."""
     h = Harness(TWO, interval=1.0)
     while not only(EndJob, h.effects):

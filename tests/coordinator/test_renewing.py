@@ -31,7 +31,7 @@ def report_paused(h: Harness, subtask: str = "mid/0") -> list[Effect]:
     return h.handle(SubtaskPaused(**h.world(subtask), reason=RestartFromScratch(), batch_id=30))
 
 
-def test_r7_it_stands_still_behind_a_batch_and_begins_anew_without_a_failure() -> None:
+def test_r7_a_query_whose_source_log_grew_restarts_without_a_failure() -> None:
     h = Harness(CHAIN)
     assert report_log_grown(h) == [PAUSE]
     assert report_paused(h) == [RESTART]
@@ -43,7 +43,7 @@ def test_r7_it_stands_still_behind_a_batch_and_begins_anew_without_a_failure() -
     assert events(CheckpointTriggered, h.at(10.0))
 
 
-def test_r15_a_checkpoint_that_is_pending_comes_first_and_the_next_one_waits_for_the_next_attempt() -> None:
+def test_r15_a_restart_waits_for_the_pending_checkpoint_and_holds_the_next() -> None:
     h = Harness(CHAIN)
     h.at(10.0)
     assert report_log_grown(h) == []
@@ -56,7 +56,7 @@ def test_r15_a_checkpoint_that_is_pending_comes_first_and_the_next_one_waits_for
     assert only(TriggerBarrier, h.running("mid/0", plan=1))
 
 
-def test_told_twice_it_begins_anew_once_and_by_the_next_attempt_again() -> None:
+def test_a_repeated_report_of_growth_restarts_a_query_once() -> None:
     h = Harness(CHAIN)
     report_log_grown(h)
     assert report_log_grown(h) == []
@@ -69,7 +69,7 @@ def test_told_twice_it_begins_anew_once_and_by_the_next_attempt_again() -> None:
     assert only(PauseSubtask, report_log_grown(h)) == [PauseSubtask(1, MID0, h.attempts[MID0], RestartFromScratch())]
 
 
-def test_r22_one_that_fails_on_the_way_begins_again_as_whoever_fails_does() -> None:
+def test_r22_a_failure_before_the_pause_restarts_like_any_failure() -> None:
     h = Harness(CHAIN, restart_attempts=1)
     report_log_grown(h)
     h.fail("mid/0")
@@ -79,7 +79,7 @@ def test_r22_one_that_fails_on_the_way_begins_again_as_whoever_fails_does() -> N
     assert len(events(SubtaskRestarting, h.effects)) == 1
 
 
-def test_one_whose_next_attempt_does_not_come_ends_the_run() -> None:
+def test_a_restart_without_a_next_attempt_ends_the_run() -> None:
     h = Harness(CHAIN, timeout=60.0)
     report_log_grown(h)
     report_paused(h)
@@ -87,7 +87,7 @@ def test_one_whose_next_attempt_does_not_come_ends_the_run() -> None:
     assert [end.status for end in only(EndJob, h.at(60.0))] == ["RESTARTING"]
 
 
-def test_one_that_came_to_its_end_meanwhile_has_nothing_to_begin() -> None:
+def test_a_subtask_at_its_end_is_not_restarted() -> None:
     h = Harness(ONE)
     h.at(10.0)
     report_log_grown(h, "v/0")
@@ -95,7 +95,7 @@ def test_one_that_came_to_its_end_meanwhile_has_nothing_to_begin() -> None:
     assert only(PauseSubtask, h.ack()) == []
 
 
-def test_r21_a_change_that_is_asked_for_comes_first() -> None:
+def test_r21_a_requested_change_cancels_the_restart() -> None:
     """The current attempt prepares the change. A restart would abort the change together with the attempt."""
     h = Harness(CHAIN)
     report_log_grown(h)
@@ -106,7 +106,7 @@ def test_r21_a_change_that_is_asked_for_comes_first() -> None:
     assert h.answers("r1") == ["accepted"]
 
 
-def test_a_stop_waits_for_no_log() -> None:
+def test_a_stop_does_not_wait_for_a_restart() -> None:
     h = Harness(ONE)
     h.at(10.0)
     report_log_grown(h, "v/0")
@@ -114,7 +114,7 @@ def test_a_stop_waits_for_no_log() -> None:
     assert "PauseSubtask" not in names(h.ack())
 
 
-def test_a_subtask_that_stands_still_is_not_sent_on_before_its_next_attempt() -> None:
+def test_a_paused_subtask_is_not_resumed_before_its_next_attempt() -> None:
     h = Harness(ONE)
     report_log_grown(h, "v/0")
     assert only(ResumeSubtask, report_paused(h, "v/0")) == []

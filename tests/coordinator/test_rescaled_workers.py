@@ -66,14 +66,14 @@ def rescaled(harness: Harness, parallelism: int, *new: SubtaskId, request: str =
     start(harness, *new)
 
 
-def test_r21_each_new_subtask_is_put_beside_one_that_reads_the_source() -> None:
+def test_r21_each_new_subtask_is_colocated_with_a_reader() -> None:
     harness = workers()
     start(harness, P0, P1, V)
     (change,) = graph_changes(rescale(harness, 5))
     assert change.hosts == {P2: P0, P3: P1, P4: P0}
 
 
-def test_r21_one_that_is_beside_another_has_nobody_beside_it() -> None:
+def test_r21_a_colocated_subtask_hosts_no_other_subtask() -> None:
     """Workers are needed only for the subtasks that are not co-located."""
     harness = workers()
     start(harness, P0, P1, V)
@@ -82,14 +82,14 @@ def test_r21_one_that_is_beside_another_has_nobody_beside_it() -> None:
     assert change.hosts == {P3: P1, P4: P0}
 
 
-def test_one_driver_puts_nobody_beside_another() -> None:
+def test_a_job_without_workers_colocates_no_subtask() -> None:
     parts = replace(vertex("parts", sources="parts", bounded="parts"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits(IDS, [P0])})
     (change,) = graph_changes(rescale(Harness(graph(parts), restored=restored), 2))
     assert change.hosts == {}
 
 
-def test_r21_nobody_begins_the_new_ones_before_all_know_them_and_checkpoints_are_of_them() -> None:
+def test_r21_new_subtasks_begin_after_consumers_know_them() -> None:
     harness = workers()
     start(harness, P0, P1, V)
     effects = rescale(harness, 3)
@@ -104,7 +104,7 @@ def test_r21_nobody_begins_the_new_ones_before_all_know_them_and_checkpoints_are
     assert events(CheckpointTriggered, harness.at(100.0)) == [], "the new subtask does not run yet"
 
 
-def test_the_first_attempt_of_a_new_one_is_of_the_workers_deployment() -> None:
+def test_a_new_subtasks_first_attempt_has_the_epoch_of_the_deployment() -> None:
     harness = workers()
     start(harness, P0, P1, V)
     rescale(harness, 3)
@@ -118,7 +118,7 @@ def test_the_first_attempt_of_a_new_one_is_of_the_workers_deployment() -> None:
     assert outcomes(effects) == ["completed: parts is read by 3"]
 
 
-def test_fewer_read_it_and_nobody_begins() -> None:
+def test_a_rescale_to_fewer_subtasks_starts_no_subtask() -> None:
     harness = workers()
     start(harness, P0, P1, V)
     effects = rescale(harness, 1)
@@ -130,20 +130,20 @@ def test_fewer_read_it_and_nobody_begins() -> None:
 # -- the next JobMaster
 
 
-def test_r21_the_next_jobmaster_has_those_begin_that_were_to() -> None:
+def test_r21_the_next_jobmaster_starts_waiting_subtasks() -> None:
     harness = workers(3, {P2: P0}, (P2,))
     (added,) = events(SubtasksAdded, harness.effects)
     assert added.subtasks == (P2,)
     assert events(SubtasksAdded, workers(3, {P2: P0}).effects) == []
 
 
-def test_workers_are_told_how_many_there_are_whatever_they_know() -> None:
+def test_a_deployed_worker_gets_the_current_parallelism() -> None:
     harness = workers(3, {P2: P0})
     (deploy,) = only(DeploySubtask, harness.next_attempt(V))
     assert deploy.plan.parallelism == {"parts": 3}
 
 
-def test_r21_the_source_has_no_end_before_all_who_read_it_are_heard_of() -> None:
+def test_r21_a_source_does_not_end_before_all_consumers_have_reported() -> None:
     """A consumer may not know the new subtask. It would take the source for ended with the other subtasks."""
     harness = workers(3, {P2: P0}, ids=["s0", "s1"])
     start(harness, P0, P1)
@@ -168,7 +168,7 @@ def test_r21_the_source_has_no_end_before_all_who_read_it_are_heard_of() -> None
     }
 
 
-def test_nothing_is_rescaled_before_that() -> None:
+def test_a_rescale_is_refused_before_all_consumers_have_reported() -> None:
     harness = workers(3, {P2: P0})
     start(harness, P0, P1, P2)
     assert outcomes(rescale(harness, 4)) == [
@@ -178,7 +178,7 @@ def test_nothing_is_rescaled_before_that() -> None:
     assert outcomes(rescale(harness, 4, "s")) == ["accepted"]
 
 
-def test_in_batch_mode_who_reads_it_comes_behind_its_end() -> None:
+def test_a_batch_source_ends_without_reports_of_its_consumers() -> None:
     harness = workers(3, {P2: P0}, ids=["s0"], mode="batch")
     start(harness, P0, P1, P2)
     (assigned,) = [assignment for assignment in only(AssignSplits, harness.effects) if assignment.splits]

@@ -66,7 +66,7 @@ def rescale_to_three(harness: Harness) -> None:
     harness.running(NEW)
 
 
-def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
+def test_r21_a_rescale_is_journaled_before_any_command() -> None:
     effects = rescale(parts_and_consumer(), 3)
     kinds = [type(effect.event) if isinstance(effect, Append) else type(effect) for effect in effects]
     assert kinds.index(Reconfigured) < kinds.index(PauseSubtask)
@@ -76,7 +76,7 @@ def test_r21_the_change_is_in_the_journal_before_anybody_hears_of_it() -> None:
     assert outcomes(effects) == ["accepted"]
 
 
-def test_r21_those_that_read_it_go_on_with_the_new_subtasks_before_these_begin() -> None:
+def test_r21_consumers_resume_with_the_new_plan_before_subtasks_start() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
     effects = report_paused(harness)
@@ -88,7 +88,7 @@ def test_r21_those_that_read_it_go_on_with_the_new_subtasks_before_these_begin()
     assert begin.plan.parallelism == {"parts": 3}
 
 
-def test_the_new_ones_are_deployed_and_read_and_whoever_asked_is_told() -> None:
+def test_new_subtasks_read_splits_and_the_request_is_completed() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
     report_paused(harness)
@@ -100,7 +100,7 @@ def test_the_new_ones_are_deployed_and_read_and_whoever_asked_is_told() -> None:
     assert outcomes(effects) == ["completed: parts is read by 3"]
 
 
-def test_a_next_attempt_of_the_consumer_has_heard_of_it() -> None:
+def test_a_next_attempt_of_the_consumer_runs_the_new_plan() -> None:
     """The consumer fails after it was commanded to pause. Its next attempt runs the new plan from the start."""
     harness = parts_and_consumer(restart_attempts=3)
     rescale(harness, 3)
@@ -112,7 +112,7 @@ def test_a_next_attempt_of_the_consumer_has_heard_of_it() -> None:
     assert only(PauseSubtask, harness.running(V)) == []
 
 
-def test_r15_no_checkpoint_is_taken_while_the_new_ones_begin_and_the_next_has_them() -> None:
+def test_r15_the_next_checkpoint_waits_for_the_new_subtasks() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
     report_paused(harness)
@@ -131,7 +131,7 @@ def test_r15_no_checkpoint_is_taken_while_the_new_ones_begin_and_the_next_has_th
     assert set(completed.subtasks) == {"parts/0", "parts/1", "parts/2", "v/0"}
 
 
-def test_r19_the_cut_is_checked_on_the_new_channels_too() -> None:
+def test_r19_the_cut_is_checked_on_new_channels() -> None:
     harness = parts_and_consumer()
     rescale_to_three(harness)
     harness.at(100.0)
@@ -143,7 +143,7 @@ def test_r19_the_cut_is_checked_on_the_new_channels_too() -> None:
     assert "parts/2" in str(ended.cause)
 
 
-def test_r20_a_checkpoint_that_is_pending_comes_first() -> None:
+def test_r20_a_rescale_waits_for_the_pending_checkpoint() -> None:
     harness = parts_and_consumer()
     harness.at(10.0)
     assert only(PauseSubtask, rescale(harness, 3)) == []
@@ -153,7 +153,7 @@ def test_r20_a_checkpoint_that_is_pending_comes_first() -> None:
     assert pause.reason == Rescale("parts")
 
 
-def test_new_ones_do_not_begin_in_the_middle_of_a_checkpoint() -> None:
+def test_new_subtasks_do_not_start_during_a_checkpoint() -> None:
     """The pending checkpoint was planned without the new subtasks.
 
     Here it is triggered as soon as the consumer runs again.
@@ -168,7 +168,7 @@ def test_new_ones_do_not_begin_in_the_middle_of_a_checkpoint() -> None:
     assert len(began) + len(triggered) == 1
 
 
-def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come() -> None:
+def test_with_fewer_subtasks_a_surplus_subtask_gets_its_last_assignment() -> None:
     harness = parts_and_consumer()
     effects = rescale(harness, 1)
     assert outcomes(effects) == ["accepted", "completed: parts is read by 1"]
@@ -181,7 +181,7 @@ def test_with_fewer_those_that_are_too_many_are_told_that_nothing_more_will_come
     assert only(PauseSubtask, harness.effects) == []
 
 
-def test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing() -> None:
+def test_a_subtask_with_an_unreported_end_gets_no_split() -> None:
     """Found by the simulation (seeds 84095 and 107190). The end of the subtask was in no journal entry.
 
     The remaining splits were then reserved for it alone, the others left, and no subtask read them.
@@ -193,7 +193,7 @@ def test_one_whose_log_has_its_end_and_who_has_not_said_so_yet_is_handed_nothing
     assert (assigned.subtask, bool(assigned.splits), assigned.is_last) == (reads, True, False)
 
 
-def test_one_whose_log_has_its_end_is_none_of_those_that_read() -> None:
+def test_a_subtask_whose_log_has_its_end_counts_as_no_reader() -> None:
     effects = with_one_ended_subtask().handle(rescale_requested("parts", 2, "r"))
     assert graph_changes(effects)[0].graph.vertex("parts").parallelism == 3
 
@@ -205,7 +205,7 @@ def with_one_ended_subtask() -> Harness:
     return Harness(graph(parts), restored=RestoredState(splits={"parts": splits}), running=False)
 
 
-def test_one_that_was_to_leave_stays_if_it_was_not_told_yet() -> None:
+def test_a_leaving_subtask_stays_if_it_was_not_notified() -> None:
     harness = parts_and_consumer()
     rescale(harness, 1)
     effects = rescale(harness, 2, request="again")
@@ -213,7 +213,7 @@ def test_one_that_was_to_leave_stays_if_it_was_not_told_yet() -> None:
     assert outcomes(effects) == ["accepted", "completed: parts is read by 2"]
 
 
-def test_numbers_go_up() -> None:
+def test_reconfigurations_are_numbered_upwards() -> None:
     harness = parts_and_consumer()
     rescale(harness, 1, request="a")
     rescale(harness, 2, request="b")
@@ -229,13 +229,13 @@ def test_numbers_go_up() -> None:
         ("parts", 0, "parts: parallelism is a whole number above 0, not 0"),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name_and_changes_nothing(uid: str, parallelism: int, why: str) -> None:
+def test_an_impossible_rescale_is_refused_by_name(uid: str, parallelism: int, why: str) -> None:
     effects = rescale(parts_and_consumer(), parallelism, uid)
     assert outcomes(effects)[0].startswith(f"refused: {why}")
     assert len(effects) == 1
 
 
-def test_a_second_one_is_refused_with_the_name_of_the_first() -> None:
+def test_a_second_change_is_refused_with_the_name_of_the_first() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3, request="first")
     effects = rescale(harness, 4, request="second")
@@ -250,7 +250,7 @@ def test_more_subtasks_than_splits_are_refused() -> None:
     assert outcomes(rescale(parts_and_consumer(), 40)) == ["accepted"]
 
 
-def test_r14_a_job_with_splits_that_nobody_has_read_does_not_finish() -> None:
+def test_r14_a_job_with_unread_splits_does_not_finish() -> None:
     """No schedule is known that leads to this state. If there is one, the job must report it, not lose data
     silently."""
     source = replace(vertex("parts", sources="parts", bounded="parts"), splits=True)
@@ -263,18 +263,18 @@ def test_r14_a_job_with_splits_that_nobody_has_read_does_not_finish() -> None:
     assert "every subtask has ended, but none has read 2 splits of parts" in str(ended.cause)
 
 
-def test_when_all_splits_are_handed_out_more_subtasks_are_refused() -> None:
+def test_more_subtasks_are_refused_when_all_splits_are_assigned() -> None:
     assert outcomes(rescale(parts_and_consumer(["a", "b"]), 3)) == ["refused: all splits of parts are assigned"]
 
 
 @pytest.mark.parametrize("mode", ["stop", "drain"])
-def test_a_job_that_is_being_ended_is_not_rescaled(mode: Any) -> None:
+def test_a_rescale_of_an_ending_job_is_refused(mode: Any) -> None:
     harness = parts_and_consumer()
     harness.request(mode)
     assert outcomes(rescale(harness, 3))[-1] == "refused: the job is being ended"
 
 
-def test_a_stop_comes_first_and_is_not_held_up_and_the_next_run_goes_by_the_change() -> None:
+def test_a_stop_precedes_a_rescale_and_the_next_run_applies_it() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
     report_paused(harness)
@@ -289,7 +289,7 @@ def test_a_stop_comes_first_and_is_not_held_up_and_the_next_run_goes_by_the_chan
     assert harness.answers("r")[-1] == "failed: the job became STOPPED first; later runs apply it"
 
 
-def test_a_drain_meanwhile_does_not_keep_it_from_its_end() -> None:
+def test_a_drain_does_not_prevent_the_end_of_a_rescale() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
     harness.request("drain", "d")
@@ -299,7 +299,7 @@ def test_a_drain_meanwhile_does_not_keep_it_from_its_end() -> None:
     assert outcomes(harness.running(NEW))[-1] == "completed: parts is read by 3"
 
 
-def test_a_new_one_that_cannot_begin_ends_the_run_as_any_that_fails() -> None:
+def test_a_new_subtask_that_fails_to_start_ends_the_run() -> None:
     harness = parts_and_consumer()
     rescale(harness, 3)
     report_paused(harness)
@@ -311,7 +311,7 @@ def test_a_new_one_that_cannot_begin_ends_the_run_as_any_that_fails() -> None:
     assert harness.answers("r")[-1].startswith("failed: the job became RESTARTING first")
 
 
-def test_a_new_one_that_does_not_begin_in_time_ends_the_run() -> None:
+def test_a_new_subtask_that_does_not_start_in_time_ends_the_run() -> None:
     harness = parts_and_consumer(timeout=60.0)
     rescale(harness, 3)
     report_paused(harness)
@@ -321,7 +321,7 @@ def test_a_new_one_that_does_not_begin_in_time_ends_the_run() -> None:
     assert "parts/2: its next attempt has not begun within 60 s" in str(ended.cause)
 
 
-def test_a_change_of_a_job_that_has_not_begun_yet_waits_for_those_that_are_being_deployed() -> None:
+def test_a_rescale_waits_for_subtasks_that_are_still_starting() -> None:
     """They were deployed with the previous plan."""
     harness = parts_and_consumer(running=False)
     assert only(PauseSubtask, rescale(harness, 3)) == []

@@ -38,7 +38,7 @@ def last_assigned(effects: list[Effect]) -> list[str]:
     return [assignment.subtask for assignment in only(AssignSplits, effects) if assignment.is_last]
 
 
-def test_r14_with_fewer_subtasks_one_that_failed_reads_what_it_had_if_the_others_have_ended() -> None:
+def test_r14_a_failed_surplus_subtask_reads_its_assigned_splits_again() -> None:
     """It is no longer a reader of the source, but was handed s1 before."""
     harness = parts(2, 3)
     assert [assignment.splits for assignment in only(AssignSplits, harness.effects)] == [("s0",), ("s1",)]
@@ -57,7 +57,7 @@ def test_r14_with_fewer_subtasks_one_that_failed_reads_what_it_had_if_the_others
     assert last_assigned(complete(harness, "s1", "parts/1")) == ["parts/1"]
 
 
-def test_r21_a_source_does_not_come_to_its_end_before_those_that_are_to_read_it_have_begun() -> None:
+def test_r21_a_source_does_not_end_before_its_new_subtasks_start() -> None:
     """Seed 172: a consumer that had read the source to its end would not receive the barriers of the new subtasks."""
     harness = parts(1, 2)
     harness.handle(rescale_requested("parts", 2, "r"))
@@ -79,7 +79,7 @@ def rescale_to_two(harness: Harness) -> list[Effect]:
     return harness.running("v/0")
 
 
-def test_r21_the_change_is_in_the_journal_before_anybody_does_anything_about_it() -> None:
+def test_r21_a_rescale_is_journaled_before_any_pause_or_restart() -> None:
     """The test covers a job with a consumer and one without."""
     harness = parts(1, 9)
     effects = harness.handle(rescale_requested("parts", 2, "r"))
@@ -91,7 +91,7 @@ def test_r21_the_change_is_in_the_journal_before_anybody_does_anything_about_it(
     assert kinds.index("Reconfigured") < kinds.index("RestartSubtask")
 
 
-def test_r21_the_new_subtasks_begin_when_a_consumer_runs_with_them_in_its_plan() -> None:
+def test_r21_new_subtasks_start_when_a_consumer_runs_the_new_plan() -> None:
     harness = parts(1, 9)
     assert only(RestartSubtask, harness.handle(rescale_requested("parts", 2, "r"))) == []
     effects = harness.paused("v/0", Rescale("parts"))
@@ -101,7 +101,7 @@ def test_r21_the_new_subtasks_begin_when_a_consumer_runs_with_them_in_its_plan()
     assert [(restart.subtask, restart.plan.parallelism) for restart in begun] == [("parts/1", {"parts": 2})]
 
 
-def test_r21_the_new_subtasks_do_not_begin_while_a_checkpoint_is_pending() -> None:
+def test_r21_new_subtasks_do_not_start_while_a_checkpoint_is_pending() -> None:
     """The checkpoint was planned without them. parts has no consumer here that must be notified first."""
     source = replace(vertex("parts", sources="parts", bounded="parts", sinks="sink"), splits=True)
     restored = RestoredState(splits={"parts": RestoredSplits([f"s{n}" for n in range(9)], source.subtasks)})
@@ -117,7 +117,7 @@ def pending(harness: Harness) -> PendingCheckpoint | None:
     return harness.c.pending
 
 
-def test_r15_no_checkpoint_is_taken_before_the_new_subtasks_run_and_they_get_splits() -> None:
+def test_r15_a_checkpoint_waits_until_new_subtasks_run_with_splits() -> None:
     harness = parts(1, 30)
     rescale_to_two(harness)
     harness.at(15.0)

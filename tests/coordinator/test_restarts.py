@@ -52,7 +52,7 @@ def end(h: Harness) -> tuple[str, str]:
 # -- how often, and when
 
 
-def test_the_pause_grows_up_to_a_minute_and_the_last_failure_ends_it() -> None:
+def test_restart_delays_grow_to_a_minute_until_attempts_run_out() -> None:
     strategy = RestartStrategy(20, 1.0)
     restarts = [strategy.failed(V, 10.0 * number) for number in range(21)]
     assert restarts[:4] == [Restart(1, 1.0), Restart(2, 1.5), Restart(3, 2.25), Restart(4, 3.375)]
@@ -60,12 +60,12 @@ def test_the_pause_grows_up_to_a_minute_and_the_last_failure_ends_it() -> None:
     assert restarts[20] is None
 
 
-def test_a_first_pause_beyond_a_minute_stays_what_it_is() -> None:
+def test_a_first_restart_delay_above_a_minute_is_kept() -> None:
     strategy = RestartStrategy(3, 90.0)
     assert [restart.delay for restart in (strategy.failed(V, 0.0), strategy.failed(V, 1.0)) if restart] == [90.0, 90.0]
 
 
-def test_each_subtask_counts_by_itself_and_anew_after_an_hour_without_a_failure() -> None:
+def test_failures_count_per_subtask_and_reset_after_a_quiet_hour() -> None:
     strategy = RestartStrategy(1, 1.0)
     assert strategy.failed(V, 0.0) == Restart(1, 1.0)
     assert strategy.failed(W, 0.0) == Restart(1, 1.0)
@@ -73,14 +73,14 @@ def test_each_subtask_counts_by_itself_and_anew_after_an_hour_without_a_failure(
     assert strategy.failed(W, 1.0 + RESET_AFTER) == Restart(1, 1.0)
 
 
-def test_without_attempts_nothing_is_restarted() -> None:
+def test_without_attempts_no_subtask_restarts() -> None:
     assert RestartStrategy(0, 1.0).failed(V, 0.0) is None
 
 
 # -- effects of the coordinator
 
 
-def test_r15_the_pending_checkpoint_is_aborted_the_others_go_on_and_none_is_taken_until_it_runs() -> None:
+def test_r15_a_failure_aborts_the_checkpoint_and_restarts_one_subtask() -> None:
     h = chain(tolerable_failed=0)
     h.at(10.0)
     h.ack(SRC)
@@ -110,14 +110,14 @@ def test_r15_the_pending_checkpoint_is_aborted_the_others_go_on_and_none_is_take
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_r22_what_the_failed_attempt_says_afterwards_is_not_heard(message: SubtaskFailed | SubtaskRunning) -> None:
+def test_r22_later_reports_of_a_failed_attempt_are_dropped(message: SubtaskFailed | SubtaskRunning) -> None:
     h = chain()
     h.fail(MID)
     assert h.handle(message) == []
     assert h.c.dropped_messages == {"stale": 1}
 
 
-def test_a_failure_is_the_first_one_if_a_restart_follows_from_it() -> None:
+def test_a_failure_is_first_if_it_causes_a_restart() -> None:
     h = chain()
     failed = SubtaskFailed(1, MID, A, "boom")
     assert h.c.is_first(failed)
@@ -131,7 +131,7 @@ def test_a_failure_is_the_first_one_if_a_restart_follows_from_it() -> None:
     assert h.c.is_first(SubtaskFailed(1, MID, B, "boom"))
 
 
-def test_a_failure_is_not_the_first_one_of_a_run_that_ends_already() -> None:
+def test_a_failure_in_an_ending_run_is_not_first() -> None:
     h = Harness(CHAIN)
     h.at(10.0)
     h.ack(SRC)
@@ -144,7 +144,7 @@ def test_a_failure_is_not_the_first_one_of_a_run_that_ends_already() -> None:
     assert not h.c.is_first(SubtaskFailed(1, SRC, A, "boom"))
 
 
-def test_a_next_attempt_that_comes_to_nothing_is_the_next_failure() -> None:
+def test_a_next_attempt_that_does_not_open_counts_as_a_failure() -> None:
     h = chain()
     h.fail(MID)
     h.attempts[MID] = B
@@ -163,14 +163,14 @@ def test_one_failure_too_many_ends_the_run() -> None:
     assert end(h) == ("RESTARTING", "mid/0: boom (after 2 restarts in a row); last completed checkpoint: none")
 
 
-def test_what_trying_again_does_not_mend_ends_the_run_at_once() -> None:
+def test_a_terminal_failure_ends_the_run_at_once() -> None:
     h = chain()
     h.fail(MID, terminal=True)
     assert end(h) == ("FAILED", "mid/0: boom; last completed checkpoint: none")
 
 
 @pytest.mark.parametrize("why", ["driver_is_lost", "result_is_lost"])
-def test_w6_what_no_attempt_in_this_driver_mends_ends_the_run_and_the_next_run_tries_again(why: str) -> None:
+def test_w6_a_lost_driver_or_result_ends_the_run_restarting(why: str) -> None:
     h = chain()
     lost: Any = {why: True}
     h.handle(SubtaskFailed(1, MID, A, "Spark is gone", **lost))
@@ -185,7 +185,7 @@ def test_a_failure_while_a_stop_waits_for_its_savepoint_ends_the_run() -> None:
     assert h.answers("r")[-1].startswith("failed: the stop did not take place: mid/0: boom")
 
 
-def test_a_drain_goes_on_with_the_next_attempt() -> None:
+def test_a_drain_continues_with_the_next_attempt() -> None:
     h = chain()
     h.request("drain", "r")
     h.fail(MID)
@@ -206,7 +206,7 @@ def test_a_next_attempt_that_never_begins_ends_the_run() -> None:
     assert "mid/0: its next attempt has not begun within 60 s (the checkpoint timeout)" in end(h)[1]
 
 
-def test_one_that_has_begun_has_no_deadline_any_more() -> None:
+def test_a_next_attempt_that_began_has_no_deadline() -> None:
     h = chain(timeout=60.0)
     h.fail(MID)
     h.next_attempt(MID)
@@ -214,7 +214,7 @@ def test_one_that_has_begun_has_no_deadline_any_more() -> None:
     assert not only(EndJob, h.effects)
 
 
-def test_r16_one_at_its_end_of_data_is_finished_when_a_checkpoint_of_its_next_attempt_is_released() -> None:
+def test_r16_a_failed_ended_subtask_finishes_by_its_next_attempts_release() -> None:
     h = chain()
     h.end_of_data(MID)
     h.ack(SRC)
@@ -230,7 +230,7 @@ def test_r16_one_at_its_end_of_data_is_finished_when_a_checkpoint_of_its_next_at
     assert FinishSubtask(1, MID, B) in h.released()
 
 
-def test_one_whose_log_is_closed_is_finished() -> None:
+def test_a_restarted_subtask_with_a_closed_log_is_finished() -> None:
     """Its log has the end of partition, but the report was lost in the later failure."""
     h = chain()
     h.end_of_data(SRC)
@@ -239,7 +239,7 @@ def test_one_whose_log_is_closed_is_finished() -> None:
     assert events(SubtaskFinished, h.done(SRC))
 
 
-def test_a_run_that_ends_restarts_nothing() -> None:
+def test_an_ending_run_restarts_no_subtask() -> None:
     h = chain()
     h.at(10.0)
     h.ack(SRC)
@@ -256,7 +256,7 @@ def lose_worker(h: Harness, subtask: SubtaskId = MID) -> list[Effect]:
 
 
 @pytest.mark.parametrize("attempts", [0, 2])
-def test_w9_a_lost_worker_counts_as_no_failure_and_another_one_begins_the_next_attempt(attempts: int) -> None:
+def test_w9_a_lost_worker_counts_as_no_failure(attempts: int) -> None:
     h = Harness(CHAIN, restart_attempts=attempts, restart_delay=1.0, tolerable_failed=0)
     for number in range(3):
         h.at(10.0 * (number + 1))
@@ -271,7 +271,7 @@ def test_w9_a_lost_worker_counts_as_no_failure_and_another_one_begins_the_next_a
     assert len(only(EndJob, h.effects)) == (0 if attempts else 1), "a failure of the subtask itself counts as usual"
 
 
-def test_w9_the_run_ends_if_no_other_worker_comes_within_the_checkpoint_timeout() -> None:
+def test_w9_the_run_ends_if_no_worker_comes_within_the_timeout() -> None:
     h = Harness(CHAIN, timeout=60.0)
     lose_worker(h)
     h.at(59.0)
@@ -280,7 +280,7 @@ def test_w9_the_run_ends_if_no_other_worker_comes_within_the_checkpoint_timeout(
     assert end(h)[0] == "RESTARTING"
 
 
-def test_w9_a_stop_that_waits_for_its_savepoint_ends_with_a_lost_worker_too() -> None:
+def test_w9_a_lost_worker_ends_a_stop_that_waits_for_its_savepoint() -> None:
     h = Harness(CHAIN)
     h.handle(StopRequest())
     lose_worker(h)

@@ -44,7 +44,7 @@ def finish(h: Harness, subtask: SubtaskId, now: float) -> None:
     h.done(subtask)
 
 
-def test_whoever_waits_for_a_worker_does_so_as_long_as_another_subtask_runs() -> None:
+def test_a_subtask_waits_for_a_worker_while_another_subtask_runs() -> None:
     h = with_workers()
     start(h, FIRST, 5.0)
     for now in (61.0, 600.0, 7200.0):
@@ -56,7 +56,7 @@ def test_whoever_waits_for_a_worker_does_so_as_long_as_another_subtask_runs() ->
     assert ended(h) is None
 
 
-def test_the_run_ends_when_nothing_has_run_for_the_checkpoint_timeout() -> None:
+def test_a_run_without_a_running_subtask_ends_after_the_timeout() -> None:
     h = with_workers()
     start(h, FIRST, 5.0)
     finish(h, FIRST, 9000.0)
@@ -68,7 +68,7 @@ def test_the_run_ends_when_nothing_has_run_for_the_checkpoint_timeout() -> None:
     assert str(ended(h)).startswith(f"RESTARTING: {cause}")
 
 
-def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room() -> None:
+def test_a_producer_without_a_worker_ends_the_run_despite_its_consumer() -> None:
     """The consumer waits for the producer and does not count as running."""
     h = with_workers()
     start(h, LAST, 5.0)
@@ -78,7 +78,7 @@ def test_a_producer_that_nobody_runs_ends_it_while_its_consumer_holds_the_room()
     assert str(ended(h)).startswith("RESTARTING: src/0")
 
 
-def test_at_its_end_of_data_one_with_a_sink_makes_no_room() -> None:
+def test_a_subtask_with_a_sink_keeps_its_worker_at_end_of_data() -> None:
     """The subtask waits for the final checkpoint, and the checkpoint waits for the other subtask."""
     h = with_workers(WITH_TWO_SINKS)
     start(h, FIRST, 5.0)
@@ -90,7 +90,7 @@ def test_at_its_end_of_data_one_with_a_sink_makes_no_room() -> None:
     assert str(ended(h)).startswith("RESTARTING: mid/0")
 
 
-def test_gaps_between_what_runs_do_not_add_up() -> None:
+def test_gaps_between_subtasks_do_not_add_up() -> None:
     """A worker takes a minute to start, so each stage adds a gap of a minute."""
     count = 20
     uids = [f"v{number}" for number in range(count)]
@@ -104,7 +104,7 @@ def test_gaps_between_what_runs_do_not_add_up() -> None:
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: bool) -> None:
+def test_only_a_lost_worker_leaves_a_vacancy(is_lost: bool) -> None:
     """The failed attempt hangs in a living worker, so no worker is missing."""
     h = with_workers(WITH_TWO_SINKS, attempts=3)
     for subtask in (FIRST, LAST):
@@ -115,7 +115,7 @@ def test_a_lost_worker_leaves_a_vacancy_and_a_failed_attempt_does_not(is_lost: b
     assert (ended(h) is None) is is_lost
 
 
-def test_in_streaming_mode_all_have_to_run_whatever_runs() -> None:
+def test_in_streaming_mode_every_subtask_must_start_within_the_timeout() -> None:
     h = with_workers(WITH_TWO_SINKS, mode="streaming")
     start(h, FIRST, 5.0)
     h.at(60.0)
@@ -123,7 +123,7 @@ def test_in_streaming_mode_all_have_to_run_whatever_runs() -> None:
     assert str(ended(h)).startswith(f"RESTARTING: {cause}")
 
 
-def test_a_driver_has_room_for_all_that_it_runs() -> None:
+def test_a_driver_without_workers_ends_when_an_attempt_does_not_start() -> None:
     """An attempt that does not begin in a driver hangs."""
     h = Harness(WITH_TWO_SINKS, slots=8, mode="batch", timeout=60.0, restart_attempts=3)
     h.fail(LAST)

@@ -34,7 +34,7 @@ def test_streaming_deploys_everything_at_once() -> None:
     assert deployed(Harness(CHAIN, running=False).effects) == ["src/0", "mid/0"]
 
 
-def test_what_is_finished_is_not_deployed() -> None:
+def test_a_finished_subtask_is_not_deployed() -> None:
     h = Harness(CHAIN, running=False, restored=RestoredState(finished=frozenset({SubtaskId("src/0")})))
     assert deployed(h.effects) == ["mid/0"]
 
@@ -48,7 +48,7 @@ def test_r23_batch_deploys_over_complete_inputs_only() -> None:
     assert deployed(h.end_of_data("c/0")) == [SubtaskId("d/0")]
 
 
-def test_no_more_run_than_there_are_slots() -> None:
+def test_running_subtasks_never_exceed_the_slots() -> None:
     h = batch(DIAMOND, slots=1)
     assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0")]
     assert deployed(h.running("b/0")) == []
@@ -80,13 +80,13 @@ def test_a_pointwise_consumer_waits_for_its_own_producers() -> None:
     assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0")]
 
 
-def test_after_a_restart_what_has_its_end_makes_way_for_its_consumers() -> None:
+def test_after_a_restart_an_ended_producer_makes_way_for_its_consumers() -> None:
     h = batch(DIAMOND, restored=RestoredState(end_of_data=frozenset({SubtaskId("a/0"), SubtaskId("b/0")})))
     assert deployed(h.effects) == ["a/0"]
     assert deployed(h.end_of_data("a/0")) == [SubtaskId("b/0"), SubtaskId("c/0")]
 
 
-def test_a_job_that_is_ending_deploys_nothing_more() -> None:
+def test_an_ending_batch_job_deploys_no_subtask() -> None:
     h = batch(DIAMOND)
     h.running("a/0")
     h.fail("a/0")

@@ -19,27 +19,27 @@ def triggered(h: Harness, at: float) -> bool:
     return bool(events(CheckpointTriggered, h.at(at)))
 
 
-def test_it_is_taken_behind_a_batch_in_the_second_half_of_its_interval() -> None:
+def test_a_checkpoint_follows_a_batch_in_the_second_half_of_its_interval() -> None:
     h = Harness(interval=1.0)
     assert published(h, 0.49) == []
     assert h.c.next_deadline(0.49) == 1.0
     assert len(published(h, 0.5)) == 1
 
 
-def test_and_without_one_when_it_is_due() -> None:
+def test_without_a_late_batch_a_checkpoint_starts_when_due() -> None:
     h = Harness(interval=1.0)
     assert published(h, 0.4) == []
     assert not triggered(h, 0.99)
     assert triggered(h, 1.0)
 
 
-def test_it_comes_a_second_sooner_at_most() -> None:
+def test_a_checkpoint_starts_at_most_one_second_early() -> None:
     h = Harness(interval=600.0)
     assert published(h, 598.9) == []
     assert len(published(h, 599.0)) == 1
 
 
-def test_the_next_interval_is_counted_from_it() -> None:
+def test_the_next_interval_counts_from_an_early_checkpoint() -> None:
     h = Harness(interval=1.0)
     assert len(published(h, 0.8)) == 1
     h.ack()
@@ -47,7 +47,7 @@ def test_the_next_interval_is_counted_from_it() -> None:
     assert len(published(h, 1.31)) == 1
 
 
-def test_a_batch_that_it_covers_hastens_the_next_one_no_more() -> None:
+def test_a_covered_batch_does_not_hasten_the_next_checkpoint() -> None:
     h = Harness(interval=1.0, min_pause=0.0)
     published(h, 0.9)
     h.ack()
@@ -55,7 +55,7 @@ def test_a_batch_that_it_covers_hastens_the_next_one_no_more() -> None:
     assert triggered(h, 1.9)
 
 
-def test_nor_does_one_that_came_before_a_late_barrier() -> None:
+def test_a_batch_before_a_late_barrier_does_not_hasten_a_checkpoint() -> None:
     h = Harness(interval=1.0)
     assert triggered(h, 1.0)
     published(h, 1.6)
@@ -64,7 +64,7 @@ def test_nor_does_one_that_came_before_a_late_barrier() -> None:
     assert triggered(h, 2.0)
 
 
-def test_the_pause_behind_the_one_before_is_kept() -> None:
+def test_an_early_checkpoint_keeps_the_minimum_pause() -> None:
     h = Harness(interval=1.0, min_pause=0.9)
     published(h, 0.8)
     h.ack()
@@ -73,14 +73,14 @@ def test_the_pause_behind_the_one_before_is_kept() -> None:
     assert triggered(h, 1.701)
 
 
-def test_none_is_taken_while_another_one_is_pending() -> None:
+def test_a_batch_starts_no_checkpoint_while_another_is_pending() -> None:
     h = Harness(interval=1.0)
     assert len(published(h, 0.8)) == 1
     assert published(h, 1.7) == []
 
 
 @pytest.mark.parametrize("attempt", [AttemptId(1, 1, "b"), AttemptId(2, 0, "a")])
-def test_a_batch_of_another_attempt_hastens_nothing(attempt: AttemptId) -> None:
+def test_a_batch_of_another_attempt_hastens_no_checkpoint(attempt: AttemptId) -> None:
     h = Harness(interval=1.0)
     h.now = 0.8
     assert events(CheckpointTriggered, h.handle(BatchPublished(1, V0, attempt))) == []

@@ -34,7 +34,7 @@ def appended(kind: type[Any], effects: list[Effect]) -> list[Any]:
     return [effect.event for effect in only(Append, effects) if isinstance(effect.event, kind)]
 
 
-def test_r14_an_assignment_is_journaled_before_the_subtask_is_told() -> None:
+def test_r14_an_assignment_is_journaled_before_it_is_sent() -> None:
     effects = splits().running(SubtaskId("parts/0"))
     kinds = [type(effect.event) if isinstance(effect, Append) else type(effect) for effect in effects]
     assert kinds.index(SplitsAssigned) < kinds.index(AssignSplits)
@@ -42,11 +42,11 @@ def test_r14_an_assignment_is_journaled_before_the_subtask_is_told() -> None:
     assert only(AssignSplits, effects)[0].splits == ("s0", "s1", "s2", "s3")
 
 
-def test_nothing_is_handed_out_to_a_subtask_that_does_not_run() -> None:
+def test_a_subtask_that_does_not_run_gets_no_split() -> None:
     assert only(AssignSplits, splits().effects) == []
 
 
-def test_a_completion_is_noted_once() -> None:
+def test_a_completed_split_is_journaled_once() -> None:
     harness = splits()
     harness.running("parts/0")
     assert [event.splits for event in appended(SplitsDone, complete(harness, "s0", 3))] == [((0, 1),)]
@@ -54,7 +54,7 @@ def test_a_completion_is_noted_once() -> None:
     assert appended(SplitsDone, complete(harness, "unknown", 4)) == []
 
 
-def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_told_what_is_in_the_log() -> None:
+def test_r14_splits_of_a_replaced_attempt_wait_for_its_successors_report() -> None:
     """The replaced attempt had published s1, and was fenced before it could report s1."""
     harness = splits()
     for name in ("parts/0", "parts/1"):
@@ -77,7 +77,7 @@ def test_r14_what_a_replaced_attempt_was_handed_goes_back_when_the_next_one_has_
     assert only(AssignSplits, effects)[0].splits[:2] == ("s2", "s3")
 
 
-def test_r14_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with_its_completion() -> None:
+def test_r14_a_checkpoint_covers_the_splits_before_its_barriers() -> None:
     """An earlier driver published s9. s1 is after the barrier."""
     harness = splits({9: ("parts/1", 2)})
     for name in ("parts/0", "parts/1", "v/0"):
@@ -99,7 +99,7 @@ def test_r14_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with
     assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 2, ((1, 2),))]
 
 
-def test_a_subtask_that_closed_is_covered_as_a_whole() -> None:
+def test_a_checkpoint_covers_all_splits_of_a_closed_subtask() -> None:
     harness = splits(takers=(SubtaskId("parts/0"),))
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
@@ -113,7 +113,7 @@ def test_a_subtask_that_closed_is_covered_as_a_whole() -> None:
     assert appended(SplitsCovered, harness.effects) == [SplitsCovered("parts", 1, ((0, 1),))]
 
 
-def test_r14_several_of_one_entry_are_done_and_covered_together() -> None:
+def test_r14_splits_of_one_entry_are_done_and_covered_together() -> None:
     harness = splits()
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
@@ -126,7 +126,7 @@ def test_r14_several_of_one_entry_are_done_and_covered_together() -> None:
     assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 1, ((0, 3),))]
 
 
-def test_r14_what_is_given_back_is_journaled_for_who_gets_it_before_that_one_is_told() -> None:
+def test_r14_returned_splits_are_journaled_before_they_are_sent_again() -> None:
     harness = splits()
     harness.running("parts/0")
     world = harness.world("parts/0")
@@ -138,7 +138,7 @@ def test_r14_what_is_given_back_is_journaled_for_who_gets_it_before_that_one_is_
     assert command.splits == ("s5", "s6", "s7", "s8")
 
 
-def test_of_several_that_are_told_once_more_what_is_new_counts() -> None:
+def test_repeated_completion_reports_add_only_new_splits() -> None:
     """The next attempt reports all splits in the log, some of which were reported before."""
     harness = splits()
     harness.running("parts/0")
@@ -149,7 +149,7 @@ def test_of_several_that_are_told_once_more_what_is_new_counts() -> None:
     assert appended(SplitsDone, effects) == []
 
 
-def test_r14_a_checkpoint_covers_all_of_an_entry_or_nothing_of_it() -> None:
+def test_r14_a_checkpoint_covers_an_entry_completely_or_not_at_all() -> None:
     """Barriers are between two entries of several splits each."""
     harness = splits()
     for name in ("parts/0", "parts/1", "v/0"):
@@ -168,7 +168,7 @@ def test_r14_a_checkpoint_covers_all_of_an_entry_or_nothing_of_it() -> None:
     assert appended(SplitsCovered, harness.ack("v/0")) == [SplitsCovered("parts", 2, ((1, 3),))]
 
 
-def test_r22_what_an_attempt_that_was_replaced_gives_back_is_not_heard() -> None:
+def test_r22_splits_returned_by_a_replaced_attempt_are_ignored() -> None:
     """Its splits were returned and assigned to its successor, so no other subtask may get them."""
     harness = splits()
     harness.running("parts/0")
@@ -181,7 +181,7 @@ def test_r22_what_an_attempt_that_was_replaced_gives_back_is_not_heard() -> None
     assert assigned == {"s5", "s6", "s7", "s8"}
 
 
-def test_one_that_says_that_it_reads_fewer_is_handed_out_no_more_ahead() -> None:
+def test_a_subtask_that_reads_fewer_splits_gets_fewer_ahead() -> None:
     harness = splits()
     harness.running("parts/0")
     world = harness.world("parts/0")

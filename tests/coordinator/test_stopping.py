@@ -36,7 +36,7 @@ def _end(effects: list[Effect]) -> tuple[str, str]:
 # -- no savepoint can be taken
 
 
-def test_a_stop_without_a_savepoint_in_time_is_withdrawn_and_the_job_goes_on() -> None:
+def test_a_stop_without_a_savepoint_in_time_fails_and_the_job_continues() -> None:
     h = Harness(timeout=60.0)
     h.at(10.0)
     h.ack()
@@ -57,7 +57,7 @@ def test_a_stop_without_a_savepoint_in_time_is_withdrawn_and_the_job_goes_on() -
     assert not only(EndJob, h.effects)
 
 
-def test_a_stop_that_has_to_leave_ends_the_run_without_calling_it_stopped() -> None:
+def test_a_leaving_stop_without_a_savepoint_ends_the_run_restarting() -> None:
     h = Harness(timeout=60.0)
     h.request("stop", leaves=True)
     status, cause = _end(h.at(60.0))
@@ -65,7 +65,7 @@ def test_a_stop_that_has_to_leave_ends_the_run_without_calling_it_stopped() -> N
     assert cause == "the stop did not take place: no savepoint within 60 s; last completed checkpoint: none"
 
 
-def test_savepoints_that_fail_more_often_than_tolerated_fail_the_stop_and_not_the_job() -> None:
+def test_too_many_failed_savepoints_fail_the_stop_and_not_the_job() -> None:
     """CheckpointFailureManager: a failed savepoint does not count against the job's tolerable failures."""
     h = Harness(tolerable_failed=1, interval=1e6)
     h.request("stop", "r1")
@@ -77,7 +77,7 @@ def test_savepoints_that_fail_more_often_than_tolerated_fail_the_stop_and_not_th
     assert not h.c.is_over
 
 
-def test_what_the_schedule_did_to_a_savepoint_is_tried_again() -> None:
+def test_a_savepoint_aborted_by_scheduling_is_retried() -> None:
     h = Harness()
     h.request("stop", "r1")
     for now in (1.0, 2.0, 3.0):
@@ -87,7 +87,7 @@ def test_what_the_schedule_did_to_a_savepoint_is_tried_again() -> None:
     assert _end(h.released()) == ("STOPPED", "")
 
 
-def test_a_stop_after_a_failed_one_is_a_stop_of_its_own() -> None:
+def test_a_stop_after_a_failed_stop_takes_its_own_savepoint() -> None:
     h = Harness()
     h.request("stop", "r1")
     h.decline("IO_EXCEPTION")
@@ -99,7 +99,7 @@ def test_a_stop_after_a_failed_one_is_a_stop_of_its_own() -> None:
     assert h.answers("r2") == ["accepted", "completed: savepoint 2 is released"]
 
 
-def test_a_stop_that_joins_another_is_answered_with_it_and_may_make_it_leave() -> None:
+def test_a_second_stop_shares_the_answer_and_may_make_the_job_leave() -> None:
     h = Harness()
     h.request("stop", "r1")
     h.request("stop", "r2", leaves=True)
@@ -131,7 +131,7 @@ def test_after_a_failed_stop_subtasks_are_finished_again() -> None:
 # -- not all subtasks run
 
 
-def test_a_stop_of_a_job_that_is_still_starting_is_served_once_all_run() -> None:
+def test_a_stop_of_a_starting_job_waits_until_all_subtasks_run() -> None:
     h = Harness(CHAIN, running=False)
     h.request("stop", "r1")
     h.running("src/0")
@@ -142,7 +142,7 @@ def test_a_stop_of_a_job_that_is_still_starting_is_served_once_all_run() -> None
     assert _end(h.released()) == ("STOPPED", "")
 
 
-def test_a_stop_of_a_job_that_does_not_get_to_run_in_time_has_failed_and_says_who_is_missing() -> None:
+def test_a_stop_of_a_job_that_does_not_start_in_time_names_missing_subtasks() -> None:
     """Flink refuses it: not all required tasks are currently running."""
     h = Harness(CHAIN, running=False, timeout=60.0)
     h.request("stop", "r1")
@@ -166,7 +166,7 @@ def test_a_stop_in_a_planned_restart_waits_for_the_query() -> None:
 # -- failures on the way
 
 
-def test_a_subtask_that_fails_before_the_savepoint_makes_the_stop_fail() -> None:
+def test_a_subtask_failure_before_the_savepoint_fails_the_stop() -> None:
     h = Harness()
     h.request("stop", "r1")
     status, cause = _end(h.fail())
@@ -175,7 +175,7 @@ def test_a_subtask_that_fails_before_the_savepoint_makes_the_stop_fail() -> None
     assert h.answers("r1") == ["accepted", f"failed: {cause}"]
 
 
-def test_a_subtask_that_fails_behind_the_savepoint_makes_the_stop_fail_but_the_savepoint_is_released() -> None:
+def test_a_failure_after_the_savepoint_fails_the_stop_and_keeps_the_release() -> None:
     """StopWithSavepointStoppingException: the savepoint exists, but the job did not stop on it."""
     h = Harness()
     h.request("stop", "r1")
@@ -195,7 +195,7 @@ def test_a_terminal_failure_during_a_stop_is_terminal() -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_a_savepoint_that_cannot_be_released_is_no_stop(terminal: bool) -> None:
+def test_a_savepoint_that_cannot_be_released_fails_the_stop(terminal: bool) -> None:
     h = Harness()
     h.request("stop", "r1")
     h.ack()
@@ -213,7 +213,7 @@ def test_a_savepoint_that_cannot_be_released_is_no_stop(terminal: bool) -> None:
     assert h.answers("r1")[1] == f"failed: {cause}"
 
 
-def test_a_checkpoint_pending_when_the_stop_came_still_counts_against_the_job() -> None:
+def test_a_checkpoint_pending_before_the_stop_counts_against_the_job() -> None:
     h = Harness()
     h.at(10.0)
     h.request("stop", "r1")
@@ -222,7 +222,7 @@ def test_a_checkpoint_pending_when_the_stop_came_still_counts_against_the_job() 
     assert "the stop did not take place: 1 checkpoint failed in a row" in cause
 
 
-def test_a_final_checkpoint_that_is_given_up_with_the_stop_does_not_count_against_the_job() -> None:
+def test_a_final_checkpoint_aborted_with_a_stop_does_not_count() -> None:
     """The stop comes while a subtask begins again, and the subtask then reaches its end of data.
 
     The final checkpoint is given up when the time of the stop is over. The next failure of a subtask ended the run.
@@ -250,7 +250,7 @@ def test_a_final_checkpoint_that_is_given_up_with_the_stop_does_not_count_agains
 # -- batch
 
 
-def test_a_batch_job_is_not_stopped_because_it_takes_no_savepoint() -> None:
+def test_a_stop_of_a_batch_job_is_refused() -> None:
     h = Harness(BOUNDED, mode="batch")
     h.request("stop", "r1")
     assert h.answers("r1")[0].startswith("refused: a job in batch mode takes no savepoint")
@@ -258,7 +258,7 @@ def test_a_batch_job_is_not_stopped_because_it_takes_no_savepoint() -> None:
     assert not h.c.stopping
 
 
-def test_a_batch_job_that_has_to_leave_is_not_called_stopped() -> None:
+def test_a_leaving_stop_of_a_batch_job_ends_restarting() -> None:
     h = Harness(BOUNDED, mode="batch")
     status, cause = _end(h.request("stop", "r1", leaves=True))
     assert status == "RESTARTING"
@@ -266,7 +266,7 @@ def test_a_batch_job_that_has_to_leave_is_not_called_stopped() -> None:
     assert h.answers("r1") == ["accepted", f"failed: {cause}"]
 
 
-def test_a_batch_job_at_its_end_finishes_whoever_stops_it() -> None:
+def test_a_stop_of_a_batch_job_at_its_end_lets_it_finish() -> None:
     h = Harness(BOUNDED, mode="batch")
     h.end_of_data()
     h.request("stop", "r1")
@@ -299,7 +299,7 @@ def test_in_batch_mode_every_unfinished_subtask_is_triggered() -> None:
 # -- drain
 
 
-def test_a_drain_that_came_to_its_end_is_answered_completed() -> None:
+def test_a_drain_that_ends_is_answered_as_completed() -> None:
     h = Harness()
     h.request("drain", "r1")
     h.request("drain", "r2")
@@ -311,7 +311,7 @@ def test_a_drain_that_came_to_its_end_is_answered_completed() -> None:
     assert h.answers("r2") == ["already draining", "completed: the job has FINISHED"]
 
 
-def test_a_drain_that_fails_is_no_finish_and_goes_on_in_the_next_run() -> None:
+def test_a_failed_drain_ends_restarting_and_the_next_run_continues_it() -> None:
     h = Harness()
     h.request("drain", "r1")
     status, cause = _end(h.fail())
@@ -320,7 +320,7 @@ def test_a_drain_that_fails_is_no_finish_and_goes_on_in_the_next_run() -> None:
     assert [e.status for e in events(StatusChanged, h.effects)] == ["RUNNING", "RESTARTING"]
 
 
-def test_a_drain_whose_stop_failed_goes_on() -> None:
+def test_a_drain_continues_after_a_failed_stop() -> None:
     h = Harness(CHAIN, restored=RestoredState(finished=frozenset({SubtaskId("src/0")})), running=False)
     h.request("drain", "r1")
     h.request("stop", "r2")

@@ -23,7 +23,7 @@ def report_trial(h: Harness, problem: str | None = None) -> list[Effect]:
     return h.handle(UpgradeTried("u", problem))
 
 
-def test_it_is_tried_while_the_job_runs_and_checkpoints_go_on() -> None:
+def test_an_upgrade_is_tried_while_checkpoints_continue() -> None:
     h, effects = request_upgrade()
     assert only(TryUpgrade, effects) == [TryUpgrade(UpgradeRequest(name="u"))]
     assert h.answers("u") == ["accepted"]
@@ -31,7 +31,7 @@ def test_it_is_tried_while_the_job_runs_and_checkpoints_go_on() -> None:
     assert [trigger.kind for trigger in events(CheckpointTriggered, h.at(10.0))] == ["checkpoint"]
 
 
-def test_r21_it_leaves_behind_a_savepoint_that_is_released_and_tells_no_end() -> None:
+def test_r21_an_upgrade_releases_a_savepoint_and_journals_no_end() -> None:
     h, _ = request_upgrade()
     assert [trigger.kind for trigger in events(CheckpointTriggered, report_trial(h))] == ["savepoint"]
     assert h.c.stopping
@@ -44,7 +44,7 @@ def test_r21_it_leaves_behind_a_savepoint_that_is_released_and_tells_no_end() ->
     assert h.answers("u") == ["accepted"], "the new version sends the last answer"
 
 
-def test_what_speaks_against_it_is_the_answer_and_the_job_goes_on() -> None:
+def test_a_failed_upgrade_trial_is_answered_and_the_job_continues() -> None:
     h, _ = request_upgrade()
     effects = report_trial(h, "no such column")
     assert h.answers("u") == ["accepted", "failed: no such column; the job continues unchanged"]
@@ -55,7 +55,7 @@ def test_what_speaks_against_it_is_the_answer_and_the_job_goes_on() -> None:
     assert h.c.dropped_messages == {"stale": 1}
 
 
-def test_one_that_is_not_tried_in_time_is_given_up_and_what_comes_then_is_not_heard() -> None:
+def test_an_upgrade_that_is_not_tried_in_time_is_abandoned() -> None:
     h, _ = request_upgrade()
     assert h.c.next_deadline(h.now) is not None
     h.at(59.9)
@@ -66,7 +66,7 @@ def test_one_that_is_not_tried_in_time_is_given_up_and_what_comes_then_is_not_he
     assert not h.c.stopping
 
 
-def test_without_a_savepoint_in_time_the_job_goes_on() -> None:
+def test_an_upgrade_without_a_savepoint_in_time_fails() -> None:
     h, _ = request_upgrade(interval=1e6)
     report_trial(h)
     h.at(60.0)
@@ -76,7 +76,7 @@ def test_without_a_savepoint_in_time_the_job_goes_on() -> None:
     assert not only(EndJob, h.effects)
 
 
-def test_a_savepoint_that_is_not_released_in_time_is_not_waited_for_without_checkpoints() -> None:
+def test_an_upgrade_whose_savepoint_is_not_released_in_time_fails() -> None:
     h, _ = request_upgrade(interval=10.0)
     report_trial(h)
     h.ack()
@@ -86,7 +86,7 @@ def test_a_savepoint_that_is_not_released_in_time_is_not_waited_for_without_chec
     assert [trigger.kind for trigger in events(CheckpointTriggered, effects)] == ["checkpoint"]
 
 
-def test_a_query_that_fails_meanwhile_begins_again_and_the_upgrade_is_given_up() -> None:
+def test_a_query_failure_abandons_the_upgrade_and_restarts_the_query() -> None:
     """After a stop, no query restarts. This job must continue, so its query restarts."""
     h, _ = request_upgrade(restart_attempts=3, restart_delay=1.0)
     report_trial(h)
@@ -98,7 +98,7 @@ def test_a_query_that_fails_meanwhile_begins_again_and_the_upgrade_is_given_up()
     assert h.c.status == "RUNNING"
 
 
-def test_who_stops_the_job_meanwhile_has_it_stopped() -> None:
+def test_a_stop_during_the_savepoint_of_an_upgrade_stops_the_job() -> None:
     h, _ = request_upgrade()
     report_trial(h)
     h.request("stop", "s")
@@ -110,7 +110,7 @@ def test_who_stops_the_job_meanwhile_has_it_stopped() -> None:
     assert [end.upgrade for end in only(EndJob, h.effects)] == [None]
 
 
-def test_who_stops_the_job_while_it_is_tried_goes_first() -> None:
+def test_a_stop_during_the_trial_of_an_upgrade_abandons_it() -> None:
     h, _ = request_upgrade()
     h.request("stop", "s")
     assert h.answers("u")[1] == "failed: the job is being ended"
@@ -121,7 +121,7 @@ def test_who_stops_the_job_while_it_is_tried_goes_first() -> None:
     assert [end.upgrade for end in only(EndJob, h.effects)] == [None]
 
 
-def test_one_change_at_a_time_by_the_name_of_the_first() -> None:
+def test_an_upgrade_in_progress_refuses_other_requests_by_its_name() -> None:
     h, _ = request_upgrade()
     h.handle(UpgradeRequest(name="u2"))
     h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r"))
@@ -133,7 +133,7 @@ def test_one_change_at_a_time_by_the_name_of_the_first() -> None:
     assert h.answers("u3") == h.answers("r2") == h.answers("d") == ["refused: upgrade u is in progress"]
 
 
-def test_it_waits_for_nothing_that_is_under_way_and_says_what_that_is() -> None:
+def test_an_upgrade_is_refused_while_another_request_is_in_progress() -> None:
     h = Harness(MIXED, timeout=60.0)
     h.handle(ReconfigureRequest({"v": VertexSettings(pool_weight=2)}, name="r"))
     h.handle(UpgradeRequest(name="u"))
@@ -147,13 +147,13 @@ def test_it_waits_for_nothing_that_is_under_way_and_says_what_that_is() -> None:
         assert h.answers("u") == [f"refused: {job}"]
 
 
-def test_a_batch_job_and_one_at_its_end_are_refused() -> None:
+def test_an_upgrade_of_a_batch_job_is_refused() -> None:
     h = Harness(graph(vertex("v", sources="h", bounded="h", sinks="sink")), timeout=60.0, mode="batch")
     h.handle(UpgradeRequest(name="u"))
     assert h.answers("u") == ["refused: a job in batch mode takes no savepoint before its end"]
 
 
-def test_a_job_that_finishes_first_says_so() -> None:
+def test_an_upgrade_fails_if_the_job_finishes_first() -> None:
     h = Harness(graph(vertex("v", sources="h", bounded="h", sinks="sink")), timeout=60.0)
     h.handle(UpgradeRequest(name="u"))
     h.end_of_data()

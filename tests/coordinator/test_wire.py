@@ -24,20 +24,20 @@ from airflow_provider_ckpt.model.pause_reason import DropSource
 from tests.coordinator.sample_messages import MESSAGES, WORLD
 
 
-def test_every_report_and_command_is_tried() -> None:
+def test_every_report_and_command_has_a_sample() -> None:
     declared = {*typing.get_args(TaskReport), *typing.get_args(Command)}
     assert {type(message) for message in MESSAGES} == declared
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=[type(message).__name__ for message in MESSAGES])
-def test_a_message_comes_back_as_what_it_was(message: Any) -> None:
+def test_a_message_survives_its_json(message: Any) -> None:
     read = from_json(json.loads(json.dumps(to_json(message))))
     assert read == message
     assert type(read.subtask) is SubtaskId
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=[type(message).__name__ for message in MESSAGES])
-def test_a_message_names_its_world(message: Any) -> None:
+def test_a_message_names_its_epoch_subtask_and_attempt(message: Any) -> None:
     body = to_json(message)
     assert (body["epoch"], body["subtask"], body["attempt"]) == (3, "v/0", "0003-02-ab")
 
@@ -54,6 +54,6 @@ def test_a_message_names_its_world(message: Any) -> None:
         {**to_json(BarrierDeclined(*WORLD, 2, "IO_EXCEPTION")), "reason": "CHECKPOINT_DECLINED"},
     ],
 )
-def test_what_this_version_does_not_know_is_refused(body: dict[str, Any]) -> None:
+def test_a_message_that_this_version_does_not_know_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(UnknownMessageError, match="same version"):
         from_json(body)

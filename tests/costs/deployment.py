@@ -62,7 +62,7 @@ class Idle(Cluster):
         return {name: cost * (1 / hours) for name, cost in spent.items()}
 
     def _pass(self, looks: int) -> dict[str, Cost]:
-        start, spent = self.clock.now, {_name(one): Cost(0, 0) for one in self.processes}
+        start, spent = self.clock.now, {_name(process): Cost(0, 0) for process in self.processes}
         for number in range(1, looks + 1):
             self.clock.now = self.world.now = start + number * (self.timing.poll + LATE)
             for process in self.processes:

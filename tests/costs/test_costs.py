@@ -23,7 +23,7 @@ EACH_SECOND, EACH_BEAT, EACH_SIXTEENTH = per_hour(1), per_hour(2), per_hour(16)
 
 
 @pytest.mark.slow
-def test_an_idle_deployment_asks_for_no_more_than_this() -> None:
+def test_requests_of_an_idle_deployment_are_exact() -> None:
     """The counts are exact, so one additional request per poll in any loop fails the test."""
     parts = tables.processes(REMOTE_POLL)
     requests, workers = EACH_SECOND, per_hour(10)
@@ -44,7 +44,7 @@ def test_the_parts_add_up() -> None:
 
 
 @pytest.mark.slow
-def test_where_a_look_is_cheap_only_what_others_say_is_looked_for_more_often() -> None:
+def test_cheap_storage_is_polled_more_often_but_not_written() -> None:
     """Actions limited to once a second stay the same: lists and writes.
 
     New workers are listed each second, as in any deployment while a subtask has no worker.
@@ -59,31 +59,31 @@ def test_where_a_look_is_cheap_only_what_others_say_is_looked_for_more_often() -
 
 
 @pytest.mark.slow
-def test_who_looks_less_often_pays_less() -> None:
+def test_a_longer_poll_interval_costs_less() -> None:
     rare, usual = Idle(1, [[0]], Timing(5.0)).costs(), Idle(1, [[0]], Timing(1.0)).costs()
     assert all(rare[name].a_month < 0.85 * usual[name].a_month for name in usual)
 
 
 @pytest.mark.slow
-def test_an_idle_driver_looks_for_a_fence_and_for_requests_each_second() -> None:
+def test_an_idle_driver_polls_for_fences_and_requests_each_second() -> None:
     driver = IdleDriver()
     assert driver.cost() == Cost(EACH_SECOND, EACH_SECOND)
     assert driver.cost_of_a_read_of_its_own_logs() == Cost(0, 0)
 
 
-def test_a_look_from_outside_is_two_requests() -> None:
-    found = {names: (cost.gets, cost.puts) for names, cost in tables.looks().items()}
-    assert list(found.values()) == [(120, 0), (720, 0), (960, 0), (840, 0), (960, 0), (1080, 0), (1432, 0)]
+def test_the_requests_of_outside_polls_are_counted() -> None:
+    requests = {names: (cost.gets, cost.puts) for names, cost in tables.looks().items()}
+    assert list(requests.values()) == [(120, 0), (720, 0), (960, 0), (840, 0), (960, 0), (1080, 0), (1432, 0)]
 
 
-def test_a_price_is_that_of_the_list() -> None:
+def test_prices_equal_the_price_list() -> None:
     assert Cost(1_000_000, 0).a_month == pytest.approx(730 * 0.40)
     assert Cost(0, 1_000_000).a_month == pytest.approx(730 * 5.00)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", tables.TABLES.pages(), ids=lambda page: page.name)
-def test_the_tables_of_a_page_are_those_that_were_counted(page: Path) -> None:
+def test_the_tables_in_the_docs_are_current(page: Path) -> None:
     text = page.read_text("utf-8")
     assert text == tables.TABLES.renewed(text), "run `python -m tests.costs.tables`"
 

@@ -74,11 +74,11 @@ def after_the_kill(*, reads_history: bool = False) -> list[ev.Event]:
 
 
 def state(*parts: list[ev.Event]) -> JobState:
-    found = JobState("flights_2013")
+    job_state = JobState("flights_2013")
     for events in parts:
         for event in events:
-            event.apply(found)
-    return found
+            event.apply(job_state)
+    return job_state
 
 
 def sound(**changed: Any) -> Evidence:

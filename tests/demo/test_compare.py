@@ -32,13 +32,13 @@ def flights(*rows: dict[str, Any]) -> pa.Table:
     return compare.expected_flights(pa.Table.from_pylist(list(rows), RAW))
 
 
-def test_a_flight_is_cleaned_as_the_job_is_to_do_it() -> None:
+def test_the_expected_row_of_a_flight_is_cleaned() -> None:
     (row,) = compare.rows_of(flights(raw()))
     day = date(2013, 1, 1)
     assert row == (MICROS, day, 1, "UA", 1545, "N14228", "EWR", "IAH", 1400, False, 2, 11)
 
 
-def test_delays_are_counted_by_day_and_carrier_and_a_day_of_cancelled_flights_has_none() -> None:
+def test_expected_delays_are_counted_by_day_and_carrier() -> None:
     rows = [raw(), raw(dep_delay=-3), CANCELLED, {**CANCELLED, "carrier": "AA"}]
     day = date(2013, 1, 1)
     assert compare.rows_of(compare.expected_delays(flights(*rows))) == {
@@ -57,12 +57,10 @@ def test_delays_are_counted_by_day_and_carrier_and_a_day_of_cancelled_flights_ha
         ({}, 3, 0),
     ],
 )
-def test_rows_that_are_missing_or_there_too_often_are_found(
-    actual: dict[tuple[int], int], missing: int, extra: int
-) -> None:
-    found = compare.difference(Counter({(1,): 2, (2,): 1}), Counter(actual))
-    assert (found.missing, found.extra, found.equal) == (missing, extra, not missing and not extra)
-    assert bool(found.examples) == (not found.equal)
+def test_missing_and_repeated_rows_are_found(actual: dict[tuple[int], int], missing: int, extra: int) -> None:
+    difference = compare.difference(Counter({(1,): 2, (2,): 1}), Counter(actual))
+    assert (difference.missing, difference.extra, difference.equal) == (missing, extra, not missing and not extra)
+    assert bool(difference.examples) == (not difference.equal)
 
 
 @pytest.mark.parametrize("unit", [pa.timestamp("ns"), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
@@ -74,19 +72,19 @@ def test_released_flights_are_read_whatever_timestamps_spark_writes(unit: pa.Dat
     pq.write_table(
         expected.set_column(index, "scheduled", spelled).drop_columns(["month"]), tmp_path / "month=1" / "a.parquet"
     )
-    found = compare.released_flights(tmp_path, ["month=1/a.parquet"])
-    assert compare.rows_of(found) == compare.rows_of(expected)
-    assert compare.by_month(found) == {1: 2}
+    released = compare.released_flights(tmp_path, ["month=1/a.parquet"])
+    assert compare.rows_of(released) == compare.rows_of(expected)
+    assert compare.by_month(released) == {1: 2}
     assert compare.rows_of(compare.released_flights(tmp_path, ["month=1/a.parquet"] * 2)).total() == 4
 
 
-def test_of_delays_written_again_and_again_the_newest_counts(tmp_path: Path) -> None:
+def test_the_newest_delays_count(tmp_path: Path) -> None:
     first = compare.expected_delays(flights(raw()))
     second = compare.expected_delays(flights(raw(), raw(), {**raw(), "carrier": "AA"}))
     pq.write_table(second, tmp_path / "b.parquet")
     pq.write_table(first, tmp_path / "a.parquet")
-    found = compare.newest_delays(tmp_path, ["b.parquet", "a.parquet"])
-    assert compare.rows_of(found) == compare.rows_of(second)
+    newest = compare.newest_delays(tmp_path, ["b.parquet", "a.parquet"])
+    assert compare.rows_of(newest) == compare.rows_of(second)
 
 
 def test_a_reader_of_the_folder_sees_released_files_only(tmp_path: Path) -> None:
@@ -96,7 +94,7 @@ def test_a_reader_of_the_folder_sees_released_files_only(tmp_path: Path) -> None
     assert compare.data_files(tmp_path) == {"month=1/a.parquet"}
 
 
-def test_a_release_is_told_by_the_months_of_its_rows(tmp_path: Path) -> None:
+def test_rows_of_a_release_are_counted_by_month(tmp_path: Path) -> None:
     for name, rows in (("month=1/a.parquet", 3), ("month=12/b.parquet", 2), ("month=12/c.parquet", 1)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pq.write_table(pa.table({"flight": list(range(rows))}), tmp_path / name)

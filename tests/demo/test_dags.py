@@ -60,7 +60,7 @@ def test_the_job_is_two_queries_with_history_inside_the_first() -> None:
     assert (second.operators, second.sinks) == (("daily_delays",), ("delays_table",))
 
 
-def test_the_users_own_airflow_and_spark_do_not_reach_the_demo(tmp_path: Path) -> None:
+def test_the_demo_does_not_use_the_airflow_and_spark_of_the_user(tmp_path: Path) -> None:
     user = {"AIRFLOW_HOME": "/mine", "SPARK_HOME": "/mine", "AWS_SECRET_ACCESS_KEY": "s", "PATH": "/bin", "HOME": "/h"}
     env = environment(user, home=tmp_path / "home", root=tmp_path / "root", lake=tmp_path / "lake")
     assert env["AIRFLOW_HOME"] == str(tmp_path / "home")

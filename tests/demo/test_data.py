@@ -43,7 +43,7 @@ def test_every_flight_is_in_one_file_of_history_or_of_the_live_feed(flights: pa.
         assert pa.concat_tables(files).equals(flights.filter(pc.field("month") == month))
 
 
-def test_the_live_feed_delivers_day_by_day_and_then_nothing(tmp_path: Path) -> None:
+def test_the_live_feed_delivers_its_days_in_order(tmp_path: Path) -> None:
     _, live = split(table((12, 3), (12, 1), (12, 3), (1, 1)))
     feed = LiveFeed(tmp_path / "live", live)
     feed.deliver(1)
@@ -55,7 +55,7 @@ def test_the_live_feed_delivers_day_by_day_and_then_nothing(tmp_path: Path) -> N
     assert Counter(pq.read_table(feed.folder / "2013-12-03.parquet")["day"].to_pylist()) == {3: 2}
 
 
-def test_a_file_is_whole_under_its_name_and_leaves_no_other(tmp_path: Path) -> None:
+def test_a_delivered_file_is_complete_and_leaves_no_other(tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", table((1, 1)))
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
     assert pq.read_metadata(tmp_path / "a.parquet").num_rows == 1

@@ -17,18 +17,18 @@ from dags_examples.demo_support.airflow_home import EXAMPLES
 from dags_examples.demo_support.processes import lives
 
 
-def test_without_java_it_says_how_to_get_it(
+def test_the_demo_explains_how_to_install_java(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert main(["--workdir", str(tmp_path / "work")]) == 1
-    said = capsys.readouterr().err
-    assert "was not found" in said
-    assert "apt-get install openjdk-17-jre-headless" in said
+    output = capsys.readouterr().err
+    assert "was not found" in output
+    assert "apt-get install openjdk-17-jre-headless" in output
     assert not (tmp_path / "work").exists()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(SystemExit, match="is not empty"):
         main(["--workdir", str(tmp_path)])
@@ -38,7 +38,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.airflow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signals, tmp_path: Path) -> None:
+def test_an_interrupted_demo_leaves_no_processes_or_files(number: signal.Signals, tmp_path: Path) -> None:
     workdir = tmp_path / "work"
     demo = subprocess.Popen(
         [sys.executable, "-m", "dags_examples.demo", "--workdir", str(workdir)],
@@ -50,11 +50,11 @@ def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signal
     )
     assert demo.stdout is not None
     try:
-        said = next(line for line in demo.stdout if "Airflow runs the Dag flights" in line)
+        output = next(line for line in demo.stdout if "Airflow runs the Dag flights" in line)
         children = psutil.Process(demo.pid).children()
         demo.send_signal(number)
-        said += demo.stdout.read()
-        assert demo.wait(60) == 130, said
+        output += demo.stdout.read()
+        assert demo.wait(60) == 130, output
     finally:
         demo.kill()
         demo.wait()
@@ -65,7 +65,7 @@ def test_interrupted_it_leaves_neither_processes_nor_files(number: signal.Signal
 
 @pytest.mark.slow
 @pytest.mark.airflow
-def test_killed_it_takes_its_dag_run_with_it(tmp_path: Path) -> None:
+def test_a_killed_demo_ends_its_dag_run(tmp_path: Path) -> None:
     workdir = tmp_path / "work"
     demo = subprocess.Popen(
         [sys.executable, "-m", "dags_examples.demo", "--workdir", str(workdir)],

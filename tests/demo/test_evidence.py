@@ -99,14 +99,14 @@ WRONG: list[tuple[str, Evidence]] = [
 ]
 
 
-def test_a_sound_demo_holds_in_every_claim(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_claim_holds_for_a_sound_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert failed(sound()) == set()
     assert report(sound())
     assert f"{len(CHECKS)} of {len(CHECKS)} claims hold" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("check", "evidence"), WRONG, ids=[f"{i}-{name}" for i, (name, _) in enumerate(WRONG)])
-def test_one_thing_wrong_fails_the_claim_about_it_and_the_report(
+def test_wrong_evidence_fails_its_claim_and_the_report(
     check: str, evidence: Evidence, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert failed(evidence) == {check}
@@ -119,7 +119,7 @@ def test_every_claim_can_fail() -> None:
     assert covered == {check.__name__ for check in CHECKS}
 
 
-def test_checkpoints_that_came_only_after_the_end_of_history_are_told_from_those_before() -> None:
+def test_checkpoints_before_the_end_of_history_are_required() -> None:
     late = [
         event
         for event in before_the_kill()
@@ -129,7 +129,7 @@ def test_checkpoints_that_came_only_after_the_end_of_history_are_told_from_those
     assert failed(evidence) == {"both_sources_ran", "checkpoints_before_history_ended"}
 
 
-def test_a_savepoint_or_a_final_checkpoint_is_no_ordinary_one() -> None:
+def test_a_savepoint_or_final_checkpoint_is_no_ordinary_one() -> None:
     final = completed(3, 3, history="finished", kind="final", reads_history=False)
     events = [event for event in before_the_kill() if getattr(event, "checkpoint", 0) != 3]
     evidence = sound(kill=killed(state=state([*events, *final])))

@@ -26,10 +26,10 @@ while not (orphan and depth == 1 and (folder / "0").exists()):
 """
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
+def until(condition: Callable[[], bool], awaited: str) -> None:
     deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, awaited
         time.sleep(0.01)
 
 
@@ -56,14 +56,14 @@ def test_a_submission_is_everything_between_the_child_and_its_driver(
     start: Callable[[str], Child], tmp_path: Path
 ) -> None:
     child = start("chain")
-    found = child.submission(pid(tmp_path, 0))
-    assert [process.pid for process in found] == [pid(tmp_path, 1), pid(tmp_path, 0)]
-    kill(found)
+    submission = child.submission(pid(tmp_path, 0))
+    assert [process.pid for process in submission] == [pid(tmp_path, 1), pid(tmp_path, 0)]
+    kill(submission)
     assert [process.pid for process in child.members()] == [child.pid]
     assert child.exit_code() is None
 
 
-def test_the_end_of_a_child_is_the_end_of_its_orphans(start: Callable[[str], Child], tmp_path: Path) -> None:
+def test_ending_a_child_ends_its_orphans(start: Callable[[str], Child], tmp_path: Path) -> None:
     child = start("orphan")
     until(lambda: len(child.members()) == 2, "the process in the middle has ended")
     orphan = psutil.Process(pid(tmp_path, 0))
@@ -74,9 +74,9 @@ def test_the_end_of_a_child_is_the_end_of_its_orphans(start: Callable[[str], Chi
     child.end()
 
 
-def test_killing_what_has_ended_is_no_error(start: Callable[[str], Child], tmp_path: Path) -> None:
+def test_killing_an_ended_process_is_no_error(start: Callable[[str], Child], tmp_path: Path) -> None:
     child = start("chain")
-    found = child.submission(pid(tmp_path, 0))
-    kill(found)
-    kill(found)
+    submission = child.submission(pid(tmp_path, 0))
+    kill(submission)
+    kill(submission)
     assert child.exit_code() is None

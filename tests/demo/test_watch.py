@@ -22,7 +22,7 @@ class World:
     """World with a clock, whose sleeps run the next of ``steps``."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.now, self.said = root, 0.0, list[str]()
+        self.root, self.now, self.printed = root, 0.0, list[str]()
         self.ended: str | None = None
         self.steps: list[Callable[[], object]] = []
         self._journal: Journal | None = None
@@ -41,7 +41,7 @@ class World:
 
     def follower(self) -> JobFollower:
         return JobFollower(
-            self.root, "j", self.said.append, lambda: self.ended, clock=lambda: self.now, sleep=self.sleep
+            self.root, "j", self.printed.append, lambda: self.ended, clock=lambda: self.now, sleep=self.sleep
         )
 
 
@@ -50,7 +50,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "root")
 
 
-def test_a_job_that_has_not_started_is_waited_for_and_progress_is_told(world: World) -> None:
+def test_waiting_for_a_job_starts_early_and_prints_progress(world: World) -> None:
     first = completed(1, 1, history="running", reads_history=True)
     first[-1] = ev.CheckpointReleased(1, 0.2, {"flights_table": {"rows": 1234}})
     world.steps = [
@@ -60,10 +60,10 @@ def test_a_job_that_has_not_started_is_waited_for_and_progress_is_told(world: Wo
     ]
     state = world.follower().wait("RUNNING", lambda s: s.status == "RUNNING")
     assert (state.status, world.steps) == ("RUNNING", [])
-    assert world.said == ["  checkpoint   1  released   1,234 flights"]
+    assert world.printed == ["  checkpoint   1  released   1,234 flights"]
 
 
-def test_something_is_done_for_each_checkpoint_that_completes_meanwhile(world: World) -> None:
+def test_a_callback_runs_for_each_checkpoint_during_the_wait(world: World) -> None:
     world.write(*completed(1, 1, history="running", reads_history=True))
     later = [completed(number, number, history="running", reads_history=True) for number in (2, 3, 4)]
     world.steps = [functools.partial(world.write, *events) for events in later]
@@ -72,7 +72,7 @@ def test_something_is_done_for_each_checkpoint_that_completes_meanwhile(world: W
     assert len(done) == 2
 
 
-def test_waiting_for_a_dag_run_that_has_ended_fails_and_says_for_what(world: World) -> None:
+def test_waiting_for_an_ended_dag_run_fails_with_the_awaited_state(world: World) -> None:
     world.ended = "the Dag run has ended (exit code 1)"
     with pytest.raises(DemoFailedError, match=r"waited for the end, but the Dag run has ended .*not started"):
         world.follower().wait("the end", lambda s: False)
@@ -85,7 +85,7 @@ def test_waiting_too_long_fails(world: World) -> None:
     assert world.now >= 30
 
 
-def test_a_state_that_was_asked_for_stays_as_it_was(world: World) -> None:
+def test_a_returned_state_stays_as_it_was(world: World) -> None:
     follower = world.follower()
     assert follower.state().status is None
     world.write(ev.StatusChanged(JobStatus.RUNNING, 1.0))

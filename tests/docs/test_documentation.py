@@ -38,7 +38,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=_id)
-def test_every_python_block_is_python(page: Path) -> None:
+def test_every_python_block_can_be_parsed(page: Path) -> None:
     for block in blocks(page.read_text("utf-8")):
         if block.language == "python":
             ast.parse(block.code, f"{_id(page)}:{block.line}")
@@ -68,7 +68,7 @@ def test_a_command_with_an_unknown_option_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("page", [*pages(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=_id)
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
+def test_every_relative_link_has_a_target(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
@@ -82,18 +82,18 @@ def test_an_example_that_fails_is_noticed(language: str, tmp_path: Path) -> None
         run_page(f"text\n<!-- runnable -->\n```{language}\n{code}\n```\n", tmp_path)
 
 
-def test_a_job_on_a_page_that_is_refused_is_noticed(tmp_path: Path) -> None:
+def test_a_refused_job_on_a_page_is_noticed(tmp_path: Path) -> None:
     page = "<!-- file: j.py -->\n```python\nfrom airflow_provider_ckpt import Job\njob = Job('empty')\n```\n"
     with pytest.raises(AssertionError, match="InvalidJobError"):
         run_page(page, tmp_path)
 
 
-def test_later_blocks_see_the_files_of_earlier_ones(tmp_path: Path) -> None:
+def test_later_blocks_see_the_files_of_earlier_blocks(tmp_path: Path) -> None:
     page = "<!-- file: a/b.txt -->\n```text\nhello\n```\n<!-- runnable -->\n```sh\ngrep hello a/b.txt\n```\n"
     assert run_page(page, tmp_path) == 2
 
 
-def test_commands_are_found_across_continuation_lines_and_behind_variables() -> None:
+def test_commands_are_found_over_several_lines_and_after_variables() -> None:
     page = "```sh\n# comment\nA_B='{}' ckpt show x \\\n  --root r  # why\nls\n$ ckpt jobs --root r\n```\n"
     assert [words for _, words in ckpt_commands(page)] == [
         ["show", "x", "--root", "r"],

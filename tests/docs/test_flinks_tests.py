@@ -78,23 +78,23 @@ def without_reason(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "tests"), [("partitions.md", TRACKERS), ("recovery.md", RECOVERY)])
-def test_each_test_of_flink_has_one_of_ours_or_a_reason(name: str, tests: str) -> None:
+def test_each_flink_test_has_a_counterpart_or_a_reason(name: str, tests: str) -> None:
     page = (ROOT / "docs" / name).read_text("utf-8")
     assert {name for flink, _ in rows(page) for name in flink} == expected(tests)
     assert without_reason(page) == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_the_tests_that_a_page_names_are_there(page: Path) -> None:
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
     assert unknown(page.read_text("utf-8")) == []
 
 
-def test_a_test_that_is_not_there_and_a_row_that_says_nothing_are_noticed() -> None:
+def test_a_missing_test_and_a_row_without_a_reason_are_noticed() -> None:
     here = "tests/docs/test_flinks_tests.py"
     page = f"""<!-- flink tests -->
 | Flink | here |
 |---|---|
-| `ATest.testOne`, `testTwo` | `{here}::test_the_tests_that_a_page_names_are_there` |
+| `ATest.testOne`, `testTwo` | `{here}::test_every_test_that_a_page_names_exists` |
 | `testThree` | perhaps |
 | `testFour` | none: it cannot happen |
 | `testFive` | `{here}::test_nothing`, `tests/docs/nowhere.py::test_it` |

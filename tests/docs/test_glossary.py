@@ -38,11 +38,11 @@ def test_the_glossary_has_the_word(word: str) -> None:
     assert 0 < len(meanings(_page())[word].split()) <= 30
 
 
-def test_the_glossary_has_barriers_by_their_number() -> None:
+def test_the_glossary_has_numbered_barriers() -> None:
     assert "barrier *n*" in meanings(_page())
 
 
-def test_a_word_that_is_there_twice_is_noticed() -> None:
+def test_a_word_that_is_listed_twice_is_noticed() -> None:
     page = "## Glossary\n\n| word | meaning |\n|---|---|\n| poll | check |\n| poll | ask |\n\n## Next\n"
     with pytest.raises(AssertionError, match="poll is listed twice"):
         meanings(page)

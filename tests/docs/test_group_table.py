@@ -29,14 +29,14 @@ def shown(page: str) -> dict[tuple[str, str], list[str]]:
     return {(line, task): _NAMED.findall(tests) for line, task, tests in rows(table)}
 
 
-def test_each_line_has_a_test_for_each_task() -> None:
+def test_each_group_line_has_tests_for_each_task() -> None:
     page = (ROOT / "docs" / "airflow.md").read_text("utf-8")
     tests_of = shown(page)
     assert list(tests_of) == [(line, task) for line in lines(page) for task in TASKS]
     assert [place for place, tests in tests_of.items() if not tests] == []
 
 
-def test_a_line_without_a_test_is_noticed() -> None:
+def test_a_group_line_without_a_test_is_noticed() -> None:
     page = """
 ### Retry, clear, new run
 
@@ -49,7 +49,7 @@ text
 <!-- group tests -->
 | line | task | tests |
 |---|---|---|
-| retry, at night | `plan` | `tests/docs/test_group_table.py::test_each_line_has_a_test_for_each_task` |
+| retry, at night | `plan` | `tests/docs/test_group_table.py::test_each_group_line_has_tests_for_each_task` |
 | retry, at night | a subtask | somewhere |
 <!-- end of group tests -->
 """

@@ -19,7 +19,7 @@ _ROW = re.compile(r"^\| `(\w+)` \| (.*?) \|", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", options.TABLES.pages(), ids=lambda page: page.name)
-def test_the_tables_of_a_page_are_those_of_the_declaration(page: Path) -> None:
+def test_the_tables_of_a_page_match_the_declaration(page: Path) -> None:
     text = page.read_text("utf-8")
     assert text == options.TABLES.renewed(text), "run `python -m tests.docs.options`"
 
@@ -28,7 +28,7 @@ def test_each_table_is_on_a_page() -> None:
     assert options.TABLES.shown() == sorted(options.TABLES.made)
 
 
-def test_a_table_that_says_something_else_is_noticed() -> None:
+def test_an_outdated_table_is_renewed() -> None:
     page = "a\n<!-- options: operator -->\n| `checkpoint_interval` | 31s |\n<!-- end of options -->\nb\n"
     renewed = options.TABLES.renewed(page)
     assert "31s" not in renewed
@@ -37,7 +37,7 @@ def test_a_table_that_says_something_else_is_noticed() -> None:
     assert options.TABLES.renewed(renewed) == renewed
 
 
-def test_every_option_has_its_line_about_what_a_change_of_it_does() -> None:
+def test_every_option_is_on_the_page_about_changes() -> None:
     page = (ROOT / "docs" / "changes.md").read_text("utf-8")
     flags = {"conf": "`--conf`", "params": "`--param`"}
     assert not [option.name for option in OPTIONS if flags.get(option.name, f"`{option.name}`") not in page]
@@ -48,7 +48,7 @@ def test_every_option_has_its_line_about_what_a_change_of_it_does() -> None:
     [("## Sources", Job.source), ("## Transforms", Job.transform)],
     ids=["source", "transform"],
 )
-def test_the_table_of_a_decorator_has_each_of_its_options_with_its_default(heading: str, decorator: Any) -> None:
+def test_the_table_of_a_decorator_has_its_options_with_defaults(heading: str, decorator: Any) -> None:
     section = (ROOT / "docs" / "job.md").read_text("utf-8").partition(f"\n{heading}\n")[2]
     table = section.partition("\n| option |")[2].partition("\n\n")[0]
     shown = {match[1]: match[2] for match in _ROW.finditer(table)}

@@ -80,7 +80,7 @@ def test_messages_of_the_package_are_plain() -> None:
     assert _check(sorted(PACKAGE.rglob("*.py")), LIMIT_OF_MESSAGES, messages=True).words > 10_000
 
 
-def test_each_exception_is_for_an_existing_place_and_above_the_limit() -> None:
+def test_each_exception_names_an_existing_place_above_the_limit() -> None:
     assert [name for name, limit in EXCEPTIONS.items() if not (ROOT / name).exists() or limit <= LIMIT] == []
 
 

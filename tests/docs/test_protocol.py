@@ -105,7 +105,7 @@ def _citations(path: Path) -> list[Citation]:
 
 
 @each_rule
-def test_what_is_said_of_a_rule_is_so(rule: Rule) -> None:
+def test_each_rule_has_existing_keepers_proofs_and_mutants(rule: Rule) -> None:
     assert problems(rule) == []
 
 
@@ -113,7 +113,7 @@ def test_the_rules_are_numbered_without_gaps() -> None:
     assert [rule.number for rule in RULES] == list(range(1, len(RULES) + 1))
 
 
-def test_every_rule_that_is_cited_is_on_the_page() -> None:
+def test_every_cited_rule_is_on_the_page() -> None:
     pages = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
     here = Path(__file__)  # cites rules that do not exist
     files = [path for path in (*sources(PACKAGE), *sources(TESTS), *pages) if path != here]
@@ -127,7 +127,7 @@ def test_every_test_with_a_number_belongs_to_a_rule() -> None:
     assert [name for _, name in sorted(all_tests()) if numbers_of(name) - KNOWN] == []
 
 
-def test_every_mutant_stands_for_a_rule() -> None:
+def test_every_mutant_belongs_to_a_rule() -> None:
     strays = {
         name: rule
         for name, rule in MUTANT_RULES.items()
@@ -136,7 +136,7 @@ def test_every_mutant_stands_for_a_rule() -> None:
     assert strays == {}
 
 
-def test_every_rule_of_workers_that_is_cited_is_on_their_page() -> None:
+def test_every_cited_worker_rule_is_on_the_workers_page() -> None:
     cited = {rule for path in sources(PACKAGE) for rule in re.findall(r"\bW\d+\b", path.read_text("utf-8"))}
     assert cited
     assert cited <= OF_WORKERS
@@ -161,7 +161,7 @@ _SOUND = """# Rules
 
 Kept by: `storage/log/append_log.py`, `journal/journal.py`
 
-Proved by: `tests/storage/test_append_log.py::test_r3_what_took_the_log_over_survives_every_truncation`,
+Proved by: `tests/storage/test_append_log.py::test_r3_take_over_entries_survive_every_truncation`,
 `mutant:claims-truncated`
 """
 
@@ -188,9 +188,17 @@ def test_a_sound_rule_has_no_problems() -> None:
         ("journal/journal.py", "journal/journals.py", "no file"),
         ("journal/journal.py", "journal/buffer.py", "no file"),
         ("journal/journal.py", "journal/codec.py", "does not cite"),
-        ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r3_with_no_such_name", "no test tests"),
-        ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r17_a_lost_reply_is_no_defeat", "another"),
-        ("test_r3_what_took_the_log_over_survives_every_truncation", "test_r17_a_lost_reply_is_no_defeat", "is named"),
+        ("test_r3_take_over_entries_survive_every_truncation", "test_r3_with_no_such_name", "no test tests"),
+        (
+            "test_r3_take_over_entries_survive_every_truncation",
+            "test_r17_an_append_whose_reply_was_lost_succeeds",
+            "another",
+        ),
+        (
+            "test_r3_take_over_entries_survive_every_truncation",
+            "test_r17_an_append_whose_reply_was_lost_succeeds",
+            "is named",
+        ),
         ("mutant:claims-truncated", "mutant:claims-cut", "no mutant"),
         ("mutant:claims-truncated", "mutant:creation-overwrites", "R17"),
         ("Proved by: ", "Shown by: ", "no test proves"),
@@ -198,11 +206,11 @@ def test_a_sound_rule_has_no_problems() -> None:
         ("## R3.", "## R99.", "no test carries"),
     ],
 )
-def test_a_page_that_is_wrong_is_noticed(old: str, new: str, problem: str) -> None:
+def test_a_wrong_entry_of_a_rule_is_noticed(old: str, new: str, problem: str) -> None:
     assert any(problem in fault for fault in _problems_with(old, new))
 
 
-def test_a_list_with_words_in_it_is_noticed() -> None:
+def test_a_list_of_keepers_with_words_is_refused() -> None:
     with pytest.raises(AssertionError, match="backquotes"):
         rules(_SOUND.replace("`, `journal", "` and `journal"))
 
@@ -212,12 +220,12 @@ def test_a_rule_that_is_not_built_needs_no_keeper() -> None:
     assert problems(rule) == []
 
 
-def test_a_citation_of_no_rule_is_noticed() -> None:
+def test_a_citation_of_an_unknown_rule_is_noticed() -> None:
     text = '"""Kept (R3, R98)."""\nx = 1  # R99: see there\nPAIR4, R2D2, AR7 = 1, 2, 3\n'
     assert unknown(citations(text, "f.py")) == ["f.py:1 cites R98", "f.py:2 cites R99"]
 
 
-def test_all_numbers_of_a_test_are_taken() -> None:
+def test_every_rule_number_in_a_test_name_counts() -> None:
     assert numbers_of("test_r9_r12_the_coordinator_goes_on") == {9, 12}
     assert numbers_of("test_rows_r4_are_read") == frozenset()
 

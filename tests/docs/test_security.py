@@ -33,14 +33,14 @@ def listed() -> list[Place]:
     ]
 
 
-def test_the_page_lists_every_place_and_nothing_else() -> None:
+def test_the_page_lists_exactly_the_dangerous_places() -> None:
     on_page = listed()
     assert not [place for place, times in Counter(on_page).items() if times > 1]
     assert sorted(places() - set(on_page)) == [], "add these to the page, with their limits"
     assert sorted(set(on_page) - places()) == [], "remove these from the page"
 
 
-def test_what_a_sink_deletes_lies_outside_the_root() -> None:
+def test_deletions_of_a_sink_count_as_dangerous() -> None:
     tree = ast.parse("def clean(books):\n    books.delete_tree('staging')")
     assert [*places_in(tree, "sinks/a.py")] == [Place("sinks/a.py", "clean", "deletion")]
     assert [*places_in(tree, "jobmaster/a.py")] == []
@@ -75,7 +75,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-def test_who_asks_a_driver_for_something_writes_to_requests_only(root: Path, written: Written) -> None:
+def test_requests_of_a_client_are_written_to_the_requests_folder_only(root: Path, written: Written) -> None:
     del written[:]
     client = JobClient(str(root), "orders")
     client.stop()
@@ -86,7 +86,7 @@ def test_who_asks_a_driver_for_something_writes_to_requests_only(root: Path, wri
     assert all(uri.startswith(f"file://{root}/orders/requests/") for uri in written), written
 
 
-def test_who_looks_writes_nothing(root: Path, written: Written) -> None:
+def test_reading_a_job_writes_nothing(root: Path, written: Written) -> None:
     del written[:]
     client = JobClient(str(root), "orders")
     client.state()
@@ -95,7 +95,7 @@ def test_who_looks_writes_nothing(root: Path, written: Written) -> None:
     assert written == []
 
 
-def test_the_button_of_a_connection_writes_its_probe_and_takes_it_back(root: Path, written: Written) -> None:
+def test_the_test_of_a_connection_writes_and_deletes_only_a_probe(root: Path, written: Written) -> None:
     del written[:]
     storage = open_storage(str(root))
     check_root_of_run(storage)
@@ -140,7 +140,7 @@ def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path, umask: int, f
         ("job.run(options)", None),
     ],
 )
-def test_such_calls_are_found(code: str, kind: str | None) -> None:
+def test_dangerous_calls_are_found(code: str, kind: str | None) -> None:
     tree = ast.parse(f"class A:\n    def b(self):\n        return [{code} for _ in ()]")
     assert [place.kind for place in places_in(tree, "a.py")] == ([] if kind is None else [kind])
     assert {place.function for place in places_in(tree, "a.py")} <= {"A.b"}

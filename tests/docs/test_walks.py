@@ -27,10 +27,10 @@ def names(path: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("path", "name"), STEPS, ids=lambda text: text)
-def test_a_step_names_what_is_there(path: str, name: str) -> None:
+def test_every_step_of_a_walk_names_existing_code(path: str, name: str) -> None:
     assert name in names(path), sorted(names(path))
 
 
-def test_every_file_is_named_with_what_to_look_at() -> None:
+def test_every_file_of_a_walk_is_named_with_a_function() -> None:
     assert len(STEPS) >= 30
     assert len(re.findall(r"`[a-z_/]+\.py`", PAGE)) == len(STEPS)

@@ -56,7 +56,7 @@ def _is_long(kind: Format, message: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
-def test_the_file_itself_is_accepted(tmp_path: Path, kind: Format) -> None:
+def test_an_undamaged_file_is_accepted(tmp_path: Path, kind: Format) -> None:
     storage = open_storage(f"memory://{tmp_path}")
     for path, data in kind.others.items():
         storage.replace(path, data)

@@ -98,7 +98,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, **given: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "is_open"), [("true", True), ("True\n", True), ("false", False), ("FALSE", False), (None, False)]
 )
-def test_the_variable_says_what_becomes_of_the_release(
+def test_the_variable_opens_or_closes_the_gate(
     gate: AirflowVariableGate, airflow_api: Server, value: str | None, is_open: bool
 ) -> None:
     if value is not None:
@@ -107,13 +107,13 @@ def test_the_variable_says_what_becomes_of_the_release(
 
 
 @pytest.mark.parametrize("value", ["", "yes", "1", "tru"])
-def test_any_other_text_releases_nothing(gate: AirflowVariableGate, airflow_api: Server, value: str) -> None:
+def test_another_value_leaves_the_gate_undecided(gate: AirflowVariableGate, airflow_api: Server, value: str) -> None:
     airflow_api.variables["approved"] = value
     with pytest.raises(GateUndecidedError, match="is neither true nor false, so nothing"):
         gate(PENDING)
 
 
-def test_it_is_read_anew_each_time_with_one_login(gate: AirflowVariableGate, airflow_api: Server) -> None:
+def test_the_variable_is_read_each_time_with_one_login(gate: AirflowVariableGate, airflow_api: Server) -> None:
     airflow_api.variables["approved"] = "false"
     assert gate(PENDING) is False
     airflow_api.variables["approved"] = "true"
@@ -121,14 +121,14 @@ def test_it_is_read_anew_each_time_with_one_login(gate: AirflowVariableGate, air
     assert airflow_api.asked == ["/auth/token", "/api/v2/variables/approved", "/api/v2/variables/approved"]
 
 
-def test_a_token_that_has_ended_is_got_anew(gate: AirflowVariableGate, airflow_api: Server) -> None:
+def test_an_expired_token_is_renewed(gate: AirflowVariableGate, airflow_api: Server) -> None:
     airflow_api.variables["approved"] = "true"
     assert gate(PENDING) is True
     airflow_api.valid.clear()
     assert gate(PENDING) is True
 
 
-def test_a_token_that_is_given_is_not_asked_for(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_in_the_connection_is_used(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, host=airflow_api.address, login=None, password=None, extra={"token": "given"})
     airflow_api.variables["approved"], airflow_api.valid = "true", {"given"}
     assert AirflowVariableGate("approved", "airflow_api")(PENDING) is True
@@ -139,14 +139,14 @@ def test_a_token_that_is_given_is_not_asked_for(airflow_api: Server, monkeypatch
     assert "401" in str(raised.value)
 
 
-def test_a_key_may_be_of_the_job_and_the_sink(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_may_contain_the_job_and_the_sink(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, host="127.0.0.1", port=airflow_api.http.server_address[1])
     airflow_api.variables["approved.orders.lake"] = "true"
     assert AirflowVariableGate("approved.{job_id}.{sink}", "airflow_api")(PENDING) is True
 
 
 @pytest.mark.parametrize("key", ["", " ", "{day}", "{0}", "{job_id", None])
-def test_a_key_that_cannot_be_one_is_refused_where_it_is_given(key: Any) -> None:
+def test_an_invalid_key_is_refused_in_the_constructor(key: Any) -> None:
     with pytest.raises(InvalidInputError, match="Give the key of a Variable; it may hold"):
         AirflowVariableGate(key, "airflow_api")
 
@@ -163,7 +163,7 @@ def test_a_key_that_cannot_be_one_is_refused_where_it_is_given(key: Any) -> None
         (200, '["true"]', {}),
     ],
 )
-def test_what_is_no_answer_is_never_taken_for_one(
+def test_an_invalid_answer_leaves_the_gate_undecided(
     gate: AirflowVariableGate, airflow_api: Server, answer: tuple[int, str, dict[str, str]]
 ) -> None:
     airflow_api.variables["approved"] = "true"
@@ -174,7 +174,7 @@ def test_what_is_no_answer_is_never_taken_for_one(
     assert gate(PENDING) is True
 
 
-def test_a_token_follows_no_redirect(gate: AirflowVariableGate, airflow_api: Server) -> None:
+def test_a_token_is_not_sent_to_a_redirect(gate: AirflowVariableGate, airflow_api: Server) -> None:
     other = Server()
     other.variables["approved"] = "true"
     airflow_api.answers = [(302, "", {"Location": f"{other.address}/api/v2/variables/approved"})]
@@ -185,7 +185,7 @@ def test_a_token_follows_no_redirect(gate: AirflowVariableGate, airflow_api: Ser
     other.http.server_close()
 
 
-def test_a_password_is_in_no_error(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_refused_login_has_no_password(airflow_api: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, host=airflow_api.address, login="somebody else")
     with pytest.raises(GateUndecidedError, match="Nothing is released until it can be; it") as raised:
         AirflowVariableGate("approved", "airflow_api")(PENDING)
@@ -193,7 +193,7 @@ def test_a_password_is_in_no_error(airflow_api: Server, monkeypatch: pytest.Monk
     assert SECRET not in str(raised.value)
 
 
-def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_leaves_the_gate_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         unused_port = free.getsockname()[1]
     connect(monkeypatch, host="127.0.0.1", port=unused_port)
@@ -209,6 +209,6 @@ def test_a_connection_without_an_address_is_refused(host: str, monkeypatch: pyte
         AirflowVariableGate("approved", "airflow_api")(PENDING)
 
 
-def test_a_connection_that_was_not_handed_over_is_told() -> None:
+def test_a_missing_connection_of_a_gate_raises_an_error() -> None:
     with pytest.raises(ConnectionMissingError):
         AirflowVariableGate("approved", "airflow_api")(PENDING)

@@ -87,14 +87,14 @@ def keep_up(**given: Any) -> Autoscaler:
     return Autoscaler("q", **{"max_files_per_batch": (1, 64), **given})
 
 
-def test_a_rate_that_rises_is_followed_and_the_backlog_goes() -> None:
+def test_the_autoscaler_follows_a_rising_rate_until_the_backlog_is_gone() -> None:
     query = Query(lambda at: 0.5 if at < 200 else 6.0)
     changes = run_policy(query, keep_up(), 100)
     assert [value for _, value in changes] == [2, 4, 8, 16]
     assert query.backlog < 8
 
 
-def test_nothing_is_changed_before_so_many_looks_said_so() -> None:
+def test_the_autoscaler_changes_nothing_before_the_number_of_polls() -> None:
     query = Query(lambda at: 20.0)
     policy = keep_up(looks=5)
     assert run_policy(query, policy, 4) == []
@@ -102,7 +102,7 @@ def test_nothing_is_changed_before_so_many_looks_said_so() -> None:
     assert run_policy(query, policy, 4) == [], "the count starts again after a change"
 
 
-def test_one_look_that_says_otherwise_begins_to_count_anew() -> None:
+def test_one_contrary_poll_resets_the_count_of_polls() -> None:
     policy = keep_up(looks=3)
     full, not_full = (metrics(BatchProgress(1, 9.0, 0.0, n, n, n)) for n in (1, 0))
     for seen in (full, full, not_full, full, full):
@@ -114,7 +114,7 @@ def metrics(*batches: BatchProgress, idle: bool = False, elapsed: float = 10.0, 
     return JobMetrics(elapsed, {"q": QueryMetrics(batches, idle, VertexSettings(**settings))}, {})
 
 
-def test_a_rate_that_falls_is_followed_down_to_the_lower_bound_and_no_further() -> None:
+def test_the_autoscaler_follows_a_falling_rate_to_the_lower_bound() -> None:
     query = Query(lambda at: 30.0 if at < 300 else 0.2)
     policy = keep_up(idle_looks=6, max_files_per_batch=(2, 64))
     query.files = 2
@@ -127,7 +127,7 @@ def test_a_rate_that_falls_is_followed_down_to_the_lower_bound_and_no_further() 
     assert run_policy(query, policy, 100) == []
 
 
-def test_an_idle_query_gives_back_what_it_had_and_never_less_than_the_job_declares() -> None:
+def test_an_idle_query_shrinks_to_the_lower_bounds_step_by_step() -> None:
     query = Query(lambda at: 0.0, settings=VertexSettings(max_files_per_batch=8, state_partitions=16))
     policy = keep_up(idle_looks=4, state_partitions=(4, 32))
     changes = run_policy(query, policy, 40)
@@ -140,13 +140,13 @@ def test_an_idle_query_gives_back_what_it_had_and_never_less_than_the_job_declar
     ]
 
 
-def test_what_nobody_has_changed_is_not_given_back() -> None:
+def test_an_idle_query_keeps_settings_that_were_never_changed() -> None:
     assert run_policy(Query(lambda at: 0.0, parts=200), keep_up(idle_looks=2, state_partitions=(4, 32)), 20) == []
 
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("mean", [0.7, 3.0, 6.0, 11.0])
-def test_a_noisy_rate_does_not_make_it_flap(seed: int, mean: float) -> None:
+def test_a_noisy_rate_does_not_make_the_autoscaler_flap(seed: int, mean: float) -> None:
     """The rate swings about one mean, so the policy takes some steps up and does not repeat steps that it took back."""
     draw = random.Random(seed)
     query = Query(lambda at: draw.uniform(0.2, 1.8) * mean)
@@ -155,20 +155,20 @@ def test_a_noisy_rate_does_not_make_it_flap(seed: int, mean: float) -> None:
     assert query.backlog < 200
 
 
-def test_a_rate_that_swings_between_day_and_night_is_followed_once_each() -> None:
+def test_the_autoscaler_changes_direction_once_for_each_day_and_night() -> None:
     query = Query(lambda at: 10.0 if int(at // 3600) % 2 == 0 else 0.3)
     changes = [value for _, value in run_policy(query, keep_up(), 6 * 360)]
     assert max(changes) > 4
     assert direction_changes(changes) == 5, changes
 
 
-def test_no_more_than_the_upper_bound() -> None:
+def test_the_autoscaler_stays_below_the_upper_bound() -> None:
     query = Query(lambda at: 1000.0)
     changes = run_policy(query, keep_up(max_files_per_batch=(1, 6)), 100)
     assert [value for _, value in changes] == [2, 4, 6]
 
 
-def test_a_query_that_pauses_between_full_batches_is_not_behind() -> None:
+def test_a_query_that_waits_between_full_batches_is_not_too_slow() -> None:
     """Files arrive one at a time, and the limit is one file."""
     policy = keep_up(looks=1)
     assert policy.on_metrics(0.0, metrics(BatchProgress(1, 0.5, 0.0, 1, files=1))) is None
@@ -176,7 +176,7 @@ def test_a_query_that_pauses_between_full_batches_is_not_behind() -> None:
     assert policy.on_metrics(0.0, metrics(*busy)) is not None
 
 
-def test_a_look_in_the_middle_of_a_long_batch_says_nothing() -> None:
+def test_a_poll_in_the_middle_of_a_long_batch_does_not_count() -> None:
     policy = keep_up(looks=2, idle_looks=2)
     full = metrics(BatchProgress(1, 30.0, 0.0, 5, files=4), max_files_per_batch=4)
     assert policy.on_metrics(0.0, full) is None
@@ -190,7 +190,7 @@ def test_a_look_in_the_middle_of_a_long_batch_says_nothing() -> None:
 # ---- bytes, and the state partitions
 
 
-def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
+def test_a_byte_limit_is_reached_when_one_more_file_does_not_fit() -> None:
     policy = Autoscaler("q", max_bytes_per_batch=("10m", "40m"), looks=1)
     some = BatchProgress(1, 8.0, 0.0, 1, files=3, size=6 * MIB)
     assert policy.on_metrics(0.0, metrics(some)) is None
@@ -199,14 +199,14 @@ def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
     assert asked.changes["q"].max_bytes_per_batch == 20 * MIB
 
 
-def test_batches_that_take_longer_than_their_interval_get_more_parts_of_the_state() -> None:
+def test_batches_longer_than_their_interval_get_more_state_partitions() -> None:
     query = Query(lambda at: 6.0, fixed=0.2, each=0.4, files=100)
     policy = Autoscaler("q", state_partitions=(4, 32))
     assert [value for _, value in run_policy(query, policy, 100)][:2] == [8, 16]
     assert query.backlog < 30
 
 
-def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None:
+def test_state_partitions_grow_where_a_change_of_the_limit_has_no_effect() -> None:
     """Each micro-batch is full and late, and no change of the limit is ever applied."""
     policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), looks=1)
     full = BatchProgress(1, 5.0, 1.0, 2, 2, 2 * MIB, state_partitions=4)
@@ -222,7 +222,7 @@ def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None
     assert asked == [("max_files_per_batch", 4), ("state_partitions", 8), ("state_partitions", 16), asked[0]]
 
 
-def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
+def test_the_limit_shrinks_where_state_partitions_are_not_reduced() -> None:
     policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_looks=1)
     quick = BatchProgress(1, 0.1, 1.0, 1, 1, MIB, state_partitions=8)
     asked = []
@@ -233,7 +233,7 @@ def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
     assert asked == ["state_partitions", "max_files_per_batch"]
 
 
-def test_the_number_of_parts_that_was_seen_counts_and_not_the_bound() -> None:
+def test_state_partitions_grow_from_the_reported_number() -> None:
     policy = Autoscaler("q", state_partitions=(4, 32), looks=1)
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=12)))
     assert asked is not None
@@ -241,7 +241,7 @@ def test_the_number_of_parts_that_was_seen_counts_and_not_the_bound() -> None:
     assert policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=200))) is None
 
 
-def test_a_job_that_declares_another_limit_than_the_lower_bound_is_told() -> None:
+def test_a_declared_limit_above_the_lower_bound_is_refused() -> None:
     with pytest.raises(
         BadControllerError, match=r"takes? more than max_files_per_batch=1, the lower bound: declare"
     ) as refused:
@@ -249,11 +249,11 @@ def test_a_job_that_declares_another_limit_than_the_lower_bound_is_told() -> Non
     assert "`ckpt reconfigure JOB q.max_files_per_batch=1 --root ROOT`" in str(refused.value)
 
 
-def test_a_query_that_is_not_there_is_left_alone() -> None:
+def test_the_autoscaler_ignores_a_query_without_metrics() -> None:
     assert keep_up().on_metrics(0.0, JobMetrics(10.0, {}, {})) is None
 
 
-def test_an_operator_in_the_middle_of_a_query_stands_for_the_query() -> None:
+def test_an_operator_inside_a_query_stands_for_its_query() -> None:
     policy, full = keep_up(looks=1), metrics(BatchProgress(1, 8.0, 0.0, 1, files=1))
     as_last = {**full.queries}
     chained = JobMetrics(full.elapsed, {"last": as_last["q"]}, {}, {"q": "last", "last": "last"})
@@ -278,23 +278,23 @@ def read_splits_with(policy: Autoscaler, pace: float, polls: int, *, readers: in
     return numbers
 
 
-def test_a_source_with_splits_gets_as_many_subtasks_as_it_takes_to_be_read_in_time() -> None:
+def test_a_source_with_splits_gets_enough_subtasks_to_finish_in_time() -> None:
     assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="5m"), 1.0, 30) == [2, 4]
     assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="1h"), 1.0, 30) == []
     assert read_splits_with(Autoscaler("q", parallelism=(1, 3), within="5s"), 1.0, 60) == [2, 3]
 
 
-def test_it_gives_subtasks_back_when_it_will_be_read_long_before() -> None:
+def test_a_source_that_finishes_early_loses_subtasks() -> None:
     policy = Autoscaler("q", parallelism=(1, 8), within="3h", idle_looks=5)
     assert read_splits_with(policy, 0.2, 60, readers=4) == [2, 1]
 
 
-def test_a_pace_is_not_told_by_one_split() -> None:
+def test_one_split_is_not_enough_to_measure_the_pace() -> None:
     assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
 
 
 @pytest.mark.parametrize("hours", [1, 6])
-def test_a_pace_of_long_ago_says_nothing_about_what_is_left(hours: int) -> None:
+def test_recent_splits_decide_the_pace_of_a_source(hours: int) -> None:
     """The policy goes by recent splits: within an hour it notices that the pace fell to a hundredth."""
     before = hours * 3600.0
     total, done, now = int(before) + 5000, 0.0, 0.0
@@ -307,7 +307,7 @@ def test_a_pace_of_long_ago_says_nothing_about_what_is_left(hours: int) -> None:
     assert before < now < before + 3000.0
 
 
-def test_a_stall_that_is_over_is_forgotten() -> None:
+def test_a_past_stall_adds_no_subtasks() -> None:
     """A database was down for hours and is then read as before. The lost hours must not add subtasks."""
     policy = Autoscaler("q", parallelism=(1, 8), within="24h", cool_down=0)
     done, asked = 0.0, []
@@ -340,7 +340,7 @@ def test_a_stall_that_is_over_is_forgotten() -> None:
         ({"state_partitions": (1, 2), "every": 0}, "every is above 0"),
     ],
 )
-def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> None:
+def test_impossible_bounds_are_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(BadControllerError) as raised:
         Autoscaler("q", **given)
     assert why in str(raised.value)
@@ -355,7 +355,7 @@ def test_bounds_that_cannot_be_are_refused(given: dict[str, Any], why: str) -> N
     ],
 )
 @pytest.mark.parametrize("rate", [100.0, 0.1], ids=["behind", "idle"])
-def test_a_limit_of_the_other_kind_that_somebody_sets_is_theirs(
+def test_the_autoscaler_keeps_a_users_limit_of_the_other_kind(
     given: dict[str, Any], theirs: dict[str, Any], rate: float
 ) -> None:
     """The policy neither replaces that limit nor complains that the job declares a wrong one."""

@@ -21,11 +21,11 @@ def test_the_users_exception_comes_first_with_its_line() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "the disk is full", "ValueError: x", "a; b"])
-def test_one_line_stays_as_it_is(text: str) -> None:
+def test_a_cause_of_one_line_is_kept(text: str) -> None:
     assert cause_first(text) == text
 
 
-def test_an_error_of_the_jvm_is_its_first_line() -> None:
+def test_an_error_of_the_jvm_is_cut_to_its_first_line() -> None:
     text = (
         "job orders FAILED: AnalysisException: [UNRESOLVED_COLUMN] A column `shopp` cannot be resolved.\n'Project"
         " ['shopp]\n+- Relation\n; last completed checkpoint: 4"
@@ -36,7 +36,7 @@ def test_an_error_of_the_jvm_is_its_first_line() -> None:
     )
 
 
-def test_of_chained_exceptions_the_last_one_is_what_was_raised() -> None:
+def test_the_last_of_chained_exceptions_is_the_cause() -> None:
     text = (
         'failed: Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    x\nKeyError: 1\n\nThe above '
         "exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
@@ -45,7 +45,7 @@ def test_of_chained_exceptions_the_last_one_is_what_was_raised() -> None:
     assert cause_first(text) == "shop.NotOpen: closed (/a.py:3). Failed"
 
 
-def test_a_traceback_that_is_cut_off_hides_nothing() -> None:
+def test_a_truncated_traceback_keeps_the_text_before_it() -> None:
     text = 'job j FAILED: Traceback (most recent call last):\n  File "/a.py", line 1, in f'
     assert cause_first(text) == "job j FAILED"
 
@@ -75,5 +75,5 @@ def test_only_the_frames_in_the_users_files_are_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "java.lang.X: no\n\tat a.B", "Traceback (most recent call last):\nKeyError: 1"])
-def test_no_frame_is_shown_where_no_file_of_the_user_is_in_the_traceback(text: str) -> None:
+def test_a_traceback_without_user_files_shows_no_frame(text: str) -> None:
     assert users_frames(text) == ""

@@ -38,7 +38,7 @@ def test_a_linear_job_of_one_boundedness_is_one_query_without_an_exchange(bounde
     assert vertex.bounded_sources == (("a", "b") if bounded else ())
 
 
-def test_a_source_may_go_straight_into_a_sink() -> None:
+def test_a_source_may_feed_a_sink_directly() -> None:
     sketch = Sketch()
     sketch.sink("out", sketch.source("a"))
     (vertex,) = build_graph(sketch.job).vertices
@@ -50,7 +50,7 @@ def test_several_sinks_of_one_operator_are_fed_by_one_vertex() -> None:
     assert last.sinks == ("warehouse", "lake")
 
 
-def test_a_bounded_source_beside_an_unbounded_one_is_a_vertex_of_its_own() -> None:
+def test_a_bounded_source_next_to_an_unbounded_one_gets_its_own_vertex() -> None:
     graph = build_graph(backfill())
     assert shapes(graph.vertices) == {"history": ("history",), "daily_revenue": ("live", "daily_revenue")}
     assert edges(graph) == [("history__daily_revenue", "history", "daily_revenue", "daily_revenue")]
@@ -64,7 +64,7 @@ def test_an_inline_bounded_source_stays_in_the_query_of_its_consumer() -> None:
     assert not vertex.bounded
 
 
-def test_inline_is_asked_for_bounded_sources_only() -> None:
+def test_inline_is_called_for_bounded_sources_only() -> None:
     asked: list[str] = []
     sketch = Sketch()
     clean = sketch.transform("clean", sketch.source("history", bounded=True))
@@ -97,7 +97,7 @@ def test_a_bounded_chain_is_inline_only_if_all_of_its_sources_are() -> None:
     assert len(build_graph(sketch.job, inline=lambda uid: True).vertices) == 1
 
 
-def test_a_bounded_vertex_behind_an_edge_is_never_inline() -> None:
+def test_a_bounded_vertex_after_an_edge_is_never_inline() -> None:
     sketch = Sketch()
     history = sketch.source("history", bounded=True, chain=False)
     clean = sketch.transform("clean", history)
@@ -111,7 +111,7 @@ def test_a_bounded_vertex_behind_an_edge_is_never_inline() -> None:
 
 
 @pytest.mark.parametrize("reason", ["two consumers", "a sink", "chain=False", "consumer's chain=False"])
-def test_a_bounded_source_is_not_inline_with(reason: str) -> None:
+def test_a_bounded_source_is_not_inline_for_each_reason(reason: str) -> None:
     sketch = Sketch()
     history = sketch.source("history", bounded=True, chain=reason != "chain=False")
     live = sketch.source("live")
@@ -125,7 +125,7 @@ def test_a_bounded_source_is_not_inline_with(reason: str) -> None:
     assert graph.vertex("history").operators == ("history",)
 
 
-def test_an_operator_that_is_not_chained_is_a_vertex_of_its_own() -> None:
+def test_an_unchained_operator_gets_its_own_vertex() -> None:
     sketch = Sketch()
     parsed = sketch.transform("parsed", sketch.source("live"))
     alone = sketch.transform("alone", parsed, chain=False)
@@ -148,7 +148,7 @@ def test_an_operator_with_several_consumers_ends_its_vertex() -> None:
     assert [edge[0] for edge in edges(graph)] == ["live__left", "live__right"]
 
 
-def test_an_operator_with_a_sink_and_a_consumer_ends_its_vertex_because_a_query_has_one_output() -> None:
+def test_an_operator_with_a_sink_and_a_consumer_ends_its_vertex() -> None:
     sketch = Sketch()
     parsed = sketch.transform("parsed", sketch.source("live"))
     sketch.sink("raw", parsed)
@@ -158,7 +158,7 @@ def test_an_operator_with_a_sink_and_a_consumer_ends_its_vertex_because_a_query_
     assert (graph.vertex("parsed").sinks, graph.vertex("daily").sinks) == (("raw",), ("out",))
 
 
-def test_two_edges_between_the_same_vertices_enter_through_different_operators() -> None:
+def test_two_edges_between_vertices_enter_different_operators() -> None:
     sketch = Sketch()
     live = sketch.source("live")
     left, right = sketch.transform("left", live), sketch.transform("right", live)
@@ -182,7 +182,7 @@ def test_operators_of_one_query_agree_on_its_output_mode(upstream: Any, downstre
     assert len(build_graph(sketch.job).vertices) == vertices
 
 
-def test_two_inputs_of_different_output_modes_are_not_both_in_the_query() -> None:
+def test_inputs_of_different_output_modes_are_not_chained_together() -> None:
     sketch = Sketch()
     a = sketch.transform("a", sketch.source("live"), output_mode="update")
     b = sketch.transform("b", sketch.source("feed"), output_mode="complete")
@@ -191,7 +191,7 @@ def test_two_inputs_of_different_output_modes_are_not_both_in_the_query() -> Non
     assert shapes(graph.vertices) == {"a": ("live", "a"), "both": ("feed", "b", "both")}
 
 
-def test_vertices_are_in_topological_order_however_the_job_was_written() -> None:
+def test_vertices_are_in_topological_order_for_any_order_of_definition() -> None:
     sketch = Sketch()
     sketch.sink("out", "daily")
     sketch.transform("daily", "clean", "live")
@@ -202,7 +202,7 @@ def test_vertices_are_in_topological_order_however_the_job_was_written() -> None
     assert [vertex.uid for vertex in graph.vertices] == ["history", "clean", "daily"]
 
 
-def test_sinks_do_not_name_the_vertex_and_sources_do_not_either() -> None:
+def test_added_sources_and_sinks_keep_the_uids_of_vertices() -> None:
     """A vertex keeps its uid, and with it its state, when sources or sinks are added."""
     before = backfill()
     after = backfill()
@@ -219,7 +219,7 @@ def test_parallelism_is_given_by_vertex() -> None:
         build_graph(backfill(), parallelism={"live": 2})
 
 
-def test_a_job_that_is_not_valid_has_no_graph() -> None:
+def test_an_invalid_job_has_no_graph() -> None:
     sketch = Sketch()
     sketch.sink("out", "nobody")
     sketch.source("live")
@@ -227,7 +227,7 @@ def test_a_job_that_is_not_valid_has_no_graph() -> None:
         build_graph(sketch.job)
 
 
-def test_r24_the_depth_of_a_sink_is_the_longest_way_to_it() -> None:
+def test_r24_the_depth_of_a_sink_is_its_longest_path() -> None:
     sketch = Sketch()
     live = sketch.source("live")
     far = sketch.transform("far", sketch.transform("near", live, chain=False), live)
@@ -237,7 +237,7 @@ def test_r24_the_depth_of_a_sink_is_the_longest_way_to_it() -> None:
     assert build_graph(sketch.job).sink_depths() == {"raw": 0, "out": 2, "copy": 2}
 
 
-def test_the_golden_graph_is_still_what_the_job_gives_and_still_reads_back() -> None:
+def test_the_job_has_the_golden_graph() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert (golden["format"], golden["version"]) == ("airflow-provider-ckpt/execution-graph", 1)
     sketch = Sketch("golden")
@@ -273,7 +273,7 @@ def test_a_large_job_is_chained_in_linear_time() -> None:
     assert len(graph.vertices) == 1 + len(graph.edges)
 
 
-def test_an_operator_that_is_to_be_kept_is_the_last_of_its_vertex_whoever_reads_it() -> None:
+def test_a_persistent_operator_ends_its_vertex() -> None:
     job = Job("kept")
 
     @job.source(bounded=True)
@@ -294,7 +294,7 @@ def test_an_operator_that_is_to_be_kept_is_the_last_of_its_vertex_whoever_reads_
     assert [graph.publishes(vertex.uid) for vertex in graph.vertices] == [True, False]
 
 
-def test_an_operator_that_is_to_be_kept_needs_no_reader() -> None:
+def test_a_persistent_operator_needs_no_consumer() -> None:
     job = Job("kept")
 
     @job.source(bounded=True, persist=True)

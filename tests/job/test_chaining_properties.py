@@ -98,7 +98,7 @@ def test_every_input_is_either_inside_a_vertex_or_one_edge(plans: list[Plan]) ->
 
 @settings(max_examples=3 * EXAMPLES)
 @given(operator_plans())
-def test_vertices_are_in_topological_order_and_so_acyclic(plans: list[Plan]) -> None:
+def test_vertices_are_in_topological_order(plans: list[Plan]) -> None:
     _, graph = graph_of(plans)
     place = {vertex.uid: number for number, vertex in enumerate(graph.vertices)}
     assert all(place[edge.producer] < place[edge.consumer] for edge in graph.edges)
@@ -120,7 +120,7 @@ def test_a_vertex_is_a_tree_whose_only_output_is_its_last_operator(plans: list[P
 
 @settings(max_examples=3 * EXAMPLES)
 @given(operator_plans())
-def test_boundedness_is_that_of_the_output_and_mixes_only_inline(plans: list[Plan]) -> None:
+def test_a_vertex_is_bounded_by_its_inputs_and_mixes_only_inline(plans: list[Plan]) -> None:
     job, graph = graph_of(plans)
     bounded = boundedness(job.operators)
     by_uid = {vertex.uid: vertex for vertex in graph.vertices}
@@ -135,7 +135,7 @@ def test_boundedness_is_that_of_the_output_and_mixes_only_inline(plans: list[Pla
 
 @settings(max_examples=3 * EXAMPLES)
 @given(operator_plans())
-def test_an_operator_that_may_not_be_chained_is_alone(plans: list[Plan]) -> None:
+def test_an_operator_that_may_not_be_chained_has_its_own_vertex(plans: list[Plan]) -> None:
     job, graph = graph_of(plans)
     for vertex in graph.vertices:
         if any(not job.operators[uid].chain for uid in vertex.operators):
@@ -144,7 +144,7 @@ def test_an_operator_that_may_not_be_chained_is_alone(plans: list[Plan]) -> None
 
 @settings(max_examples=3 * EXAMPLES)
 @given(operator_plans())
-def test_a_cut_has_a_reason(plans: list[Plan]) -> None:
+def test_every_edge_has_a_reason(plans: list[Plan]) -> None:
     """No edge could have been chained: because of chaining, a plain job costs nothing extra."""
     job, graph = graph_of(plans)
     readers, bounded = consumers(job.operators), boundedness(job.operators)
@@ -171,7 +171,7 @@ def test_a_vertex_has_one_output_mode(plans: list[Plan]) -> None:
 
 @settings(max_examples=2 * EXAMPLES)
 @given(operator_plans())
-def test_the_same_definition_gives_the_same_graph_and_json_reads_back(plans: list[Plan]) -> None:
+def test_a_definition_gives_one_graph_that_survives_json(plans: list[Plan]) -> None:
     first, second = graph_of(plans)[1], graph_of(plans)[1]
     assert first == second
     assert from_json(JobGraph, to_json(first)) == first
@@ -179,11 +179,11 @@ def test_the_same_definition_gives_the_same_graph_and_json_reads_back(plans: lis
 
 @settings(max_examples=5 * EXAMPLES)
 @given(uids, uids, uids, uids)
-def test_different_pairs_of_operators_have_edges_of_different_names(a: str, b: str, c: str, d: str) -> None:
+def test_different_pairs_of_operators_have_different_edge_names(a: str, b: str, c: str, d: str) -> None:
     assert (edge_uid(a, b) == edge_uid(c, d)) == ((a, b) == (c, d))
 
 
-def test_pairs_that_would_run_together_are_kept_apart() -> None:
+def test_edge_names_with_underscores_do_not_collide() -> None:
     names = [edge_uid("a", "_b"), edge_uid("a_", "b"), edge_uid("a__b", "c"), edge_uid("a", "b__c")]
     assert len(set(names)) == 4
     assert edge_uid("a_x", "b_y") == "a_x__b_y"

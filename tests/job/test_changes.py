@@ -97,12 +97,12 @@ OF_FILES = [
 """All rules except those for Kafka, kept state and order, which have their own tests below."""
 
 
-def test_every_rule_has_a_change_here() -> None:
+def test_every_rule_has_a_change_to_test() -> None:
     assert [*CHANGES] == [(rule.kind, rule.field) for rule in OF_FILES]
 
 
 @pytest.mark.parametrize("rule", OF_FILES, ids=lambda rule: f"{rule.kind} {rule.field}")
-def test_a_rule_alone(rule: Any) -> None:
+def test_each_rule_refuses_or_allows_its_change(rule: Any) -> None:
     refused = refused_changes(JOB, CHANGES[rule.kind, rule.field], CHANGEABLE)
     assert [change.why for change in refused] == ([rule.why] if rule.why else [])
 
@@ -118,7 +118,7 @@ def test_the_same_definition_passes() -> None:
     check_changes(JOB, from_json(JobDefinition, json.loads(json.dumps(to_json(JOB)))), CHANGEABLE)
 
 
-def test_the_error_names_the_field_both_values_and_how_many_more() -> None:
+def test_the_error_names_the_field_its_values_and_more_differences() -> None:
     both = replace(with_source(paths=("/lake/elsewhere",)), mode="batch")
     with pytest.raises(DefinitionChangedError) as caught:
         check_changes(JOB, both, CHANGEABLE)
@@ -128,7 +128,7 @@ def test_the_error_names_the_field_both_values_and_how_many_more() -> None:
 
 @pytest.mark.slow
 @given(st.sets(st.sampled_from([*CHANGES]), max_size=4), st.booleans())
-def test_any_changes_together_are_refused_exactly_if_one_of_them_is(chosen: set[tuple[str, str]], more: bool) -> None:
+def test_combined_changes_are_refused_if_any_change_is(chosen: set[tuple[str, str]], more: bool) -> None:
     """Added operators make no difference."""
     parts: dict[str, Any] = {PLURAL[kind]: merged(kind, chosen) for kind, _ in chosen if kind != "job"}
     if ("job", "mode") in chosen:
@@ -157,12 +157,12 @@ def merged(kind: str, chosen: set[tuple[str, str]]) -> dict[str, Any]:
     return {**getattr(JOB, plural), uid: result}
 
 
-def test_what_a_sink_says_may_change_may_change() -> None:
+def test_a_changeable_property_of_a_sink_may_change() -> None:
     assert not refused_changes(JOB, with_sink(compression="gzip"), CHANGEABLE)
     assert refused_changes(JOB, with_sink(compression="gzip"), {})
 
 
-def test_a_key_that_is_new_in_a_target_is_a_difference() -> None:
+def test_a_new_key_in_a_target_is_a_change() -> None:
     assert [change.field for change in refused_changes(JOB, with_sink(partition_by=["day"]), CHANGEABLE)] == [
         "partition_by"
     ]
@@ -173,7 +173,7 @@ def test_the_selection_of_an_unbounded_source_may_change() -> None:
     assert not refused_changes(JOB, after, CHANGEABLE)
 
 
-def test_a_source_that_is_over_keeps_what_is_known_of_it() -> None:
+def test_an_ended_source_keeps_its_recorded_definition() -> None:
     over = replace(
         JOB, sources={"history": replace(HISTORY, format=None, paths=(), selects={}), "live": LIVE}, vertices={}
     )
@@ -181,7 +181,7 @@ def test_a_source_that_is_over_keeps_what_is_known_of_it() -> None:
     assert over.with_ended_parts_of(JOB) == JOB
 
 
-def test_the_golden_definition_is_read_and_written_again() -> None:
+def test_the_golden_definition_is_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     read = from_json(JobDefinition, golden)
     assert read == FULL
@@ -195,27 +195,27 @@ def test_the_golden_definition_is_read_and_written_again() -> None:
     assert to_json(FULL) == golden
 
 
-def test_a_source_that_let_event_time_advance_cannot_stop_to_be_in_order() -> None:
+def test_an_in_order_source_cannot_lose_its_order() -> None:
     ordered = with_source(in_order=True)
     (change,) = refused_changes(ordered, JOB, CHANGEABLE)
     assert (change.field, change.before, change.after) == ("in order", True, False)
     assert not refused_changes(JOB, ordered, CHANGEABLE)
 
 
-def test_a_definition_that_does_not_say_all_is_compared_as_far_as_it_goes() -> None:
+def test_a_partial_definition_is_compared_where_it_has_values() -> None:
     """A vertex without state has no state partitions, and a definition may lack inputs."""
     before = replace(with_vertex(shuffle_partitions=None), inputs={})
     assert not refused_changes(before, JOB, CHANGEABLE)
     assert not refused_changes(JOB, before, CHANGEABLE)
 
 
-def test_unions_and_kept_state_may_come_and_kept_state_may_go() -> None:
+def test_unions_and_state_may_be_added_and_state_may_be_removed() -> None:
     check_changes(JOB, with_vertex(unions=(UNITED,)), CHANGEABLE)
     check_changes(JOB, with_vertex(kept=KEPT), CHANGEABLE)
     check_changes(with_vertex(kept=KEPT), JOB, CHANGEABLE)
 
 
-def test_what_is_kept_for_one_does_not_go_on_for_another() -> None:
+def test_a_join_with_swapped_sides_is_refused() -> None:
     turned = (KEPT[0], replace(KEPT[1], sides=KEPT[1].sides[::-1]))
     with pytest.raises(DefinitionChangedError) as caught:
         check_changes(with_vertex(kept=KEPT), with_vertex(kept=turned), CHANGEABLE)
@@ -224,7 +224,7 @@ def test_what_is_kept_for_one_does_not_go_on_for_another() -> None:
     check_changes(with_vertex(kept=KEPT), with_vertex(kept=(replace(KEPT[0], by=("tag",)), KEPT[1])), CHANGEABLE)
 
 
-def test_paths_have_one_spelling() -> None:
+def test_spellings_of_a_path_are_normalized() -> None:
     assert {plain_path(path) for path in ("/a/b", "/a/b/", "file:///a/b", "file:/a/b/")} == {"/a/b"}
     assert plain_path("/") == "/"
     assert plain_path("s3a://bucket/a/") == "s3a://bucket/a"
@@ -248,12 +248,12 @@ def test_event_time_is_not_compared() -> None:
     assert with_vertex(event_time=True, lags=True) == JOB
 
 
-def test_a_gate_may_come_and_go() -> None:
+def test_a_gate_may_be_added_and_removed() -> None:
     job = replace(JOB, sinks={uid: replace(sink, gated=True) for uid, sink in JOB.sinks.items()})
     assert refused_changes(JOB, job, {}) == refused_changes(job, JOB, {}) == []
 
 
-def test_a_topic_that_was_made_again_is_refused_and_one_that_is_new_is_not() -> None:
+def test_a_recreated_topic_is_refused_and_a_new_topic_is_allowed() -> None:
     def reading(**topics: str) -> JobDefinition:
         source = SourceDefinition(False, format="kafka", selects={"subscribe": ",".join(topics)}, topics=topics)
         return replace(JOB, sources={"live": source})
@@ -263,7 +263,7 @@ def test_a_topic_that_was_made_again_is_refused_and_one_that_is_new_is_not() -> 
     assert (change.field, change.before, change.after) == ("topics", {"a": "1", "b": "2"}, {"a": "1", "b": "3"})
 
 
-def test_a_topic_that_a_live_source_is_not_given_any_more_is_refused() -> None:
+def test_a_topic_removed_from_a_live_source_is_refused() -> None:
     def reading(*topics: str, **selects: str) -> JobDefinition:
         selects = selects or {"subscribe": ",".join(topics)}
         return replace(

@@ -84,7 +84,7 @@ def differences(first: JobCode, second: JobCode) -> list[str]:
     return first.differences(second, ["live", "large"])
 
 
-def test_what_it_is_made_of(tmp_path: Path) -> None:
+def test_the_code_of_a_job_has_its_functions_and_modules(tmp_path: Path) -> None:
     compared = code(write(tmp_path / "a"))
     assert compared.functions.keys() == {"live", "large"}
     assert compared.modules.keys() == {
@@ -96,7 +96,7 @@ def test_what_it_is_made_of(tmp_path: Path) -> None:
     }
 
 
-def test_comments_docstrings_layout_and_the_place_make_no_difference(tmp_path: Path) -> None:
+def test_comments_docstrings_layout_and_place_are_not_compared(tmp_path: Path) -> None:
     text = FILE.replace('"""Orders."""', "# v2").replace("Large ones.", "Others.").replace("  # all of them", "")
     text = text.replace('read.json("in")', "read.json(\n        'in',\n    )")
     helper = {"plain_of_this_test": '"""Plain."""\n\n# json\nimport json\n', "unused_of_this_test": "NAME = 2\n"}
@@ -114,7 +114,7 @@ def test_comments_docstrings_layout_and_the_place_make_no_difference(tmp_path: P
         ("import plain_of_this_test\n", "", ["the code outside the functions of its operators"]),
     ],
 )
-def test_what_is_edited_is_named(tmp_path: Path, before: str, after: str, differing: list[str]) -> None:
+def test_an_edited_part_of_a_jobs_file_is_named(tmp_path: Path, before: str, after: str, differing: list[str]) -> None:
     assert before in FILE
     first, second = code(write(tmp_path / "a")), code(write(tmp_path / "b", FILE.replace(before, after)))
     assert differences(first, second) == differences(second, first) == differing
@@ -122,13 +122,13 @@ def test_what_is_edited_is_named(tmp_path: Path, before: str, after: str, differ
 
 
 @pytest.mark.parametrize("name", ["shapes_of_this_test.deep", "plain_of_this_test", "late_of_this_test"])
-def test_so_is_a_module_that_it_imports(tmp_path: Path, name: str) -> None:
+def test_an_edited_imported_module_is_named(tmp_path: Path, name: str) -> None:
     given = {name.replace(".", "__"): "NAME = 'two'\ndef late(): ...\n"}
     first, second = code(write(tmp_path / "a")), code(write(tmp_path / "b", **given))
     assert differences(first, second) == [f"module {name!r}"]
 
 
-def test_digests_stay_what_they_are(tmp_path: Path) -> None:
+def test_digests_of_code_are_stable(tmp_path: Path) -> None:
     """Digests are in journals, where workers of the next version are compared with digests of this version."""
     compared = code(write(tmp_path / "a"))
     assert (compared.rest, dict(compared.functions)) == (
@@ -138,7 +138,7 @@ def test_digests_stay_what_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain_of_this_test", "late_of_this_test"])
-def test_so_is_one_that_comes_from_elsewhere(
+def test_a_module_imported_from_elsewhere_is_named(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """An old archive on the path may contain such a module."""
@@ -157,14 +157,14 @@ def test_a_module_without_source_is_not_compared(tmp_path: Path) -> None:
     assert differences(first, second) == differences(second, first) == []
 
 
-def test_one_whose_source_is_not_there_is_not_compared(tmp_path: Path) -> None:
+def test_a_job_whose_file_is_gone_has_no_code_to_compare(tmp_path: Path) -> None:
     path = write(tmp_path / "a")
     loaded = load(f"{path}:job")
     path.unlink()
     assert code_of(loaded, f"{path}:job") is None
 
 
-def test_a_module_of_a_package_has_what_its_package_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_in_a_module_includes_modules_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = FILE.replace("from shapes_of_this_test", "from .shapes_of_this_test")
     text = text.replace("import plain_of", "from pipelines_of_this_test import plain_of")
     text = text.replace("from late_of", "from pipelines_of_this_test.late_of")
@@ -185,7 +185,9 @@ def test_a_module_of_a_package_has_what_its_package_has(tmp_path: Path, monkeypa
     assert compared.functions.keys() == {"live", "large"}
 
 
-def test_so_has_a_file_that_lies_in_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_file_in_a_package_includes_modules_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = FILE.replace("import plain_of", "from pipelines_of_this_test.daily import plain_of")
     path = write(tmp_path / "pipelines_of_this_test" / "daily", text)
     for folder in (path.parent, path.parent.parent):

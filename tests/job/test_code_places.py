@@ -45,12 +45,12 @@ def places(folder: Path, *added: str) -> CodePlaces:
 
 
 @pytest.mark.parametrize("name", ["jobs/orders.py", "jobs/orders_v2.py", "jobs/versions/orders.py", "added/v2.py"])
-def test_code_beside_the_jobs_file_and_in_an_added_folder_is_accepted(tmp_path: Path, name: str) -> None:
+def test_code_next_to_the_jobs_file_and_in_added_folders_is_accepted(tmp_path: Path, name: str) -> None:
     code_places = places(tmp_path, f"{tmp_path}/added")
     code_places.check(write(tmp_path / name))
 
 
-def test_code_of_the_package_that_the_jobs_file_is_in_is_accepted(tmp_path: Path) -> None:
+def test_code_of_the_jobs_package_is_accepted(tmp_path: Path) -> None:
     for folder in ("pipelines", "pipelines/orders"):
         write(tmp_path / folder / "__init__.py", "")
     code_places = CodePlaces(write(tmp_path / "pipelines/orders/job.py"))
@@ -60,7 +60,7 @@ def test_code_of_the_package_that_the_jobs_file_is_in_is_accepted(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["evil.py", "jobs-of-others/evil.py", "added.py"])
-def test_code_elsewhere_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
+def test_code_elsewhere_is_refused_with_the_option_to_allow_it(tmp_path: Path, name: str) -> None:
     code_places = places(tmp_path, f"{tmp_path}/added")
     reference = write(tmp_path / name)
     with pytest.raises(ForeignCodeError) as refused:
@@ -70,7 +70,7 @@ def test_code_elsewhere_is_refused_with_the_way_out(tmp_path: Path, name: str) -
     assert message.endswith(f"--allow-code-from {(tmp_path / name).parent}")
 
 
-def test_a_link_among_the_jobs_files_leads_to_no_other_code(tmp_path: Path) -> None:
+def test_a_link_to_code_outside_the_jobs_folder_is_refused(tmp_path: Path) -> None:
     code_places = places(tmp_path)
     write(tmp_path / "evil.py")
     (tmp_path / "jobs" / "v2.py").symlink_to(tmp_path / "evil.py")
@@ -99,7 +99,7 @@ def test_the_folder_of_the_job_may_be_a_link(tmp_path: Path) -> None:
         "jobs/another-out/day=1/evil.py",
     ],
 )
-def test_code_where_jobs_write_is_never_run(tmp_path: Path, name: str) -> None:
+def test_code_in_folders_that_jobs_write_to_is_never_run(tmp_path: Path, name: str) -> None:
     """A folder that a job writes to is data, even below the job's or an added folder, whichever job writes to it."""
     code_places = places(tmp_path, "/", str(tmp_path))
     open_root(open_storage(tmp_path / "jobs" / "another-root"))
@@ -108,9 +108,7 @@ def test_code_where_jobs_write_is_never_run(tmp_path: Path, name: str) -> None:
         LogicLoader({}, Location(f"{tmp_path}/jobs/root"), code_places).read(write(tmp_path / name))
 
 
-def test_modules_are_compared_by_their_package_and_none_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_are_checked_by_package_without_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("own_package_of_this_test", "foreign_package_of_this_test"):
         write(tmp_path / package / "__init__.py")
         write(tmp_path / package / "jobs.py")
@@ -129,7 +127,7 @@ def test_modules_are_compared_by_their_package_and_none_is_imported(
     assert not {"own_package_of_this_test", "foreign_package_of_this_test"} & sys.modules.keys()
 
 
-def test_a_job_whose_file_is_gone_allows_what_was_added(tmp_path: Path) -> None:
+def test_a_job_whose_file_is_gone_allows_added_folders(tmp_path: Path) -> None:
     code_places = CodePlaces(f"{tmp_path}/gone.py:job", (f"{tmp_path}/added",))
     code_places.check(write(tmp_path / "added" / "v2.py"))
     with pytest.raises(JobNotFoundError):
@@ -149,7 +147,7 @@ def test_a_module_below_a_root_or_an_output_is_never_run(
 
 
 @pytest.mark.parametrize("imported", ["helper", "helpers.parse"])
-def test_a_helper_that_leads_elsewhere_is_not_run(tmp_path: Path, imported: str) -> None:
+def test_a_linked_helper_outside_the_allowed_folders_is_not_run(tmp_path: Path, imported: str) -> None:
     code_places = places(tmp_path)
     write(tmp_path / "evil.py")
     helper = tmp_path / "jobs" / f"{imported.replace('.', '/')}.py"
@@ -161,7 +159,7 @@ def test_a_helper_that_leads_elsewhere_is_not_run(tmp_path: Path, imported: str)
 
 
 @pytest.mark.parametrize("checked", ["orders.py", "orders_v2.py"])
-def test_a_link_that_changes_after_the_check_leads_to_no_other_code(
+def test_a_link_that_changes_after_the_check_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checked: str
 ) -> None:
     """The job's own file needs no check, so a link to it is the harder case."""
@@ -183,7 +181,7 @@ def test_a_link_that_changes_after_the_check_leads_to_no_other_code(
         LogicLoader({}, Location(f"{tmp_path}/root"), code_places).read(f"{link}:job")
 
 
-def test_the_folder_of_a_source_is_data_unless_the_jobs_own_code_lies_in_it(tmp_path: Path) -> None:
+def test_a_sources_folder_counts_as_data_unless_it_holds_the_jobs_code(tmp_path: Path) -> None:
     code_places = places(tmp_path)
     reads = [SourceReads(paths=[f"file:{tmp_path}/jobs/live"]), SourceReads("csv", paths=[f"file:{tmp_path}/jobs"])]
     code_places = code_places.without_input(reads)

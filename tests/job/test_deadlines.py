@@ -18,7 +18,7 @@ def options(**given: Any) -> RunOptions:
     return RunOptions.from_json({"job": "m:job", "root": "/r", "job_id": "orders", **given})
 
 
-def test_a_first_run_whose_time_to_stop_is_over_is_refused_with_the_time() -> None:
+def test_a_first_run_with_a_past_stop_time_is_refused() -> None:
     late = options(stop_at="2026-02-28T11:59:00+00:00")
     with pytest.raises(BadOptionError, match=r"stop_at=2026-02-28T11:59:00.*'orders'") as raised:
         check_deadlines(late, [], is_new=True, now=NOON)
@@ -26,7 +26,7 @@ def test_a_first_run_whose_time_to_stop_is_over_is_refused_with_the_time() -> No
     assert "2026-02-28T12:00:00+00:00" in str(raised.value)
 
 
-def test_a_first_run_whose_time_to_drain_is_over_is_refused_if_a_live_source_would_read_nothing() -> None:
+def test_a_first_run_with_a_past_drain_time_and_live_sources_is_refused() -> None:
     late = options(drain_at="2026-02-28T11:59:00+00:00")
     with pytest.raises(BadOptionError, match=r"drain_at=.*its live sources \(clicks, views\) would read nothing"):
         check_deadlines(late, ["views", "clicks"], is_new=True, now=NOON)
@@ -35,12 +35,12 @@ def test_a_first_run_whose_time_to_drain_is_over_is_refused_if_a_live_source_wou
 
 
 @pytest.mark.parametrize("option", ["stop_at", "drain_at"])
-def test_a_later_run_is_not_refused_and_a_time_to_come_never_is(option: str) -> None:
+def test_a_past_time_at_a_later_run_and_a_future_time_are_accepted(option: str) -> None:
     check_deadlines(options(**{option: "2026-02-28T11:59:00+00:00"}), ["live"], is_new=False, now=NOON)
     check_deadlines(options(**{option: "2026-02-28T12:01:00+00:00"}), ["live"], is_new=True, now=NOON)
 
 
-def test_what_counts_from_the_start_is_never_over_then() -> None:
+def test_a_duration_from_the_start_is_never_past() -> None:
     for given in ({"stop_after": "1s"}, {"drain_after": "1s"}, {}):
         check_deadlines(options(**given), ["live"], is_new=True, now=NOON)
         assert passed(options(**given), NOON) is None
@@ -58,5 +58,7 @@ def test_what_counts_from_the_start_is_never_over_then() -> None:
         ({}, 1e6, None),
     ],
 )
-def test_what_is_due(given: dict[str, str], ran: float, expected: str | None) -> None:
+def test_a_run_stops_or_drains_when_its_deadline_is_due(
+    given: dict[str, str], ran: float, expected: str | None
+) -> None:
     assert due(options(**given), elapsed=ran, now=NOON) == expected

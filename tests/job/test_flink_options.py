@@ -19,12 +19,12 @@ BUFFER = "job-event.store.write-buffer.size"
 FLUSH = "job-event.store.write-buffer.flush-interval"
 
 
-def test_the_keys_are_those_of_the_flip_with_its_defaults_but_for_recovery_itself() -> None:
+def test_keys_and_defaults_follow_the_flip_except_for_recovery() -> None:
     defaults = {key: BY_NAME[option.name].default for key, option in KEYS.items()}
     assert defaults == {ENABLED: True, TIMEOUT: 30.0, PAUSE: 180.0, OLDER: 180.0, BUFFER: 1 << 20, FLUSH: 1.0}
 
 
-def test_each_is_the_field_of_a_run() -> None:
+def test_each_key_sets_a_field_of_the_run_options() -> None:
     given = {ENABLED: "FALSE", TIMEOUT: "45 s", OLDER: "1min", BUFFER: "2 MB", FLUSH: "500"}
     assert flink_values(given, {}) == {
         "batch_recovery": False,
@@ -67,7 +67,7 @@ def test_a_size_is_read_as_flink_reads_it(text: Any, size: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "s", "1.5 s", "-1 s", "1m30s", "30 parsecs", "99999999999999999999", "1 s s", "٣ s"]
 )
-def test_what_is_no_duration_there_is_refused_with_its_key_and_the_form(text: str) -> None:
+def test_an_invalid_duration_is_refused_with_its_key_and_the_form(text: str) -> None:
     with pytest.raises(errors.BadOptionError, match="a number alone is milliseconds") as caught:
         flink_values({TIMEOUT: text}, {})
     assert TIMEOUT in str(caught.value)
@@ -76,7 +76,7 @@ def test_what_is_no_duration_there_is_refused_with_its_key_and_the_form(text: st
 @pytest.mark.parametrize(
     "text", ["", "mb", "1.5 mb", "-1", "1 mib", "1 pb", "9223372036854775808", "8388608 tb", "9" * 5000]
 )
-def test_what_is_no_size_there_is_refused_with_its_key_and_the_form(text: str) -> None:
+def test_an_invalid_size_is_refused_with_its_key_and_the_form(text: str) -> None:
     with pytest.raises(errors.BadOptionError, match="a number alone is bytes") as caught:
         flink_values({BUFFER: text}, {})
     assert BUFFER in str(caught.value)
@@ -93,12 +93,12 @@ def test_what_is_no_size_there_is_refused_with_its_key_and_the_form(text: str) -
         ([ENABLED], "texts by Flink's keys"),
     ],
 )
-def test_what_cannot_be_an_option_is_refused(given: Any, said: str) -> None:
+def test_an_invalid_flink_option_is_refused(given: Any, said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         flink_values(given, {})
 
 
-def test_two_names_of_one_option_may_not_say_different_things() -> None:
+def test_two_names_of_one_option_may_not_have_different_values() -> None:
     assert flink_values({PAUSE: "1 min", OLDER: "60 s"}, {}) == {"snapshot_min_pause": 60.0}
     with pytest.raises(errors.BadOptionError, match=OLDER):
         flink_values({PAUSE: "1 min", OLDER: "2 min"}, {})

@@ -58,7 +58,7 @@ def test_a_sink_handle_cannot_be_called() -> None:
         backfill().operators["lake"]()
 
 
-def test_source_works_with_and_without_parentheses_and_takes_its_uid_from_the_function() -> None:
+def test_source_works_with_and_without_parentheses() -> None:
     job = Job()
     bare = job.source(read)
     called = job.source(uid="b")(read)
@@ -66,7 +66,7 @@ def test_source_works_with_and_without_parentheses_and_takes_its_uid_from_the_fu
     assert [operator.uid for operator in job.sources] == ["read", "b"]
 
 
-def test_operators_keep_the_order_of_definition_and_know_where_they_were_defined() -> None:
+def test_operators_keep_their_order_and_know_their_location() -> None:
     job = Job("orders")
 
     @job.source(bounded=True)
@@ -137,7 +137,7 @@ def test_options_are_parsed_where_they_are_given() -> None:
     assert b.watermark == Watermark("ts", "60000 milliseconds")
 
 
-def test_neither_the_repr_of_an_operator_nor_of_a_job_shows_the_sink_object() -> None:
+def test_the_repr_of_operators_and_jobs_hides_the_sink_object() -> None:
     job = backfill()
     assert "hunter2" not in repr(job) + repr(job.operators["lake"])
 
@@ -329,7 +329,7 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_refused_where_it_is_made_and_leaves_the_job_as_it_was(mistake: str) -> None:
+def test_a_mistake_is_refused_at_once_and_leaves_the_job_unchanged(mistake: str) -> None:
     sketch = Sketch()
     sketch.source("a")
     sketch.sink("out", "a")
@@ -341,7 +341,7 @@ def test_a_mistake_is_refused_where_it_is_made_and_leaves_the_job_as_it_was(mist
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_a_callable_without_a_name_can_be_an_operator_if_it_gets_an_uid() -> None:
+def test_a_callable_without_a_name_can_be_an_operator_with_a_uid() -> None:
     job = Job()
     operator = job.source(uid="live")(functools.partial(lambda reader, table: (reader, table), table="t"))
     assert operator("r") == ("r", "t")
@@ -349,12 +349,12 @@ def test_a_callable_without_a_name_can_be_an_operator_if_it_gets_an_uid() -> Non
 
 
 @pytest.mark.parametrize("name", ["", "  ", 3])
-def test_a_job_name_is_a_text_or_left_out(name: Any) -> None:
+def test_a_job_name_must_be_a_text(name: Any) -> None:
     with pytest.raises(errors.InvalidJobError, match="has no name"):
         Job(name)
 
 
-def test_the_message_of_a_mistake_names_the_line_it_is_on() -> None:
+def test_the_message_of_a_mistake_names_its_line() -> None:
     sketch = Sketch()
     with pytest.raises(errors.BadOptionError, match="no option 'bonded'"):
         sketch.job.source(bonded=True)  # type: ignore[call-overload]
@@ -372,7 +372,7 @@ def test_a_handle_equals_only_itself() -> None:
 
 
 @pytest.mark.parametrize("folders", [None, "/lake", ["/lake"], [("/lake", {})], [Location("/lake"), None]])
-def test_a_sink_that_tells_its_folders_in_another_form_does_not_pass_validate(folders: Any) -> None:
+def test_a_sink_with_folders_of_the_wrong_type_is_refused(folders: Any) -> None:
     """The driver would otherwise fail on it when the task runs."""
 
     class Odd(Nowhere):
@@ -386,7 +386,7 @@ def test_a_sink_that_tells_its_folders_in_another_form_does_not_pass_validate(fo
         job.validate()
 
 
-def test_all_that_is_asked_of_a_sink_is_looked_for_when_it_is_given() -> None:
+def test_every_method_of_a_sink_is_checked_when_it_is_given() -> None:
     asked = {name for name, value in vars(Sink).items() if callable(value) and not name.startswith("_")}
     assert set(_SINK_METHODS) == asked
 
@@ -395,14 +395,14 @@ class _Policy(Controller):
     """Controller that never asks for a change."""
 
 
-def test_a_job_has_its_controllers_and_so_has_one_with_other_functions() -> None:
+def test_a_job_with_other_functions_keeps_its_controllers() -> None:
     policy = _Policy()
     job = Job("watched", controllers=[policy])
     assert job.with_operators(job.operators).controllers == (policy,)
     assert job.__getstate__()["controllers"] == (), "controllers stay in the driver"
 
 
-def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
+def test_an_autoscaler_for_an_unknown_operator_is_refused() -> None:
     """The policy would never get metrics, and would never change anything."""
     for uid, hint in (("cleen", "Did you mean 'clean'"), ("out", "It has: live, clean")):
         job = Job("watched", controllers=[Autoscaler(uid, max_files_per_batch=(1, 4))])
@@ -427,12 +427,12 @@ def test_a_policy_about_an_operator_that_the_job_has_not_is_refused() -> None:
         ),
     ],
 )
-def test_what_is_no_controller_is_refused(controllers: Any, why: str) -> None:
+def test_an_invalid_controller_is_refused(controllers: Any, why: str) -> None:
     with pytest.raises(BadControllerError, match=why):
         Job("watched", controllers=controllers)
 
 
-def test_how_far_ahead_and_how_long_idle_a_source_may_be() -> None:
+def test_a_source_has_a_maximum_lead_and_an_idle_timeout() -> None:
     job = Job("orders")
     plain = job.source(uid="plain")(read)
     live = job.source(uid="live", max_ahead="2h", idle_timeout=timedelta(minutes=5))(read)

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_file_is_loaded_with_the_modules_beside_it(folder: Path) -> None:
+def test_a_file_is_loaded_with_the_modules_in_its_folder(folder: Path) -> None:
     loaded = load(f"{folder}/orders.py:job")
     assert loaded.job.name == "orders"
     assert loaded.from_file
@@ -45,13 +45,13 @@ def test_a_relative_path_starts_at_the_working_directory(folder: Path, monkeypat
     assert load_job("./orders.py:job").name == "orders"
 
 
-def test_a_file_is_run_anew_with_every_load(folder: Path) -> None:
+def test_a_file_is_run_again_with_every_load(folder: Path) -> None:
     first = load_job(f"{folder}/orders.py:job")
     (folder / "orders.py").write_text(GOOD.replace("Job(NAME)", 'Job("changed")'))
     assert (first.name, load_job(f"{folder}/orders.py:job").name) == ("orders", "changed")
 
 
-def test_a_file_does_not_hide_a_module_of_its_name(folder: Path) -> None:
+def test_a_job_file_does_not_hide_a_module_of_its_name(folder: Path) -> None:
     (folder / "json.py").write_text('from airflow_provider_ckpt import Job\njob = Job("json")\n')
     before = sys.modules["json"]
     assert load_job(f"{folder}/json.py:job").name == "json"
@@ -79,7 +79,7 @@ def test_a_reference_that_is_not_well_formed_is_refused_with_the_form(reference:
         load_job(reference)
 
 
-def test_a_file_that_is_not_there_is_refused_with_the_place_looked_at(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_with_its_full_path(tmp_path: Path) -> None:
     with pytest.raises(errors.JobNotFoundError, match=f"there is none at {tmp_path}/nope.py") as caught:
         load_job(f"{tmp_path}/nope.py:job")
     assert str(Path.cwd()) in str(caught.value)
@@ -88,17 +88,17 @@ def test_a_file_that_is_not_there_is_refused_with_the_place_looked_at(tmp_path: 
 
 
 @pytest.mark.parametrize("module", ["nowhere_at_all", "nowhere_at_all.orders", "json.nowhere"])
-def test_a_module_that_is_not_there_is_refused(module: str) -> None:
+def test_a_missing_module_is_refused(module: str) -> None:
     with pytest.raises(errors.JobNotFoundError, match="Python finds no"):
         load_job(f"{module}:job")
 
 
-def test_a_missing_name_is_refused_with_the_jobs_that_are_there(folder: Path) -> None:
+def test_a_missing_name_is_refused_with_the_existing_jobs(folder: Path) -> None:
     with pytest.raises(errors.JobNotFoundError, match=r"has no 'jobb'.*job, backup.* Did you mean 'job'"):
         load_job(f"{folder}/orders.py:jobb")
 
 
-def test_a_name_that_is_no_job_is_refused_with_the_jobs_that_are_there(folder: Path) -> None:
+def test_a_name_that_is_no_job_is_refused_with_the_existing_jobs(folder: Path) -> None:
     with pytest.raises(errors.JobReferenceError, match=r"type int, which is no Job.*job, backup"):
         load_job(f"{folder}/orders.py:number")
 
@@ -117,7 +117,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_an_error_of_the_users_code_is_kept_with_its_line_and_leaves_nothing_behind(folder: Path, case: str) -> None:
+def test_an_error_of_the_users_code_has_its_line_and_loads_no_module(folder: Path, case: str) -> None:
     code, words = BROKEN[case]
     (folder / "orders.py").write_text(code)
     (folder / "broken_of_this_test.py").write_text("\nx = 1 / 0\n")
@@ -132,7 +132,7 @@ def test_an_error_of_the_users_code_is_kept_with_its_line_and_leaves_nothing_beh
     assert file_module_name(f"{folder}/orders.py") not in sys.modules
 
 
-def test_a_repaired_module_beside_is_seen_by_the_next_try(folder: Path) -> None:
+def test_the_next_load_reads_a_repaired_module(folder: Path) -> None:
     (folder / "orders.py").write_text("from columns_of_this_test import MISSING_FOR_NOW\n" + GOOD)
     with pytest.raises(errors.JobImportError, match="MISSING_FOR_NOW"):
         load_job(f"{folder}/orders.py:job")
@@ -155,7 +155,7 @@ def _dags_modules(folder: Path) -> dict[str, ModuleType]:
     return modules
 
 
-def test_a_module_beside_the_file_goes_before_one_of_its_name_that_a_dag_has_imported(folder: Path) -> None:
+def test_a_module_of_the_jobs_folder_precedes_one_that_a_dag_imported(folder: Path) -> None:
     """Otherwise the job would get the Dag's settings, and its sinks would write elsewhere."""
     theirs = _dags_modules(folder)
     (folder / "package_of_this_test").mkdir()
@@ -168,7 +168,7 @@ def test_a_module_beside_the_file_goes_before_one_of_its_name_that_a_dag_has_imp
     assert "package_of_this_test.two" not in sys.modules
 
 
-def test_a_file_that_fails_leaves_the_modules_of_a_dag_as_they_were(folder: Path) -> None:
+def test_a_failed_load_leaves_the_modules_of_a_dag_unchanged(folder: Path) -> None:
     theirs = _dags_modules(folder)
     (folder / "orders.py").write_text("import columns_of_this_test\nraise RuntimeError\n")
     with pytest.raises(errors.JobImportError):
@@ -176,7 +176,7 @@ def test_a_file_that_fails_leaves_the_modules_of_a_dag_as_they_were(folder: Path
     assert {name: sys.modules[name] for name in theirs} == theirs
 
 
-def test_a_failed_reload_leaves_the_module_that_was_there(folder: Path) -> None:
+def test_a_failed_reload_keeps_the_previous_module(folder: Path) -> None:
     loaded = load(f"{folder}/orders.py:job")
     (folder / "orders.py").write_text("raise RuntimeError\n")
     with pytest.raises(errors.JobImportError):
@@ -184,7 +184,7 @@ def test_a_failed_reload_leaves_the_module_that_was_there(folder: Path) -> None:
     assert sys.modules[loaded.module.__name__] is loaded.module
 
 
-def test_a_mistake_in_the_job_itself_comes_as_it_is(folder: Path) -> None:
+def test_a_mistake_in_the_job_raises_its_own_error(folder: Path) -> None:
     mistake = GOOD + "\njob.sink('out', 'a', 3)\n"
     (folder / "orders.py").write_text(mistake)
     with pytest.raises(errors.InvalidJobError, match=r"orders\.py:9"):

@@ -25,7 +25,7 @@ def test_every_field_of_the_options_is_declared() -> None:
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=ids)
-def test_a_declared_option_says_what_it_is_in_a_line_and_its_default_is_possible(option: Option) -> None:
+def test_each_option_has_one_line_of_help_and_a_valid_default(option: Option) -> None:
     assert option.help
     assert "\n" not in option.help
     assert option.kind.allowed
@@ -34,11 +34,11 @@ def test_a_declared_option_says_what_it_is_in_a_line_and_its_default_is_possible
 
 
 @pytest.mark.parametrize("option", [o for o in OPTIONS if o.shown_default and o.kind.is_text], ids=ids)
-def test_a_default_that_is_shown_can_be_given(option: Option) -> None:
+def test_a_shown_default_can_be_given(option: Option) -> None:
     assert option.read(option.shown_default) == option.default
 
 
-def test_defaults_are_shown_as_people_write_them() -> None:
+def test_defaults_are_shown_in_short_units() -> None:
     shown = {name: BY_NAME[name].shown_default for name in ("checkpoint_interval", "checkpoint_timeout", "min_pause")}
     assert shown == {"checkpoint_interval": "30s", "checkpoint_timeout": "10m", "min_pause": "0"}
     assert BY_NAME["journal_buffer_bytes"].shown_default == "1m"
@@ -46,7 +46,7 @@ def test_defaults_are_shown_as_people_write_them() -> None:
 
 
 @given(st.floats(0, 3e9, allow_nan=False), st.integers(0, 10**17))
-def test_what_is_shown_is_read_as_the_same(seconds: float, size: int) -> None:
+def test_a_formatted_value_is_read_back(seconds: float, size: int) -> None:
     assert parse_duration(format_duration(seconds)) == pytest.approx(seconds)
     assert parse_bytes(format_bytes(size)) == size
 
@@ -58,7 +58,7 @@ def test_a_duration_is_shown_in_the_largest_whole_unit(seconds: float, shown: st
     assert format_duration(seconds) == shown
 
 
-def test_what_is_fixed_is_compared_and_the_definition_of_a_job_has_it() -> None:
+def test_fixed_options_are_compared_and_in_the_jobs_definition() -> None:
     fixed = [option.name for option in OPTIONS if option.fixed]
     assert fixed == ["mode"]
     assert fixed == [rule.field for rule in RULES if rule.kind == "job"]
@@ -71,7 +71,7 @@ def test_the_journal_has_the_declared_defaults() -> None:
     assert journal["flush_interval"].default == BY_NAME["journal_flush_interval"].default
 
 
-def test_the_coordinator_is_given_the_options_of_the_run() -> None:
+def test_the_coordinator_gets_the_options_of_the_run() -> None:
     """Each value differs from its default."""
     options = RunOptions(
         job="m:job",

@@ -38,11 +38,11 @@ def test_the_golden_options_are_read_and_written_again() -> None:
     assert read.params == {"day": "2026-01-01", "limit": "10"}
 
 
-def test_every_option_is_in_the_json_so_that_a_reader_sees_the_defaults() -> None:
+def test_the_json_of_options_includes_the_defaults() -> None:
     assert set(options().to_json()) == {f.name for f in fields(RunOptions)} | {"format", "version"}
 
 
-def test_what_people_write_is_read() -> None:
+def test_units_durations_and_plain_values_are_read() -> None:
     read = options(
         checkpoint_interval="1m30s",
         min_pause=timedelta(seconds=2),
@@ -129,7 +129,7 @@ BAD: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
-def test_a_value_that_is_not_possible_is_refused_by_the_name_of_its_option(name: str, value: Any) -> None:
+def test_an_impossible_value_is_refused_by_the_name_of_its_option(name: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=name) as caught:
         options(**{name: value})
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -144,24 +144,24 @@ def test_a_value_that_is_not_possible_is_refused_by_the_name_of_its_option(name:
         {"stop_after": 1, "stop_at": "2025-01-31T18:00:00Z"},
     ],
 )
-def test_a_run_ends_in_one_way(ends: dict[str, Any]) -> None:
+def test_two_ways_to_end_a_run_are_refused(ends: dict[str, Any]) -> None:
     with pytest.raises(errors.BadOptionError, match=" and ".join(ends)):
         options(**ends)
 
 
 @pytest.mark.parametrize("label", [("airflow-provider-ckpt/root", 1), ("airflow-provider-ckpt/run-options", 2)])
-def test_options_of_another_format_or_a_newer_version_are_not_guessed_at(label: tuple[str, int]) -> None:
+def test_options_of_another_format_or_a_newer_version_are_refused(label: tuple[str, int]) -> None:
     with pytest.raises(errors.BadOptionError, match=f"version {label[1]}"):
         options(format=label[0], version=label[1])
 
 
 @pytest.mark.parametrize("version", ["1", None, 0, True, 1.0])
-def test_a_version_that_is_no_version_is_refused(version: Any) -> None:
+def test_an_invalid_version_of_options_is_refused(version: Any) -> None:
     with pytest.raises(errors.BadOptionError, match="run options of format"):
         options(format="airflow-provider-ckpt/run-options", version=version)
 
 
-def test_secrets_in_the_configuration_and_the_root_reach_neither_repr_nor_journal() -> None:
+def test_secrets_of_options_reach_neither_repr_nor_journal() -> None:
     secret = options(
         root="s3://key:SECRET@bucket/ckpt",
         conf={
@@ -189,17 +189,17 @@ def test_the_container_of_an_abfs_root_is_no_secret() -> None:
     assert options(root=root).public_json()["root"] == root
 
 
-def test_what_a_native_template_renders_as_a_number_is_a_text_for_the_job() -> None:
+def test_numbers_and_booleans_become_text_parameters() -> None:
     assert options(params={"limit": 3, "full": True}).params == {"limit": "3", "full": "true"}
 
 
-def test_parameters_are_shown_to_everybody() -> None:
+def test_parameters_are_public() -> None:
     given_options = options(params={"day": "2026-01-01"})
     assert given_options.public_json()["params"] == {"day": "2026-01-01"}
     assert "2026-01-01" in repr(given_options)
 
 
-def test_storage_options_travel_in_the_environment() -> None:
+def test_storage_options_are_passed_in_the_environment() -> None:
     given_options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": "http://127.0.0.1:9000"}}
     assert read_storage_options(storage_options_environ(given_options)) == given_options
     assert storage_options_environ({}) == {}
@@ -215,7 +215,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", ['{"secret": "SECRET"', '["SECRET"]', '"SECRET"', "SECRET", "null", *HOSTILE])
-def test_storage_options_that_are_no_json_object_are_refused_without_showing_them(text: str) -> None:
+def test_invalid_storage_options_are_refused_and_not_shown(text: str) -> None:
     with pytest.raises(errors.BadOptionError, match=STORAGE_OPTIONS_VARIABLE) as caught:
         read_storage_options({STORAGE_OPTIONS_VARIABLE: text})
     error = caught.value
@@ -224,7 +224,7 @@ def test_storage_options_that_are_no_json_object_are_refused_without_showing_the
     assert "SECRET" not in "".join(traceback.format_exception(error)) + str(error.data)
 
 
-def test_a_storage_option_that_is_no_json_is_refused_without_showing_it() -> None:
+def test_a_storage_option_that_is_no_json_is_refused_and_not_shown() -> None:
     with pytest.raises(errors.BadOptionError, match="is no JSON value") as caught:
         storage_options_environ({"secret": {"SECRET"}})
     assert "SECRET" not in str(caught.value)

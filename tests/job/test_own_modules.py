@@ -72,7 +72,7 @@ def own(reference: str) -> OwnModules:
     return own_modules(load(reference), reference)
 
 
-def test_a_file_takes_along_what_it_imports_from_its_folder_and_nothing_else(tmp_path: Path) -> None:
+def test_a_job_file_ships_only_imports_from_its_folder(tmp_path: Path) -> None:
     own_code = own(f"{write(tmp_path)}:job")
     assert own_code.sources.keys() == SHIPPED
     assert own_code.sources["late_of_this_test.py"] == b"def late(row): ...\n"
@@ -81,7 +81,7 @@ def test_a_file_takes_along_what_it_imports_from_its_folder_and_nothing_else(tmp
     assert own_code.names == {name.partition("/")[0].removesuffix(".py") for name in SHIPPED}
 
 
-def test_a_module_takes_along_what_it_imports_from_its_package_and_itself(
+def test_a_job_module_ships_itself_and_imports_from_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = FILE.replace("from shapes_of", "from .shapes_of").replace("from late_of", "from .late_of")
@@ -98,7 +98,7 @@ def test_a_module_takes_along_what_it_imports_from_its_package_and_itself(
     assert (own_code.roots, own_code.uses_library) == ((str(tmp_path),), True)
 
 
-def test_modules_in_a_zip_file_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_in_a_zip_file_are_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "jobs.zip", "w") as archive:
         archive.writestr("zipped_of_this_test/__init__.py", "")
         archive.writestr(
@@ -110,7 +110,7 @@ def test_modules_in_a_zip_file_count(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert own_code.roots == (str(tmp_path / "jobs.zip"),)
 
 
-def test_an_installed_package_and_a_compiled_module_do_not_count(
+def test_installed_packages_and_compiled_modules_are_not_shipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "job")
@@ -127,6 +127,6 @@ def test_an_installed_package_and_a_compiled_module_do_not_count(
     assert own("installed_of_this_test.orders:job").sources == {}
 
 
-def test_a_name_can_be_left_out() -> None:
+def test_a_module_can_be_left_out_by_name() -> None:
     own_code = OwnModules(("/a",), {"one.py": b"", "two/__init__.py": b"", "two/three.py": b""}, True)
     assert own_code.without(frozenset({"two"})) == OwnModules(("/a",), {"one.py": b""}, True)

@@ -47,7 +47,7 @@ def sink_path(job: Job) -> str:
     return str(job.operators["lake"].sink.path)
 
 
-def test_a_parameter_names_the_path_of_a_sink_and_each_load_has_its_own(reference: str) -> None:
+def test_each_load_of_a_job_has_its_own_parameters(reference: str) -> None:
     first = load_job(reference, {"day": "2026-01-01"})
     second = load_job(reference, {"day": "2026-01-02", "shop": "A"})
     assert [sink_path(job) for job in (first, second)] == ["/lake/day=2026-01-01", "/lake/day=2026-01-02"]
@@ -57,7 +57,7 @@ def test_a_parameter_names_the_path_of_a_sink_and_each_load_has_its_own(referenc
     )
 
 
-def test_a_function_that_is_called_later_reads_the_parameters_of_its_own_run(reference: str) -> None:
+def test_a_function_called_later_reads_the_parameters_of_its_load(reference: str) -> None:
     class Reader:
         def text(self, path: str) -> str:
             return path
@@ -67,26 +67,26 @@ def test_a_function_that_is_called_later_reads_the_parameters_of_its_own_run(ref
     assert [read(Reader()) for read in functions] == ["/in/1", "/in/2"]
 
 
-def test_a_parameter_that_nobody_asks_for_is_refused_with_the_closest_one(reference: str) -> None:
+def test_an_unused_parameter_is_refused_with_the_closest_name(reference: str) -> None:
     with pytest.raises(errors.BadOptionError, match=r"no parameter 'shopp'. Did you mean 'shop'\? .*day, shop"):
         load_job(reference, {"day": "1", "shopp": "A"})
 
 
-def test_a_parameter_that_is_missing_is_refused_where_it_is_read(reference: str, folder: Path) -> None:
+def test_a_missing_parameter_is_refused_where_it_is_read(reference: str, folder: Path) -> None:
     words = rf"{folder}/daily_of_this_test\.py:5\) needs the parameter 'day'.* where you gave 'days'\? Given: days"
     with pytest.raises(errors.InvalidJobError, match=words) as caught:
         load_job(reference, {"days": "1"})
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_a_load_that_was_refused_leaves_the_next_one_right(reference: str) -> None:
+def test_a_refused_load_does_not_affect_the_next_load(reference: str) -> None:
     assert sink_path(load_job(reference, {"day": "1"})) == "/lake/day=1"
     with pytest.raises(errors.InvalidJobError, match="needs the parameter 'day'"):
         load_job(reference)
     assert sink_path(load_job(reference, {"day": "2"})) == "/lake/day=2"
 
 
-def test_a_name_that_only_a_function_asks_for_is_refused_when_it_does(folder: Path) -> None:
+def test_a_parameter_read_only_in_a_function_is_refused(folder: Path) -> None:
     (folder / "late.py").write_text(
         'from airflow_provider_ckpt import Job\njob = Job("j")\ndef ask():\n    return job.param("day", default="x")\n'
     )
@@ -95,7 +95,7 @@ def test_a_name_that_only_a_function_asks_for_is_refused_when_it_does(folder: Pa
         loaded.module.ask()
 
 
-def test_a_job_that_another_module_made_earlier_would_not_see_the_parameters(folder: Path) -> None:
+def test_a_job_that_an_imported_module_already_made_is_refused(folder: Path) -> None:
     (folder / "front.py").write_text("from daily_of_this_test import job\n")
     assert sink_path(load_job(f"{folder}/front.py:job", {"day": "1"})) == "/lake/day=1"
     with pytest.raises(errors.InvalidJobError, match="front"):
@@ -114,7 +114,7 @@ def test_functions_of_a_module_with_parameters_are_sent_by_value(folder: Path) -
     assert not load("plain_of_this_test:job").by_value
 
 
-def test_a_job_that_was_not_loaded_has_its_defaults() -> None:
+def test_a_job_that_was_not_loaded_uses_default_parameters() -> None:
     job = Job("orders")
     assert job.param("day", default="2026-01-01") == "2026-01-01"
     assert job.param("end", default=None) is None
@@ -123,6 +123,6 @@ def test_a_job_that_was_not_loaded_has_its_defaults() -> None:
 
 
 @pytest.mark.parametrize(("name", "default"), [("", "x"), ("a day", "x"), (3, "x"), ("day", 3), ("day", ["x"])])
-def test_names_and_defaults_are_texts(name: object, default: object) -> None:
+def test_names_and_defaults_of_parameters_must_be_texts(name: object, default: object) -> None:
     with pytest.raises(errors.InvalidJobError, match=r"test_params\.py"):
         Job("orders").param(name, default=default)  # type: ignore[call-overload]

@@ -47,7 +47,7 @@ def test_a_quarantine_of_a_transform_is_refused() -> None:
         job.validate()
 
 
-def test_a_source_whose_rows_nobody_reads_is_unused() -> None:
+def test_a_source_with_only_a_quarantine_is_unused() -> None:
     job = quarantined("quarantine", "bad")
     other = job.source(uid="other", on_malformed="quarantine")(lambda read: read)
     job.quarantine("worse", other, FileSink("/lake/worse"))

@@ -35,14 +35,14 @@ def replaced(mine: Job, theirs: Job) -> Any:
     return reconfigured(mine.operators, VERTICES, GIVEN, logic)
 
 
-def test_the_function_is_theirs_and_all_else_is_as_it_was() -> None:
+def test_only_the_assigned_function_is_replaced() -> None:
     mine, theirs = job(), job()
     operators = replaced(mine, theirs)
     assert operators["marked"].function is theirs.operators["marked"].function
     assert operators["clean"].function is mine.operators["clean"].function
 
 
-def test_one_whose_neighbour_was_renamed_in_the_file_of_the_job_is_told_of_that() -> None:
+def test_a_renamed_input_is_named_in_the_refusal() -> None:
     """The assigned function is right, so the user need not restore anything in its file."""
     with pytest.raises(
         UnfitLogicError, match=r"declares another inputs.*renamed keeps its name in both by uid="
@@ -51,13 +51,13 @@ def test_one_whose_neighbour_was_renamed_in_the_file_of_the_job_is_told_of_that(
     assert refusal.value.data["uid"] == "marked"
 
 
-def test_another_output_mode_is_no_renaming() -> None:
+def test_another_output_mode_is_refused_without_a_hint_at_a_renaming() -> None:
     with pytest.raises(UnfitLogicError, match="declares another output mode") as refusal:
         replaced(job(), job(output_mode="update"))
     assert "renamed" not in str(refusal.value)
 
 
-def test_what_was_given_in_another_query_does_not_come_back_with_the_operator() -> None:
+def test_a_function_assigned_in_another_query_is_not_used() -> None:
     """The operator was chained into that query, was left out, and is now a new query."""
     mine, theirs = job(), job()
     logic: Any = lambda reference, digest: theirs.operators  # noqa: E731

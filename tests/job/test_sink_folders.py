@@ -63,7 +63,7 @@ def test_a_sink_inside_the_folder_of_another_is_refused(outer: str, inner: str, 
     assert "test_sink_folders.py" in str(caught.value)
 
 
-def test_a_link_hides_nothing(tmp_path: Path) -> None:
+def test_a_link_to_a_sinks_folder_is_resolved(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     os.symlink(tmp_path / "out", tmp_path / "link")
     with pytest.raises(InvalidJobError, match="a reader of that folder would read the"):
@@ -86,11 +86,11 @@ def test_a_link_hides_nothing(tmp_path: Path) -> None:
         ("/out", "/out/.rejected/b"),
     ],
 )
-def test_folders_apart_and_what_no_reader_lists_are_allowed(first: str, second: str) -> None:
+def test_separate_and_hidden_folders_are_allowed(first: str, second: str) -> None:
     job(FileSink(first), FileSink(second)).validate()
 
 
-def test_a_secret_of_a_folder_is_not_told() -> None:
+def test_the_refusal_hides_a_secret_of_a_folder() -> None:
     @dataclass(frozen=True)
     class Writes(Nowhere):
         uri: str = "s3://lake/out/b?token=hunter2"
@@ -114,14 +114,14 @@ def test_a_secret_of_a_folder_is_not_told() -> None:
         ({"format": "csv", "options": {"header": True}}, "format, option.header"),
     ],
 )
-def test_sinks_that_write_otherwise_to_one_folder_are_refused(given: Mapping[str, Any], differ: str) -> None:
+def test_sinks_that_write_differently_to_one_folder_are_refused(given: Mapping[str, Any], differ: str) -> None:
     for sinks in ([FileSink("/out"), FileSink("/a/../out/", **given)], [FileSink("/out", **given), FileSink("/out")]):
         with pytest.raises(InvalidJobError, match="differ in") as caught:
             job(*sinks).validate()
         assert caught.value.data["differ"] == differ
 
 
-def test_sinks_that_write_alike_may_share_a_folder() -> None:
+def test_sinks_that_write_equally_may_share_a_folder() -> None:
     options = {"compression": "zstd"}
     job(FileSink("/out"), FileSink("/a/../out/", mode="append", options=options)).validate()
 
@@ -136,7 +136,7 @@ class Staging(Nowhere):
         return [Location(self.folder)]
 
 
-def test_what_another_kind_of_sink_writes_is_no_output_of_a_file_sink() -> None:
+def test_a_file_sink_cannot_share_the_folder_of_another_kind_of_sink() -> None:
     job(Staging(), Staging()).validate()
     for sinks in ([FileSink("/staging"), Staging()], [Staging(), FileSink("/staging")]):
         with pytest.raises(InvalidJobError, match="differ in type"):

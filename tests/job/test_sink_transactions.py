@@ -29,7 +29,7 @@ def job(*sinks: tuple[str, Sink, dict[str, Any]]) -> Job:
 SHOP = {"transaction": "shop"}
 
 
-def test_they_are_released_in_the_order_of_their_definition_and_others_by_themselves() -> None:
+def test_sinks_of_a_transaction_are_released_in_order_of_definition() -> None:
     made = job(
         ("orders", table("orders"), SHOP),
         ("alone", table("alone"), {}),
@@ -58,7 +58,7 @@ def test_they_are_released_in_the_order_of_their_definition_and_others_by_themse
         (("lines", table("lines"), {}), "no other sink"),
     ],
 )
-def test_what_cannot_be_released_together_is_refused(other: Any, problem: str, turned: bool) -> None:
+def test_sinks_that_cannot_share_a_transaction_are_refused(other: Any, problem: str, turned: bool) -> None:
     sinks = [("orders", table("orders"), SHOP), other]
     with pytest.raises(InvalidJobError, match=problem):
         job(*(reversed(sinks) if turned else sinks)).validate()

@@ -38,11 +38,11 @@ def test_a_split_is_named_by_its_content() -> None:
     assert named("2026-01", 7, ["a", 1], {"to": 9, "from": 0}) == ["2026-01", "7", '["a",1]', '{"from":0,"to":9}']
 
 
-def test_or_by_the_user() -> None:
+def test_a_split_is_named_by_the_user() -> None:
     assert named({"id": "east", "url": "https://east"}, {"id": "west", "url": "https://west"}) == ["east", "west"]
 
 
-def test_a_long_one_has_a_short_name_of_its_own() -> None:
+def test_a_long_split_has_a_short_unique_name() -> None:
     first, second = named("x" * 500, "x" * 501)
     assert len(first) == len(second) < 100
     assert first != second
@@ -71,12 +71,12 @@ def test_a_long_one_has_a_short_name_of_its_own() -> None:
         (None, "an object of type NoneType"),
     ],
 )
-def test_what_cannot_be_told_apart_or_recorded_is_refused(given: Any, problem: str) -> None:
+def test_splits_that_cannot_be_distinguished_or_recorded_are_refused(given: Any, problem: str) -> None:
     with pytest.raises(InvalidJobError, match=problem):
         named_splits("parts", "job.py:1", given)
 
 
-def test_a_function_is_called_when_it_is_asked_and_not_before() -> None:
+def test_a_function_of_splits_is_called_when_they_are_read() -> None:
     calls: list[int] = []
 
     def given() -> list[int]:
@@ -90,7 +90,7 @@ def test_a_function_is_called_when_it_is_asked_and_not_before() -> None:
     assert [split.value for split in read_splits("parts", "job.py:1", source)] == [1, 2]
 
 
-def test_a_list_that_is_changed_later_is_the_one_that_was_given() -> None:
+def test_a_later_change_of_a_list_of_splits_has_no_effect() -> None:
     given = ["a"]
     job = declared(splits=given)
     given.append("b")
@@ -114,7 +114,7 @@ def test_a_list_that_is_changed_later_is_the_one_that_was_given() -> None:
         ({"batched": True, "max_splits_per_batch": 1025}, "max_splits_per_batch"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused_where_they_stand(given: dict[str, Any], option: str) -> None:
+def test_options_that_exclude_each_other_are_refused_by_name(given: dict[str, Any], option: str) -> None:
     with pytest.raises(BadOperatorOptionError, match=f"'parts'.*{option}="):
         declared(**given)
 
@@ -130,18 +130,18 @@ def test_options_that_do_not_go_together_are_refused_where_they_stand(given: dic
         ({"max_splits_per_batch": 7}, 7),
     ],
 )
-def test_so_many_are_read_together_at_the_most(given: dict[str, Any], most: int) -> None:
+def test_options_limit_the_splits_that_are_read_together(given: dict[str, Any], most: int) -> None:
     source = declared(**given).operators["parts"].splits
     assert source is not None
     assert source.most_together == most
 
 
-def test_a_list_is_looked_at_where_it_stands() -> None:
+def test_an_empty_list_of_splits_is_refused() -> None:
     with pytest.raises(InvalidJobError, match=r"'parts'.*none at all"):
         declared(splits=[])
 
 
-def test_its_function_takes_the_reader_and_a_split() -> None:
+def test_the_function_of_a_source_with_splits_takes_two_parameters() -> None:
     with pytest.raises(InvalidJobError, match="takes two parameters"):
 
         @Job("splits").source(bounded=True, splits=["a"])
@@ -149,7 +149,7 @@ def test_its_function_takes_the_reader_and_a_split() -> None:
             raise NotImplementedError
 
 
-def test_it_is_a_vertex_of_its_own_with_so_many_subtasks() -> None:
+def test_a_source_with_splits_is_its_own_parallel_vertex() -> None:
     job = declared(parallelism=3)
 
     @job.transform(inputs=["parts"])

@@ -60,7 +60,7 @@ NO_DURATIONS = [
 
 
 @pytest.mark.parametrize("value", NO_DURATIONS, ids=lambda value: repr(value)[:12])
-def test_what_is_no_duration_is_refused_with_the_option_and_examples(value: Any) -> None:
+def test_an_invalid_duration_is_refused_with_examples(value: Any) -> None:
     with pytest.raises(BadOptionError, match="or a timedelta; not negative, and a") as caught:
         parse_duration(value, "min_pause")
     assert str(caught.value).startswith(f"min_pause: {value!r} is no duration")
@@ -109,7 +109,7 @@ NO_SIZES = [
 
 
 @pytest.mark.parametrize("value", NO_SIZES, ids=lambda value: repr(value)[:12])
-def test_what_is_no_size_is_refused_with_the_option_and_examples(value: Any) -> None:
+def test_an_invalid_size_is_refused_with_examples(value: Any) -> None:
     with pytest.raises(BadOptionError, match="not negative, and less than 8192p") as caught:
         parse_bytes(value, "journal_buffer_bytes")
     assert str(caught.value).startswith(f"journal_buffer_bytes: {value!r} is no size")
@@ -123,7 +123,7 @@ def test_parts_of_a_duration_add_up(hours: int, minutes: int, seconds: int) -> N
 
 @given(st.text(max_size=12))
 @example("0\x1f")
-def test_any_text_is_a_value_or_an_error_of_ours(text: str) -> None:
+def test_any_text_is_a_value_or_raises_an_error_of_the_package(text: str) -> None:
     for parse in (parse_duration, parse_bytes):
         with contextlib.suppress(BadOptionError):
             assert parse(text) >= 0

@@ -42,7 +42,7 @@ class BothError(OSError, ValueError):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_may_pass_is_tried_again(error: Exception) -> None:
+def test_an_error_that_may_pass_is_retried(error: Exception) -> None:
     assert may_pass(error)
 
 
@@ -69,5 +69,5 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_the_code_has_to_be_mended_for_is_not(error: BaseException) -> None:
+def test_an_error_of_the_code_is_not_retried(error: BaseException) -> None:
     assert not may_pass(error)

@@ -60,7 +60,7 @@ IMPORTS = {
 
 
 @pytest.mark.parametrize("how", IMPORTS)
-def test_a_version_has_the_helper_that_lies_beside_it(tmp_path: Path, how: str) -> None:
+def test_a_version_imports_the_helper_in_its_own_folder(tmp_path: Path, how: str) -> None:
     imports, body = IMPORTS[how]
     running = load(write(tmp_path / "one", 'NAME = "one"', imports, body))
     two = load_version(write(tmp_path / "two", 'NAME = "two"', imports, body))
@@ -69,7 +69,7 @@ def test_a_version_has_the_helper_that_lies_beside_it(tmp_path: Path, how: str) 
     assert load(f"{tmp_path}/one/orders.py:job").job.operators["live"].function(None) == "one"  # type: ignore[misc]
 
 
-def test_packages_and_what_they_import_are_the_versions_own(tmp_path: Path) -> None:
+def test_a_version_has_its_own_copy_of_packages(tmp_path: Path) -> None:
     for name in ("one", "two"):
         package = tmp_path / name / "lib_of_this_test"
         (package / "deep").mkdir(parents=True)
@@ -82,7 +82,7 @@ def test_packages_and_what_they_import_are_the_versions_own(tmp_path: Path) -> N
     assert function(two)(None) == "2two"
 
 
-def test_what_python_and_the_installation_have_is_imported_as_always(tmp_path: Path) -> None:
+def test_a_version_imports_installed_packages_as_usual(tmp_path: Path) -> None:
     import json
 
     reference = write(tmp_path / "two", "", "import json\nimport airflow_provider_ckpt", "return json")
@@ -91,7 +91,7 @@ def test_what_python_and_the_installation_have_is_imported_as_always(tmp_path: P
     assert function(load_version(reference))(None) is json
 
 
-def test_a_file_that_is_mended_is_read_as_it_is_now(tmp_path: Path) -> None:
+def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     reference = write(tmp_path / "two", 'NAME = "bad"')
     first = load_version(reference)
     (tmp_path / "two" / "shapes.py").write_text('NAME = "two"')  # of the same length, within the same second
@@ -108,7 +108,7 @@ def test_a_file_that_is_mended_is_read_as_it_is_now(tmp_path: Path) -> None:
     assert first.matches(None)
 
 
-def test_functions_go_to_workers_with_their_helpers(tmp_path: Path) -> None:
+def test_functions_are_sent_to_workers_with_their_helpers(tmp_path: Path) -> None:
     """The workers have neither the file nor this package."""
     helper = "import re\n\nNAME = re.compile('two').pattern\n\ndef name():\n    return NAME\n"
     imports = "import shapes\nfrom shapes import name"
@@ -124,7 +124,7 @@ def test_functions_go_to_workers_with_their_helpers(tmp_path: Path) -> None:
     assert pickle.loads(data)(None) == "twotwo"
 
 
-def test_a_module_is_loaded_anew_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_of_a_module_is_loaded_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "pipelines_of_this_test"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -157,7 +157,9 @@ def test_a_version_reads_the_parameters_of_the_run(tmp_path: Path) -> None:
         ("import nothing_of_this_test", errors.JobImportError, "No module named 'nothing_of_this_test'"),
     ],
 )
-def test_what_fails_leaves_nothing_behind(tmp_path: Path, helper: str, error: type, problem: str) -> None:
+def test_a_failed_load_of_a_version_leaves_no_module_behind(
+    tmp_path: Path, helper: str, error: type, problem: str
+) -> None:
     modules, finders = dict(sys.modules), list(sys.meta_path)
     with pytest.raises(error, match=problem):
         load_version(write(tmp_path / "two", helper))
@@ -167,7 +169,7 @@ def test_what_fails_leaves_nothing_behind(tmp_path: Path, helper: str, error: ty
     assert function(load_version(f"{tmp_path}/two/orders.py:job"))(None) == "two"
 
 
-def test_what_was_read_once_and_is_the_same_is_not_kept_twice(tmp_path: Path) -> None:
+def test_an_unchanged_version_is_not_loaded_twice(tmp_path: Path) -> None:
     reference = write(tmp_path / "two", 'NAME = "two"')
     loader = loader_of(tmp_path)
     digest = loader.read(reference)
@@ -182,7 +184,7 @@ def test_what_was_read_once_and_is_the_same_is_not_kept_twice(tmp_path: Path) ->
     assert set(sys.modules) - modules, "the edited file is another version"
 
 
-def test_what_was_assigned_for_the_next_run_has_the_digest_of_what_that_run_has_read(tmp_path: Path) -> None:
+def test_an_assigned_file_keeps_the_digest_of_its_first_read(tmp_path: Path) -> None:
     """Later runs recognise by the digest that the file has changed. They do not replace it with the digest that they
     read."""
     reference = write(tmp_path / "two", 'NAME = "two"')
@@ -207,7 +209,7 @@ def test_a_module_without_source_is_refused_by_name(tmp_path: Path) -> None:
         load_version(reference)
 
 
-def test_a_text_that_is_no_python_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_the_python_suffix_is_refused(tmp_path: Path) -> None:
     (tmp_path / "orders.txt").write_text("")
     with pytest.raises(errors.JobReferenceError, match="no Python source"):
         load_version(f"{tmp_path}/orders.txt:job")

@@ -25,13 +25,13 @@ def finished() -> list[ev.Event]:
     return [*one_event_of_each(), ev.StatusChanged(JobStatus.FINISHED, 150.0)]
 
 
-def test_golden_events_of_a_deletion_still_read_and_write_the_same() -> None:
+def test_golden_events_of_a_deletion_are_read_and_written() -> None:
     golden = json.loads((GOLDEN / "events.json").read_text())
     assert [decode(event) for event in golden] == of_a_deletion()
     assert [json.loads(encode(event)) for event in of_a_deletion()] == golden
 
 
-def test_the_golden_state_of_a_deleted_job_is_read_and_written_again() -> None:
+def test_the_golden_state_of_a_deleted_job_is_read_and_written() -> None:
     golden = json.loads((GOLDEN / "state.json").read_text())
     state = folded(*finished(), *of_a_deletion())
     assert state_from_json(golden) == state
@@ -45,7 +45,7 @@ def test_the_golden_journal_of_a_deleted_job_is_replayed() -> None:
     assert [state.status for state in list_jobs(open_storage(GOLDEN))] == [JobStatus.DELETED]
 
 
-def test_from_its_beginning_on_a_deletion_is_the_job_s_status_and_its_plan_is_still_known() -> None:
+def test_a_begun_deletion_is_the_status_of_the_job_and_keeps_its_plan() -> None:
     claim, begun, deleted = of_a_deletion()
     before = folded(*finished(), claim)
     assert (before.status, before.deletion, before.worker) == (JobStatus.FINISHED, None, WORKER)
@@ -60,13 +60,13 @@ def test_from_its_beginning_on_a_deletion_is_the_job_s_status_and_its_plan_is_st
         state.refuse_deleted()
 
 
-def test_a_claim_of_another_deletion_changes_nothing_of_it() -> None:
+def test_a_claim_of_another_deletion_keeps_the_deletion() -> None:
     claim, begun, _ = of_a_deletion()
     state = folded(*finished(), claim, begun, ev.EpochClaimed(3, "t", Worker(), 300.0, releases_only=True))
     assert (state.status, state.deletion) == (JobStatus.DELETING, begun)
 
 
-def test_of_the_state_stays_how_far_the_job_had_come_and_not_what_it_ran() -> None:
+def test_a_deleted_job_keeps_its_progress_and_not_its_plan() -> None:
     state = folded(*finished(), *of_a_deletion())
     left = JobState("orders", epoch=2, attempt="manual~t1~delete", last_triggered=3, last_completed=2)
     left.completed_count, left.aborted_count, left.last_released = 1, 1, 2
@@ -75,12 +75,12 @@ def test_of_the_state_stays_how_far_the_job_had_come_and_not_what_it_ran() -> No
     assert state == left
 
 
-def test_a_job_that_was_not_deleted_says_nothing_of_it() -> None:
+def test_a_job_that_was_not_deleted_has_no_deletion() -> None:
     assert "deletion" not in state_to_json(folded(*finished()))
     assert not folded(*one_event_of_each()).has_finished
     assert not folded(*one_event_of_each(), ev.DeletionBegun(JobStatus.FAILED, 1.0)).has_finished
 
 
-def test_a_release_that_does_not_know_how_a_job_had_ended_refuses_it() -> None:
+def test_a_deletion_with_an_unknown_status_is_refused() -> None:
     with pytest.raises(UnknownEventError, match="DeletionBegun"):
         decode({"type": "DeletionBegun", "was": "PAUSED", "at": 1.0, "attempts": []}, "9.1.0")

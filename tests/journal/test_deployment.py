@@ -25,13 +25,13 @@ def deployed(*more: ev.Event) -> JobState:
     return folded(*of_deployment(), *more)
 
 
-def test_golden_events_of_a_deployment_still_read_and_write_the_same() -> None:
+def test_golden_events_of_a_deployment_are_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == of_deployment()
     assert [json.loads(encode(event)) for event in of_deployment()] == golden
 
 
-def test_w28_the_golden_plan_still_tells_the_code_that_workers_have_to_have() -> None:
+def test_w28_the_golden_plan_has_the_code_that_workers_need() -> None:
     golden = json.loads(CODE.read_text())
     assert [decode(event) for event in golden] == of_code()
     assert [json.loads(encode(event)) for event in of_code()] == golden
@@ -39,7 +39,7 @@ def test_w28_the_golden_plan_still_tells_the_code_that_workers_have_to_have() ->
     assert state_from_json(state_to_json(state)) == state
 
 
-def test_a_snapshot_keeps_all_of_it() -> None:
+def test_a_snapshot_keeps_the_deployment() -> None:
     state = deployed()
     assert (state.deployment, state.taken) == (1, {"r-3"})
     snapshot = decode(json.loads(encode(ev.StateSnapshot(state, 1.0))))
@@ -48,7 +48,7 @@ def test_a_snapshot_keeps_all_of_it() -> None:
     assert again == state_from_json(state_to_json(state)) == state
 
 
-def test_w13_a_split_that_was_handed_out_twice_is_with_the_last_one() -> None:
+def test_w13_a_split_that_was_assigned_twice_belongs_to_the_last_subtask() -> None:
     """The first subtask had returned the split.
 
     If the journal named both subtasks, the split would be returned twice and read twice.
@@ -58,13 +58,13 @@ def test_w13_a_split_that_was_handed_out_twice_is_with_the_last_one() -> None:
     }
 
 
-def test_w4_the_next_jobmaster_of_the_deployment_goes_on_with_what_was_handed_out() -> None:
+def test_w4_the_next_jobmaster_of_the_deployment_keeps_assigned_splits() -> None:
     state = deployed(ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1))
     assert state.deployment == 1
     assert state.splits_assigned["history"]
 
 
-def test_how_long_its_subtasks_run_is_counted_from_their_first_jobmaster_on() -> None:
+def test_running_time_counts_from_the_first_jobmaster_of_a_deployment() -> None:
     runs, restarts = ev.StatusChanged(JobStatus.RUNNING, 130.0), ev.StatusChanged(JobStatus.RESTARTING, 150.0)
     claim = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1)
     again = ev.StatusChanged(JobStatus.RUNNING, 141.0)
@@ -85,7 +85,7 @@ def test_w20_the_end_of_the_run_ends_the_deployment(status: JobStatus) -> None:
     assert deployed(ev.StatusChanged(status, 140.0)).deployment == 0
 
 
-def test_w20_what_a_jobmaster_has_taken_and_not_come_to_the_next_one_takes() -> None:
+def test_w20_the_next_jobmaster_takes_requests_that_were_only_accepted() -> None:
     claim = ev.EpochClaimed(3, "t-3", Worker("host"), 140.0, deployment=1)
     assert "r-3" in deployed().answered
     assert "r-3" not in deployed(claim).answered

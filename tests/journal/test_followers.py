@@ -35,7 +35,7 @@ class Owner:
                     self.journal.write(CheckpointCompleted(number, 0.0, 1.0, "checkpoint", {}, {}))
 
 
-def test_r3_a_follower_that_has_read_the_claim_only_is_passed() -> None:
+def test_r3_a_follower_that_read_only_the_claim_can_be_overtaken() -> None:
     """The claim that the follower has read stays, so no entry that it waits for is deleted.
 
     For up to fifteen polls more, the follower takes the job for newly claimed.
@@ -54,7 +54,7 @@ def test_r3_a_follower_that_has_read_the_claim_only_is_passed() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("how", ["refresh", "reread"])
-def test_r3_a_follower_is_passed_at_any_request(seed: int, how: str) -> None:
+def test_r3_a_follower_can_be_overtaken_at_any_request(seed: int, how: str) -> None:
     at = 0
     while True:
         at += 1
@@ -88,7 +88,7 @@ def test_r3_a_follower_is_passed_at_any_request(seed: int, how: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_r3_a_zombie_sleeps_anywhere_in_its_compaction(seed: int) -> None:
+def test_r3_a_zombie_is_fenced_wherever_its_compaction_pauses(seed: int) -> None:
     at = 0
     while True:
         at += 1
@@ -124,7 +124,7 @@ def test_r3_a_zombie_sleeps_anywhere_in_its_compaction(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_r3_a_compaction_that_dies_anywhere(seed: int) -> None:
+def test_r3_a_compaction_may_crash_anywhere(seed: int) -> None:
     at = 0
     while True:
         at += 1

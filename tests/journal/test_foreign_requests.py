@@ -88,7 +88,7 @@ NO_REQUEST = {
 
 
 @pytest.mark.parametrize(("content", "problem"), NO_REQUEST.values(), ids=NO_REQUEST)
-def test_what_is_no_request_is_named_and_gets_no_answer(storage: Storage, content: bytes, problem: str) -> None:
+def test_an_unreadable_request_file_is_named_and_not_answered(storage: Storage, content: bytes, problem: str) -> None:
     storage.create(PATH, content)
     request = refused(storage)
     assert (request.epoch, request.is_unreadable) == (7, True)
@@ -131,7 +131,7 @@ def listening(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [link_to_itself, pipe, link_to_a_pipe, device, sparse, listening])
-def test_what_is_no_regular_file_is_neither_waited_for_nor_an_error(
+def test_a_special_file_among_requests_neither_blocks_nor_fails(
     storage: Storage, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     good = write_request(storage, "orders", StopRequest(epoch=7)).name
@@ -149,7 +149,7 @@ def test_a_folder_is_no_request(storage: Storage, tmp_path: Path) -> None:
     assert pending_requests(storage, "orders", 7, ()) == []
 
 
-def test_a_link_is_invalid_wherever_it_leads(storage: Storage, tmp_path: Path) -> None:
+def test_a_link_among_requests_is_invalid(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / PATH).parent.mkdir(parents=True)
     (tmp_path / PATH).symlink_to("nowhere")
     [request] = pending_requests(storage, "orders", 7, ())
@@ -157,7 +157,9 @@ def test_a_link_is_invalid_wherever_it_leads(storage: Storage, tmp_path: Path) -
     assert request.is_unreadable
 
 
-def test_the_file_of_another_user_is_no_storage_failure(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_file_of_another_user_is_no_storage_failure(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """``sudo ckpt stop`` with umask 077 writes a file that the driver may not read."""
     storage.create(PATH, request_with())
     opened = os.open
@@ -173,7 +175,7 @@ def test_the_file_of_another_user_is_no_storage_failure(storage: Storage, monkey
     assert "Permission denied" in request.problem
 
 
-def test_a_storage_that_is_out_of_reach_is_one(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_storage_fails_the_read_of_a_request(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any) -> bytes:
         raise StorageTransientError(verb="read", uri=PATH, reason="503")
 
@@ -184,7 +186,7 @@ def test_a_storage_that_is_out_of_reach_is_one(storage: Storage, monkeypatch: py
 
 
 @pytest.mark.parametrize("name", ["two words", "two\nlines", "ü", "x" * 240, "-dash", "\udcff"])
-def test_a_name_that_no_request_has_is_not_read(storage: Storage, name: str) -> None:
+def test_a_file_with_an_impossible_request_name_is_not_read(storage: Storage, name: str) -> None:
     request = read_request(storage, "orders", name, 7)
     assert isinstance(request, InvalidRequest)
     assert (request.is_unreadable, request.problem) == (True, "no request has such a name")
@@ -240,7 +242,7 @@ SETTINGS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("fields", "problem"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_asked_for_is_refused_with_its_value(
+def test_an_impossible_request_is_refused_with_its_value(
     storage: Storage, fields: dict[str, Any], problem: str
 ) -> None:
     storage.create(PATH, request_with(**fields))
@@ -250,21 +252,19 @@ def test_what_cannot_be_asked_for_is_refused_with_its_value(
 
 
 @pytest.mark.parametrize(("setting", "value"), SETTINGS, ids=[f"{name}={value}"[:40] for name, value in SETTINGS])
-def test_a_setting_out_of_its_range_is_refused_where_the_request_is_read(
-    storage: Storage, setting: str, value: Any
-) -> None:
+def test_a_setting_out_of_range_is_refused_when_the_request_is_read(storage: Storage, setting: str, value: Any) -> None:
     storage.create(PATH, request_with(kind="reconfigure", changes={"daily": {"pool_weight": 2, setting: value}}))
     request = refused(storage)
     assert request.epoch == 7
     assert setting in request.problem
 
 
-def test_a_problem_is_short_whatever_the_file_says(storage: Storage) -> None:
+def test_the_problem_of_a_request_is_short_for_any_file(storage: Storage) -> None:
     storage.create(PATH, request_with(kind="x" * 50_000))
     assert len(refused(storage).problem) <= 300
 
 
-def test_a_request_that_no_driver_would_read_is_not_written(storage: Storage, tmp_path: Path) -> None:
+def test_a_request_that_is_too_large_is_not_written(storage: Storage, tmp_path: Path) -> None:
     changes = {f"operator-{n}": VertexSettings(logic={f"operator-{n}": "jobs/v2.py:job"}) for n in range(1_000)}
     with pytest.raises(RequestTooLargeError, match="change fewer operators at a time"):
         write_request(storage, "orders", ReconfigureRequest(changes, epoch=7))
@@ -275,7 +275,7 @@ def test_a_request_that_no_driver_would_read_is_not_written(storage: Storage, tm
     assert request == ReconfigureRequest(some, name=name, epoch=7, at=request.at)
 
 
-def test_of_very_many_files_a_limited_number_is_read(storage: Storage, tmp_path: Path) -> None:
+def test_the_number_of_request_files_that_are_read_is_limited(storage: Storage, tmp_path: Path) -> None:
     (tmp_path / "orders/requests").mkdir(parents=True)
     for number in range(MOST_FILES + 50):
         (tmp_path / f"orders/requests/{number}.json").touch()
@@ -321,7 +321,7 @@ def check(storage: Storage, content: bytes) -> str:
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
-def test_any_value_of_a_golden_request_may_be_another(storage: Storage, golden: Path) -> None:
+def test_a_golden_request_with_any_changed_value_is_read_or_invalid(storage: Storage, golden: Path) -> None:
     document = json.loads(golden.read_bytes())
     document.pop("crc32", None)
     kinds = {
@@ -333,7 +333,7 @@ def test_any_value_of_a_golden_request_may_be_another(storage: Storage, golden: 
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
-def test_any_bytes_of_a_golden_request_may_be_others(storage: Storage, golden: Path) -> None:
+def test_a_golden_request_with_any_changed_bytes_is_read_or_invalid(storage: Storage, golden: Path) -> None:
     data, drawn = golden.read_bytes(), random.Random(golden.name)
     for _ in range(300):
         mutated = bytearray(data)

@@ -74,7 +74,7 @@ def test_a_job_without_a_journal_has_an_empty_state(storage: Storage, tmp_path: 
     assert not (tmp_path / "root").exists()
 
 
-def test_what_was_written_is_replayed(storage: Storage) -> None:
+def test_written_events_are_replayed(storage: Storage) -> None:
     journal = claimed(storage)
     for event in one_event_of_each()[1:]:
         journal.write(event)
@@ -90,7 +90,7 @@ def test_a_job_id_that_is_no_folder_name_is_refused(storage: Storage) -> None:
 # ---- the write buffer
 
 
-def test_what_decides_nothing_waits_for_the_interval_and_decisions_do_not(storage: Storage) -> None:
+def test_only_events_that_decide_nothing_wait_for_the_flush_interval(storage: Storage) -> None:
     now = [10.0]
     journal = claimed(storage, clock=lambda: now[0], flush_interval=1.0)
     journal.write(late(1))
@@ -122,7 +122,7 @@ def test_a_full_buffer_is_flushed(storage: Storage) -> None:
     assert len(replayed(storage).late_files) == 10
 
 
-def test_only_what_decides_nothing_may_wait() -> None:
+def test_only_events_that_decide_nothing_may_wait() -> None:
     """The next driver resumes a drain that was accepted. The other answers matter only to the sender."""
     answers = [
         ev.RequestAnswered("r", "stop", outcome_of("accepted"), 1.0),
@@ -134,7 +134,7 @@ def test_only_what_decides_nothing_may_wait() -> None:
     assert all(event.decides for event in [*deciding, ev.RequestAnswered("r", "drain", outcome_of("accepted"), 1.0)])
 
 
-def test_r10_a_crash_loses_what_waits_and_nothing_that_the_next_driver_needs(storage: Storage) -> None:
+def test_r10_a_crash_loses_only_events_that_decide_nothing(storage: Storage) -> None:
     """The end of a checkpoint may be lost. Its number is known, and also that no driver will complete it."""
     journal = claimed(storage)
     journal.write(ev.CheckpointTriggered(1, 1.0))
@@ -159,7 +159,7 @@ def test_r10_a_crash_loses_what_waits_and_nothing_that_the_next_driver_needs(sto
     assert replayed(storage) == state
 
 
-def test_an_event_that_is_no_json_is_refused_and_leaves_no_trace(storage: Storage) -> None:
+def test_an_event_that_is_no_json_is_refused_and_not_journaled(storage: Storage) -> None:
     journal = claimed(storage)
     with pytest.raises(ValueError, match="JSON"):
         journal.write(ev.StatusChanged(JobStatus.RUNNING, float("nan")))
@@ -178,7 +178,7 @@ def test_nothing_is_written_before_a_claim(storage: Storage) -> None:
             act()
 
 
-def test_r3_the_earlier_driver_is_fenced_by_name(storage: Storage) -> None:
+def test_r3_the_previous_driver_is_fenced_and_names_its_successor(storage: Storage) -> None:
     zombie = claimed(storage, "t1")
     assert claimed(storage, "t2").epoch == 2
     with pytest.raises(FencedError, match=r"epoch 2 is owned by attempt t2 \(.*host driver-1.*has epoch 1"):
@@ -190,7 +190,7 @@ def test_r3_the_earlier_driver_is_fenced_by_name(storage: Storage) -> None:
     assert replayed(storage).finished == set()
 
 
-def test_r3_a_zombie_that_does_not_look_is_fenced_by_its_append(storage: Storage) -> None:
+def test_r3_a_zombie_is_fenced_by_its_next_append(storage: Storage) -> None:
     zombie = claimed(storage, "t1")
     zombie.write(late(7))
     claimed(storage, "t2")
@@ -200,7 +200,7 @@ def test_r3_a_zombie_that_does_not_look_is_fenced_by_its_append(storage: Storage
     assert replayed(storage).late_files == []
 
 
-def test_r3_a_zombies_next_number_stays_taken_after_compaction(storage: Storage) -> None:
+def test_r3_a_zombie_stays_fenced_after_a_compaction(storage: Storage) -> None:
     zombie = claimed(storage, "t1")
     successor = claimed(storage, "t2")
     for number in range(30):
@@ -215,7 +215,7 @@ def test_r3_a_zombies_next_number_stays_taken_after_compaction(storage: Storage)
     assert len(replayed(storage).finished) == 31
 
 
-def test_r3_a_claimer_paused_over_a_compaction_claims_at_the_tail(storage: Storage) -> None:
+def test_r3_a_claim_paused_during_a_compaction_takes_the_tail(storage: Storage) -> None:
     owner = claimed(storage, "t1")
 
     class Paused(WrappedStorage):
@@ -252,7 +252,7 @@ def test_r3_a_claim_that_is_overtaken_before_it_returns_is_fenced(storage: Stora
     assert raised.value.data["attempt"] == "faster"
 
 
-def test_r3_of_racing_claimers_exactly_one_wins_each_epoch(storage: Storage) -> None:
+def test_r3_racing_claims_take_distinct_epochs(storage: Storage) -> None:
     start = threading.Barrier(4)
     epochs: list[int] = []
     alive: list[Journal] = []
@@ -291,7 +291,7 @@ def test_r3_of_racing_claimers_exactly_one_wins_each_epoch(storage: Storage) -> 
 
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("lost", [1, 2, 3])
-def test_r17_a_lost_reply_fences_nobody(storage: Storage, lost: int, repeats: bool) -> None:
+def test_r17_a_lost_reply_does_not_fence_the_driver(storage: Storage, lost: int, repeats: bool) -> None:
     journal = Journal(LossyStorage(storage, frozenset({lost}), repeats=repeats), "orders")
     assert journal.claim("t1", Worker(), 1.0) == 1
     journal.write(finished(1))
@@ -309,7 +309,7 @@ class Broken(WrappedStorage):
         super().create(path, data)
 
 
-def test_a_journal_that_cannot_be_written_refuses_everything_after(storage: Storage) -> None:
+def test_a_journal_refuses_writes_after_a_failed_write(storage: Storage) -> None:
     broken = Broken(storage)
     journal = claimed(broken)
     broken.broken = True
@@ -327,7 +327,7 @@ def test_a_journal_that_cannot_be_written_refuses_everything_after(storage: Stor
     assert replayed(storage).finished == {"v/3"}
 
 
-def test_an_append_that_was_interrupted_is_the_last_one(storage: Storage) -> None:
+def test_a_journal_refuses_writes_after_an_interrupted_append(storage: Storage) -> None:
     journal = Journal(CrashingStorage(storage, 2, "after"), "orders")
     journal.claim("t1", Worker(), 1.0)
     with pytest.raises(SimulatedCrash):
@@ -340,7 +340,7 @@ def test_an_append_that_was_interrupted_is_the_last_one(storage: Storage) -> Non
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_r17_a_damaged_journal_is_shown_up_to_the_damage_and_never_claimed(storage: Storage, last: bool) -> None:
+def test_r17_a_damaged_journal_is_read_up_to_the_damage_and_not_claimed(storage: Storage, last: bool) -> None:
     journal = claimed(storage)
     for number in range(3):
         journal.write(finished(number))
@@ -369,7 +369,7 @@ def test_an_unknown_event_stops_the_replay(storage: Storage, monkeypatch: pytest
 # ---- compaction and following
 
 
-def test_a_compacted_journal_is_small_and_says_the_same(storage: Storage) -> None:
+def test_a_compacted_journal_is_small_and_replays_to_the_same_state(storage: Storage) -> None:
     journal = claimed(storage)
     for round_ in range(5):
         for event in random_events(round_, 40):
@@ -383,7 +383,7 @@ def test_a_compacted_journal_is_small_and_says_the_same(storage: Storage) -> Non
     assert replayed(storage).epoch == 2
 
 
-def test_a_journal_is_read_as_fast_however_often_the_job_was_taken_over(storage: Storage) -> None:
+def test_reading_a_journal_does_not_slow_down_with_take_overs(storage: Storage) -> None:
     """Claims are kept forever (R3), and the snapshot after them includes them."""
 
     class Reads(WrappedStorage):
@@ -408,7 +408,7 @@ def test_a_journal_is_read_as_fast_however_often_the_job_was_taken_over(storage:
     assert len(kept) == 31 + 1, "each claim, and the snapshot"
 
 
-def test_r3_a_claim_that_is_gone_is_damage_though_nobody_reads_it(storage: Storage) -> None:
+def test_r3_a_missing_claim_is_damage(storage: Storage) -> None:
     journal = Journal(storage, "job")
     for number in range(3):
         journal.claim(f"t-{number}", Worker(), 0.0)
@@ -417,7 +417,7 @@ def test_r3_a_claim_that_is_gone_is_damage_though_nobody_reads_it(storage: Stora
     assert "it is missing" in Journal(storage, "job").replay().damage[0]
 
 
-def test_an_observer_follows_without_replaying(storage: Storage) -> None:
+def test_an_observer_follows_the_journal_without_a_replay(storage: Storage) -> None:
     journal = claimed(storage)
     observer = Journal(storage, "orders")
     assert observer.refresh().epoch == 1
@@ -448,7 +448,7 @@ def use_the_journal(storage: Storage) -> None:
     journal.write(finished(5))
 
 
-def test_a_crash_at_any_verb_replays_to_a_prefix_and_the_next_driver_goes_on(tmp_path: Path) -> None:
+def test_a_crash_at_any_verb_leaves_a_prefix_that_a_driver_continues(tmp_path: Path) -> None:
     counting = CrashingStorage(open_storage(tmp_path / "whole"))
     use_the_journal(counting)
     assert counting.verbs.count > 15
@@ -503,7 +503,7 @@ def test_the_golden_journal_is_replayed() -> None:
     assert state == expected
 
 
-def test_a_new_journal_looks_like_the_golden_one(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_journal_equals_the_golden_journal(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     nonces = iter(f"00000000000000{number:02x}" for number in range(256))
     memory = open_storage("memory://golden-journal")
     monkeypatch.setattr("secrets.token_hex", lambda size: next(nonces))

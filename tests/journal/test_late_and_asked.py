@@ -19,13 +19,13 @@ EVENTS: list[ev.Event] = [
 ]
 
 
-def test_golden_events_still_read_and_write_the_same() -> None:
+def test_golden_late_files_and_changes_are_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == EVENTS
     assert [json.loads(encode(event)) for event in EVENTS] == golden
 
 
-def test_a_snapshot_keeps_them() -> None:
+def test_a_snapshot_keeps_late_files_and_the_request_of_a_change() -> None:
     state = JobState("orders")
     for event in EVENTS:
         event.apply(state)

@@ -39,7 +39,7 @@ def entry(number: int) -> str:
     return f"orders/journal/{number:08d}.json"
 
 
-def test_the_job_is_shown_as_damaged_and_not_as_absent(root: Storage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_without_its_head_is_shown_as_damaged(root: Storage, capsys: pytest.CaptureFixture[str]) -> None:
     compacted(root)
     root.delete(entry(2))
     state = JobClient(root, "orders").state()
@@ -51,7 +51,7 @@ def test_the_job_is_shown_as_damaged_and_not_as_absent(root: Storage, capsys: py
     assert "no job" not in shown.err
 
 
-def test_no_driver_begins_such_a_job_from_scratch(root: Storage) -> None:
+def test_no_driver_restarts_a_job_without_its_head_from_scratch(root: Storage) -> None:
     compacted(root)
     before = {name for name, _ in root.files("")} - {entry(2)}
     root.delete(entry(2))
@@ -60,7 +60,7 @@ def test_no_driver_begins_such_a_job_from_scratch(root: Storage) -> None:
     assert {name for name, _ in root.files("")} == before
 
 
-def test_who_reads_the_journal_while_its_head_goes_hears_of_it(root: Storage) -> None:
+def test_a_reader_notices_that_the_head_is_deleted(root: Storage) -> None:
     compacted(root)
     reader = Journal(root, "orders")
     assert reader.refresh().status is JobStatus.RUNNING
@@ -91,7 +91,7 @@ class LateList(WrappedStorage):
         return self._stale.pop(path, None) or super().list(path)
 
 
-def test_a_list_from_before_a_truncation_is_no_damage(root: Storage) -> None:
+def test_a_listing_from_before_a_truncation_is_no_damage(root: Storage) -> None:
     journal = compacted(root)
     late = LateList(root)
     journal.write(ev.StatusChanged(JobStatus.STOPPED, 4.0))
@@ -101,7 +101,7 @@ def test_a_list_from_before_a_truncation_is_no_damage(root: Storage) -> None:
     assert (state.damage, state.status) == ([], JobStatus.STOPPED)
 
 
-def test_a_copy_that_lost_all_entries_and_kept_the_claims_is_damaged(root: Storage) -> None:
+def test_a_copy_with_only_its_claims_is_damaged(root: Storage) -> None:
     journal = compacted(root)
     journal.write(ev.StatusChanged(JobStatus.RUNNING, 4.0))
     for number in (2, 3):

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.split import difference, numbers, ranges, union
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_a_difference_is_that_of_the_numbers(seed: int) -> None:
+def test_the_difference_of_ranges_is_the_difference_of_their_numbers(seed: int) -> None:
     random = Random(seed)
     first, second = ({n for n in range(20) if random.random() < 0.5} for _ in range(2))
     result = difference(ranges(first), ranges(second))
@@ -19,7 +19,7 @@ def test_a_difference_is_that_of_the_numbers(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_a_union_is_that_of_the_numbers(seed: int) -> None:
+def test_the_union_of_ranges_is_the_union_of_their_numbers(seed: int) -> None:
     """The test also adds a single range, which must be inserted in its place."""
     random = Random(seed)
     first = {n for n in range(20) if random.random() < 0.5}

@@ -20,25 +20,25 @@ EXECUTORS = GOLDEN.with_name("reconfiguration-v1-executors.json")
 COMPOSED = GOLDEN.with_name("reconfiguration-v1-composed.json")
 
 
-def test_golden_events_of_reconfigurations_still_read_and_write_the_same() -> None:
+def test_golden_events_of_reconfigurations_are_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == of_reconfiguration()
     assert [json.loads(encode(event)) for event in of_reconfiguration()] == golden
 
 
-def test_golden_events_of_changes_that_speak_of_sources_with_splits_still_read_and_write_the_same() -> None:
+def test_golden_events_of_composed_changes_are_read_and_written() -> None:
     golden = json.loads(COMPOSED.read_text())
     assert [decode(event) for event in golden] == of_composed()
     assert [json.loads(encode(event)) for event in of_composed()] == golden
 
 
-def test_golden_events_of_changes_of_executors_still_read_and_write_the_same() -> None:
+def test_golden_events_of_changed_executors_are_read_and_written() -> None:
     golden = json.loads(EXECUTORS.read_text())
     assert [decode(event) for event in golden] == of_executors()
     assert [json.loads(encode(event)) for event in of_executors()] == golden
 
 
-def test_r21_one_entry_says_all_of_a_change() -> None:
+def test_r21_one_entry_has_the_whole_change() -> None:
     state = JobState("job")
     ev.PlanRecorded(GRAPH, {}, 101.0, STREAMING).apply(state)
     of_composed()[0].apply(state)
@@ -54,7 +54,7 @@ def test_r21_one_entry_says_all_of_a_change() -> None:
     assert state_from_json(state_to_json(state)) == state
 
 
-def test_r21_what_is_changed_holds_from_its_entry_on_and_says_how_the_state_is_cut() -> None:
+def test_r21_a_change_applies_from_its_entry_with_its_state_partitions() -> None:
     state, cuts = JobState("job"), []
     for event in of_reconfiguration():
         event.apply(state)
@@ -66,14 +66,14 @@ def test_r21_what_is_changed_holds_from_its_entry_on_and_says_how_the_state_is_c
     assert state_from_json(state_to_json(state)) == state
 
 
-def test_the_last_ones_are_remembered() -> None:
+def test_the_last_reconfigurations_are_remembered() -> None:
     state = JobState("job")
     for number in range(1, REMEMBERED + 6):
         ev.ReconfigurationEnded(number, None, RequestOutcome.completed(""), {}, 1.0).apply(state)
     assert [change.number for change in state.reconfigurations] == list(range(6, REMEMBERED + 6))
 
 
-def test_a_change_is_remembered_from_its_entry_on_whether_its_driver_tells_how_it_went_or_not() -> None:
+def test_a_change_without_an_outcome_is_remembered() -> None:
     """The change applies. A reader of the last changes would otherwise see only the previous one."""
     state = JobState("job")
     ev.Reconfigured(1, {}, 1.0, request="first").apply(state)
@@ -89,7 +89,7 @@ def test_a_change_is_remembered_from_its_entry_on_whether_its_driver_tells_how_i
     assert remembered == [(1, "first", None, 1.0, False), (2, None, "Weighs", 3.0, True)]
 
 
-def test_a_change_leaves_what_it_does_not_speak_of() -> None:
+def test_a_change_keeps_settings_that_it_does_not_name() -> None:
     before = VertexSettings(max_bytes_per_batch=10, trigger_interval=2.0, logic={"a": "one.py:job"})
     change = VertexSettings(max_files_per_batch=3, trigger_interval=0.0, logic={"b": "two.py:job"})
     assert before.changed(change) == VertexSettings(

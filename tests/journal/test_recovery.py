@@ -21,13 +21,13 @@ def last() -> ev.JobReconciled:
     return event
 
 
-def test_golden_events_of_a_recovery_still_read_and_write_the_same() -> None:
+def test_golden_events_of_a_recovery_are_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == of_recovery()
     assert [json.loads(encode(event)) for event in of_recovery()] == golden
 
 
-def test_what_is_reset_is_not_at_its_end_any_more() -> None:
+def test_a_reset_subtask_is_not_at_its_end() -> None:
     state = folded(*of_recovery())
     assert (state.end_of_data, state.finished) == ({"history/0"}, set())
     assert numbers(state.splits_done["history"]) == {0, 1, 2, 3, 4, 5, 7}
@@ -35,11 +35,11 @@ def test_what_is_reset_is_not_at_its_end_any_more() -> None:
     assert state.reconciled == last()
 
 
-def test_a_snapshot_keeps_it() -> None:
+def test_a_snapshot_keeps_the_recovery() -> None:
     assert state_from_json(state_to_json(folded(*of_recovery()))) == folded(*of_recovery())
 
 
-def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
+def test_the_summary_names_kept_results_and_repeated_subtasks() -> None:
     assert recovery_summary(last()) == (
         "kept from earlier runs: history (7 splits); run again: clean/0 (files of 1 batch are gone that report/0 must "
         "read); history/1 (files of 2 splits are gone that clean/0 must read)"
@@ -52,6 +52,6 @@ def test_a_person_is_told_what_was_kept_and_what_is_run_again_and_why() -> None:
     ]
 
 
-def test_a_run_that_finds_nothing_finished_says_that_it_runs() -> None:
+def test_the_summary_of_a_run_without_finished_results_says_so() -> None:
     summary = recovery_summary(ev.JobReconciled(2, (), {}, (), 1.0))
     assert summary == "the runs before finished no part of the job; it runs from the start"

@@ -38,19 +38,19 @@ def test_a_request_is_pending_until_it_is_answered(storage: Storage) -> None:
     assert pending_requests(storage, "orders", 3, {name}) == []
 
 
-def test_r22_the_next_driver_does_not_stop_because_of_a_request_for_the_last_one(storage: Storage) -> None:
+def test_r22_a_driver_ignores_requests_to_the_previous_driver(storage: Storage) -> None:
     write_request(storage, "orders", StopRequest(epoch=3))
     assert pending_requests(storage, "orders", 4, set()) == []
 
 
-def test_requests_come_oldest_first_and_only_those_of_the_job(storage: Storage) -> None:
+def test_pending_requests_of_a_job_come_oldest_first(storage: Storage) -> None:
     later = write_request(storage, "orders", DrainRequest(epoch=1, at=2.0)).name
     sooner = write_request(storage, "orders", StopRequest(epoch=1, at=1.0)).name
     write_request(storage, "other", StopRequest(epoch=1, at=0.5))
     assert [request.name for request in pending_requests(storage, "orders", 1, set())] == [sooner, later]
 
 
-def test_w20_what_was_asked_of_an_earlier_jobmaster_is_older_whatever_the_clocks_say(storage: Storage) -> None:
+def test_w20_requests_to_an_earlier_jobmaster_come_first(storage: Storage) -> None:
     later = write_request(
         storage, "orders", ReconfigureRequest({"b": VertexSettings(pool_weight=2)}, epoch=3, at=1.0)
     ).name
@@ -58,7 +58,7 @@ def test_w20_what_was_asked_of_an_earlier_jobmaster_is_older_whatever_the_clocks
     assert [request.name for request in pending_requests(storage, "orders", 3, set(), 2)] == [sooner, later]
 
 
-def test_a_drain_may_be_asked_for_at_once(storage: Storage) -> None:
+def test_a_drain_may_be_requested_at_once(storage: Storage) -> None:
     write_request(storage, "orders", DrainRequest(epoch=3, at=1.0))
     write_request(storage, "orders", DrainRequest(at_once=True, epoch=3, at=2.0))
     requests = pending_requests(storage, "orders", 3, set())
@@ -80,7 +80,7 @@ def test_a_job_without_requests_has_none_pending(storage: Storage) -> None:
         b'{"format": "airflow-provider-ckpt/request", "version": 1, "kind": "stop", "at": 1}',
     ],
 )
-def test_a_file_that_cannot_be_understood_says_why_and_stops_nothing(storage: Storage, content: bytes) -> None:
+def test_an_invalid_request_has_a_reason_and_does_not_block_others(storage: Storage, content: bytes) -> None:
     storage.create("orders/requests/by-hand.json", content)
     good = write_request(storage, "orders", StopRequest(epoch=1)).name
     first, second = pending_requests(storage, "orders", 1, set())
@@ -91,18 +91,18 @@ def test_a_file_that_cannot_be_understood_says_why_and_stops_nothing(storage: St
     assert pending_requests(storage, "orders", 1, {good, "by-hand"}) == []
 
 
-def test_a_request_to_a_job_of_no_valid_id_is_not_written(storage: Storage, tmp_path: Path) -> None:
+def test_a_request_to_an_invalid_job_id_is_not_written(storage: Storage, tmp_path: Path) -> None:
     with pytest.raises(InvalidJobIdError):
         write_request(storage, "../orders", StopRequest(epoch=1))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_golden_request_is_read_as_ever(storage: Storage) -> None:
+def test_the_golden_request_is_read(storage: Storage) -> None:
     storage.create("orders/requests/8f3c.json", (GOLDEN / "request.json").read_bytes())
     assert pending_requests(storage, "orders", 7, set()) == [DrainRequest(name="8f3c", epoch=7, at=1767225600.25)]
 
 
-def test_the_golden_request_of_somebody_who_has_to_leave(storage: Storage) -> None:
+def test_the_golden_request_of_a_leaving_stop_is_read_and_written(storage: Storage) -> None:
     golden = (GOLDEN / "leaving.json").read_bytes()
     storage.create("orders/requests/8f3d.json", golden)
     (request,) = pending_requests(storage, "orders", 7, set())
@@ -113,7 +113,7 @@ def test_the_golden_request_of_somebody_who_has_to_leave(storage: Storage) -> No
     }  # fmt: skip
 
 
-def test_the_golden_request_of_a_reconfiguration(storage: Storage) -> None:
+def test_the_golden_request_of_a_reconfiguration_is_read_and_written(storage: Storage) -> None:
     golden = (GOLDEN / "reconfigure.json").read_bytes()
     storage.create("orders/requests/8f3e.json", golden)
     settings = VertexSettings(
@@ -126,7 +126,7 @@ def test_the_golden_request_of_a_reconfiguration(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("more", ['"changes": 3', '"changes": {"daily": 4}', '"changes": {"daily": {"colour": "red"}}'])
-def test_a_reconfiguration_that_cannot_be_understood_is_answered_as_that(storage: Storage, more: str) -> None:
+def test_an_invalid_reconfiguration_is_read_as_an_invalid_request(storage: Storage, more: str) -> None:
     head = '{"format": "airflow-provider-ckpt/request", "version": 1, "kind": "reconfigure", "epoch": 1, "at": 1'
     storage.create("orders/requests/r.json", f"{head}, {more}}}".encode())
     (request,) = pending_requests(storage, "orders", 1, set())
@@ -134,7 +134,7 @@ def test_a_reconfiguration_that_cannot_be_understood_is_answered_as_that(storage
     assert request.problem.startswith("changes")
 
 
-def test_a_driver_forgets_the_requests_that_were_for_the_drivers_before_it(storage: Storage) -> None:
+def test_a_driver_deletes_requests_to_previous_drivers(storage: Storage) -> None:
     for epoch in (1, 2):
         write_request(storage, "orders", StopRequest(epoch=epoch))
     mine = write_request(storage, "orders", DrainRequest(epoch=3)).name
@@ -143,7 +143,7 @@ def test_a_driver_forgets_the_requests_that_were_for_the_drivers_before_it(stora
     assert storage.list("orders/requests") == sorted([f"{mine}.json", "by-hand.json"])
 
 
-def test_a_request_that_is_forgotten_while_it_is_read_is_no_error(
+def test_a_request_that_is_deleted_while_it_is_read_causes_no_error(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A later driver deletes the request. The driver that reads it here is fenced by then."""
@@ -154,7 +154,7 @@ def test_a_request_that_is_forgotten_while_it_is_read_is_no_error(
     assert pending_requests(storage, "orders", 3, set()) == []
 
 
-def test_w20_a_request_for_the_job_master_before_is_taken_by_the_next_one_of_the_deployment(storage: Storage) -> None:
+def test_w20_the_next_jobmaster_takes_requests_of_its_deployment(storage: Storage) -> None:
     drain = write_request(storage, "orders", DrainRequest(epoch=6)).name
     write_request(storage, "orders", StopRequest(epoch=4))  # from before the deployment
     write_request(storage, "orders", StopRequest(epoch=8))  # for another driver, which has the job by then
@@ -162,7 +162,7 @@ def test_w20_a_request_for_the_job_master_before_is_taken_by_the_next_one_of_the
     assert pending_requests(storage, "orders", 7, set()) == []
 
 
-def test_r22_of_what_drivers_before_have_answered_no_more_is_remembered_than_what_they_said() -> None:
+def test_r22_a_driver_remembers_only_recent_answers_of_previous_drivers() -> None:
     """Otherwise each snapshot of a job with a request each hour would have all their names for ever."""
     state, last = JobState("orders"), RequestOutcome.completed("done")
     for epoch in range(1, 5):
@@ -175,7 +175,7 @@ def test_r22_of_what_drivers_before_have_answered_no_more_is_remembered_than_wha
     assert state.answered == state.outcomes.keys()
 
 
-def test_w20_what_was_answered_in_a_deployment_is_known_to_its_next_jobmaster() -> None:
+def test_w20_the_next_jobmaster_knows_all_answers_of_its_deployment() -> None:
     state = JobState("orders", deployment=1, epoch=1)
     for number in range(2 * HISTORY):
         RequestAnswered(f"{number}", "stop", RequestOutcome.failed("late"), 0.0).apply(state)
@@ -183,7 +183,7 @@ def test_w20_what_was_answered_in_a_deployment_is_known_to_its_next_jobmaster() 
     assert len(state.answered) == 2 * HISTORY
 
 
-def test_the_golden_request_of_an_upgrade(storage: Storage) -> None:
+def test_the_golden_request_of_an_upgrade_is_read_and_written(storage: Storage) -> None:
     golden = (GOLDEN / "upgrade.json").read_bytes()
     storage.create("orders/requests/8f3e.json", golden)
     request = UpgradeRequest("v2.py:job", True, name="8f3e", epoch=7, at=1767225600.25)
@@ -195,7 +195,7 @@ def test_the_golden_request_of_an_upgrade(storage: Storage) -> None:
 @pytest.mark.parametrize(
     ("more", "field"), [('"job": 4', "job"), ('"colour": "red"', "colour"), ('"upgrade": {"job": "v2"}', "upgrade")]
 )
-def test_an_upgrade_that_cannot_be_understood_is_answered_as_that(storage: Storage, more: str, field: str) -> None:
+def test_an_invalid_upgrade_is_read_as_an_invalid_request(storage: Storage, more: str, field: str) -> None:
     head = '"format": "airflow-provider-ckpt/request", "version": 1, "kind": "upgrade", "epoch": 1, "at": 1'
     storage.create("orders/requests/by-hand.json", f"{{{head}, {more}}}".encode())
     (request,) = pending_requests(storage, "orders", 1, set())
@@ -203,7 +203,7 @@ def test_an_upgrade_that_cannot_be_understood_is_answered_as_that(storage: Stora
     assert field in request.problem
 
 
-def test_a_driver_that_ends_leaves_word_that_it_was_told_to_go(storage: Storage) -> None:
+def test_an_ending_driver_keeps_the_request_to_leave(storage: Storage) -> None:
     """The request stays until the next driver. A reader takes it as the reason of an eviction, not of a success."""
     leave = write_request(storage, "orders", StopRequest(leaves=True, epoch=3)).name
     for request in (StopRequest(epoch=3), DrainRequest(epoch=3)):

@@ -42,7 +42,7 @@ def reader(storage: Storage) -> Journal:
 
 
 @pytest.mark.parametrize("checkpoints", [0, 1, 2, 3, 9])
-def test_one_that_was_made_anew_is_read_as_a_whole(storage: Storage, reader: Journal, checkpoints: int) -> None:
+def test_a_recreated_journal_is_read_from_the_start(storage: Storage, reader: Journal, checkpoints: int) -> None:
     storage.delete_tree(journal_path("job"))
     written(storage, checkpoints, "t2")
     state = reader.reread()
@@ -50,12 +50,12 @@ def test_one_that_was_made_anew_is_read_as_a_whole(storage: Storage, reader: Jou
     assert reader.reread().last_triggered == checkpoints
 
 
-def test_one_that_is_gone_says_nothing(storage: Storage, reader: Journal) -> None:
+def test_a_deleted_journal_has_an_empty_state(storage: Storage, reader: Journal) -> None:
     storage.delete_tree(journal_path("job"))
     assert (reader.reread().epoch, reader.reread().damage) == (0, [])
 
 
-def test_one_that_goes_on_is_read_on(storage: Storage) -> None:
+def test_a_continued_journal_is_read_from_the_last_entry(storage: Storage) -> None:
     writer, meter = written(storage, 2), Meter(storage)
     reader = Journal(meter, "job")
     reader.reread()
@@ -66,13 +66,13 @@ def test_one_that_goes_on_is_read_on(storage: Storage) -> None:
     assert meter.requests == {"read": 3}  # the next entry, its successor, and the last entry read before
 
 
-def test_one_that_was_compacted_meanwhile_says_the_same(storage: Storage, reader: Journal) -> None:
+def test_a_compacted_journal_rereads_to_the_same_state(storage: Storage, reader: Journal) -> None:
     writer = written(storage, 4, "t2")
     writer.compact(1.0)
     assert reader.reread().last_triggered == writer.state.last_triggered
 
 
-def test_one_that_was_compacted_behind_a_reader_that_had_found_nothing_is_read_at_its_next_look(
+def test_an_idle_reader_follows_a_compaction(
     storage: Storage,
 ) -> None:
     """The entry that the reader waits for was deleted, which looks as if it had never existed."""
@@ -85,7 +85,9 @@ def test_one_that_was_compacted_behind_a_reader_that_had_found_nothing_is_read_a
 
 
 @pytest.mark.parametrize("damage", [lambda whole: whole[:9], lambda whole: b"[]"])
-def test_damage_to_what_was_read_is_told(storage: Storage, reader: Journal, damage: Callable[[bytes], bytes]) -> None:
+def test_damage_to_an_entry_that_was_read_is_reported(
+    storage: Storage, reader: Journal, damage: Callable[[bytes], bytes]
+) -> None:
     last = f"{journal_path('job')}/{storage.list(journal_path('job'))[-1]}"
     storage.replace(last, damage(storage.read(last)))
     assert reader.reread().damage

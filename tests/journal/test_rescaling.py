@@ -26,13 +26,13 @@ HISTORY = JobVertex("history", ("history",), ("history",), ("history",), (), bou
     [("rescaling-v1.json", of_rescaling()), ("rescaling-v1-workers.json", of_rescaled_workers())],
     ids=["one driver", "workers"],
 )
-def test_golden_events_of_rescaling_still_read_and_write_the_same(name: str, events: list[ev.Event]) -> None:
+def test_golden_events_of_rescaling_are_read_and_written(name: str, events: list[ev.Event]) -> None:
     golden = json.loads((GOLDEN / name).read_text())
     assert [decode(event) for event in golden] == events
     assert [json.loads(encode(event)) for event in events] == golden
 
 
-def test_r21_the_graph_of_a_job_is_the_one_that_was_journaled_last() -> None:
+def test_r21_a_job_has_the_graph_that_was_journaled_last() -> None:
     state = JobState("job")
     widths = []
     for event in of_rescaling():
@@ -43,7 +43,7 @@ def test_r21_the_graph_of_a_job_is_the_one_that_was_journaled_last() -> None:
 
 
 @pytest.mark.parametrize(("declared", "wanted"), [(2, 7), (3, 3)], ids=["unchanged", "changed"])
-def test_what_was_asked_for_holds_until_the_job_declares_another_number(declared: int, wanted: int) -> None:
+def test_a_requested_parallelism_applies_until_the_job_declares_another(declared: int, wanted: int) -> None:
     state = JobState("job")
     definition = JobDefinition("streaming", {"history": SourceDefinition(True, parallelism=2)}, {}, {})
     before = JobGraph((HISTORY,), ())
@@ -55,7 +55,7 @@ def test_what_was_asked_for_holds_until_the_job_declares_another_number(declared
     assert readers_wanted(state, "another", 5) == 5
 
 
-def test_r21_whoever_is_asked_for_a_subtask_runs_what_was_put_beside_it_once_it_may_begin() -> None:
+def test_r21_a_worker_also_runs_colocated_subtasks_that_may_begin() -> None:
     """A worker never gets the co-located subtask by its own name."""
     first, changed, _, added, *_ = of_rescaled_workers()
     state, assigned = JobState("job"), [SubtaskId("history/1")]
@@ -74,7 +74,7 @@ def test_r21_whoever_is_asked_for_a_subtask_runs_what_was_put_beside_it_once_it_
     assert state_from_json(state_to_json(state)) == state
 
 
-def test_a_subtask_is_asked_for_as_long_as_one_beside_it_is_not_finished() -> None:
+def test_a_host_stays_assignable_until_its_colocated_subtasks_finish() -> None:
     state = JobState("job")
     for event in of_rescaled_workers()[:4]:
         event.apply(state)

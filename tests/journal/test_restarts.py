@@ -13,13 +13,13 @@ from tests.journal.samples import of_restarts
 GOLDEN = Path(__file__).parents[1] / "golden" / "restarts-v1.json"
 
 
-def test_golden_events_of_restarts_still_read_and_write_the_same() -> None:
+def test_golden_events_of_restarts_are_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == of_restarts()
     assert [json.loads(encode(event)) for event in of_restarts()] == golden
 
 
-def test_how_often_each_began_again_is_in_the_state_and_in_its_document() -> None:
+def test_the_state_counts_restarts_and_survives_json() -> None:
     state = JobState("job")
     assert "restarts" not in state_to_json(state)
     for event in of_restarts():

@@ -27,7 +27,7 @@ def completed(number: int) -> ev.CheckpointCompleted:
     ("name", "events"),
     [("sink-releases-v1.json", of_sinks), ("sink-releases-v1-earlier-rows.json", of_earlier_rows)],
 )
-def test_golden_events_of_sinks_still_read_and_write_the_same(name: str, events: Callable[[], list[ev.Event]]) -> None:
+def test_golden_events_of_sinks_are_read_and_written(name: str, events: Callable[[], list[ev.Event]]) -> None:
     golden = json.loads((GOLDEN / name).read_text())
     assert [decode(event) for event in golden] == events()
     assert [json.loads(encode(event)) for event in events()] == golden
@@ -44,7 +44,7 @@ def test_a_checkpoint_is_released_when_every_sink_has_it() -> None:
     ]
 
 
-def test_what_a_sink_lacks_is_in_a_snapshot_and_no_key_is_where_all_are_level() -> None:
+def test_a_snapshot_keeps_how_far_each_sink_has_released() -> None:
     state = folded(*of_sinks())
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
     level = folded(*of_sinks(), ev.CheckpointReleased(3, 6.0, {"lake": {"rows": 5}, "warehouse": {"rows": 9}}))
@@ -52,12 +52,12 @@ def test_what_a_sink_lacks_is_in_a_snapshot_and_no_key_is_where_all_are_level() 
     assert "sinks_released" not in state_to_json(level)
 
 
-def test_a_late_word_of_a_sink_takes_nothing_back() -> None:
+def test_a_late_sink_report_does_not_undo_a_release() -> None:
     state = folded(*of_sinks(), ev.SinkReleased("warehouse", 1, 9.0), ev.SinkReleased("lake", 2, 9.0))
     assert state.sinks_released == {"warehouse": 3}
 
 
-def test_r7_what_a_sink_has_not_got_for_weeks_is_not_forgotten() -> None:
+def test_r7_the_last_release_of_a_lagging_sink_is_remembered() -> None:
     """The next release begins where the last one ended. Without its positions it would begin at the first entry."""
     state = folded(completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 1}, "warehouse": {"rows": 1}}))
     for number in range(2, 3 * HISTORY):
@@ -69,7 +69,7 @@ def test_r7_what_a_sink_has_not_got_for_weeks_is_not_forgotten() -> None:
     assert len(state.checkpoints) == HISTORY
 
 
-def test_r7_what_is_being_released_is_not_forgotten() -> None:
+def test_r7_a_checkpoint_that_is_being_released_is_remembered() -> None:
     state = folded(completed(1), ev.CheckpointReleased(1, 2.5), completed(2))
     for number in range(3, 3 * HISTORY):
         replace(completed(number), releasing=(2,)).apply(state)
@@ -81,7 +81,7 @@ def test_r7_what_is_being_released_is_not_forgotten() -> None:
     assert "releasing" not in json.loads(encode(completed(9)))
 
 
-def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
+def test_releases_with_rows_are_remembered_longer_than_others() -> None:
     """A triggerer that was down for two minutes must still see the rows, even if no rows followed."""
     state = folded(completed(1), ev.CheckpointReleased(1, 2.5, {"lake": {"rows": 3}}))
     for number in range(2, 3 * HISTORY):
@@ -98,7 +98,7 @@ def test_what_showed_rows_is_remembered_longer_than_what_showed_none() -> None:
     assert sorted(state.releases) == list(range(last + 1 + HISTORY, last + 1 + 2 * HISTORY))
 
 
-def test_who_waits_for_one_sink_hears_of_it_at_once_and_who_waits_for_all_when_all_have_it() -> None:
+def test_releases_are_reported_for_one_sink_or_for_all_sinks() -> None:
     """Rows are reported once. A reader of all sinks takes the manifests, or the ledger, up to the reported
     checkpoint."""
     state = folded(*of_sinks())

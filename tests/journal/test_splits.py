@@ -34,17 +34,17 @@ def completed(checkpoint: int) -> ev.CheckpointCompleted:
     return ev.CheckpointCompleted(checkpoint, 1.0, 2.0, "checkpoint", {}, {})
 
 
-def test_progress_is_what_was_told() -> None:
+def test_split_progress_counts_the_journaled_splits() -> None:
     (progress,) = planned(*of_splits()).split_progress()
     assert (progress.total, progress.done, progress.assigned, progress.left) == (10, 2, 4, 4)
 
 
-def test_another_driver_hands_out_anew_and_what_is_done_stays_done() -> None:
+def test_a_new_driver_assigns_splits_again_and_keeps_done_ones() -> None:
     (progress,) = planned(*of_splits(), ev.EpochClaimed(2, "t", Worker(), 5.0)).split_progress()
     assert (progress.done, progress.assigned, progress.left) == (2, 0, 8)
 
 
-def test_of_a_source_at_its_end_all_are_done_though_the_driver_died_before_it_told_the_last_ones() -> None:
+def test_all_splits_of_an_ended_source_count_as_done() -> None:
     """The last splits are in the logs and are never reported. A user must not think that some are missing."""
     first, second = (SubtaskId(f"history/{number}") for number in range(2))
     ended = ev.SubtaskFinished(first, "0001-ab", 6.0)
@@ -73,18 +73,18 @@ def test_r14_a_restore_returns_to_what_its_checkpoint_covers() -> None:
     assert numbers(covered_splits(state, "history", state.last_completed)) == {0, 4}
 
 
-def test_a_job_that_begins_anew_has_read_nothing() -> None:
+def test_a_job_restarted_from_scratch_has_read_no_split() -> None:
     state = planned(*of_splits(), completed(2), ev.Restored(2, {}, 9.0, anew=True))
     assert (state.splits_done, state.splits_covered) == ({"history": ()}, {"history": {}})
 
 
-def test_a_source_that_is_given_up_leaves_nothing_behind() -> None:
+def test_a_removed_source_leaves_no_splits_behind() -> None:
     state = planned(*of_splits(), completed(2), ev.PlanRecorded(JobGraph((), ()), {}, 9.0, STREAMING))
     assert (state.splits_assigned, state.splits_done, state.splits_covered) == ({}, {}, {})
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_ranges_are_sets(seed: int) -> None:
+def test_ranges_behave_like_sets(seed: int) -> None:
     random = Random(seed)
     first, second = ({random.randrange(20) for _ in range(random.randrange(15))} for _ in range(2))
     assert numbers(ranges(first)) == first
@@ -92,7 +92,7 @@ def test_ranges_are_sets(seed: int) -> None:
     assert union(ranges(first), ranges(second)) == ranges(first | second)
 
 
-def test_the_golden_events_are_read_and_written_again() -> None:
+def test_golden_events_of_splits_are_read_and_written() -> None:
     golden = json.loads((GOLDEN / "events.json").read_text())
     assert [decode(event) for event in golden] == of_splits()
     assert [json.loads(encode(event)) for event in of_splits()] == golden

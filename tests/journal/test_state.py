@@ -77,7 +77,7 @@ def test_a_mapping_that_is_no_dict_is_encoded() -> None:
     assert json.loads(encode(event))["schemas"] == {"daily": "{}"}
 
 
-def test_files_that_changed_are_summed_up_and_the_last_reports_are_remembered() -> None:
+def test_changed_files_are_counted_and_the_last_reports_remembered() -> None:
     changed = [ev.SourceFilesChanged("live", (ChangedFile(f"/in/{n}", 1, 3),), 1, 2, float(n)) for n in range(30)]
     state = folded(*changed, ev.SourceFilesChanged("history", (), 5, 0, 40.0), *of_files())
     assert state.changed_counts == {"live": {"files": 33, "bytes": 80}, "history": {"files": 5, "bytes": 0}}
@@ -96,7 +96,7 @@ def test_files_that_changed_are_summed_up_and_the_last_reports_are_remembered() 
         ("time mode NoTime", []),
     ],
 )
-def test_state_with_timers_of_processing_time_is_known_until_its_query_has_ended(bound: str, waits: list[str]) -> None:
+def test_a_query_with_processing_timers_is_known_until_its_end(bound: str, waits: list[str]) -> None:
     state = folded(plan_with_timers(bound))
     assert state.with_timers() == waits
     ev.SubtaskEndOfData(SubtaskId("daily/0"), "t1", 1.0).apply(state)
@@ -116,7 +116,7 @@ def test_an_unknown_event_names_its_type_and_the_release_to_upgrade_to() -> None
         {"type": "EpochClaimed", "epoch": 1, "attempt": "t", "worker": {"planet": "Mars"}, "at": 1.0},
     ],
 )
-def test_an_event_with_fields_or_values_of_a_later_release_is_unknown_too(data: dict[str, object]) -> None:
+def test_an_event_with_fields_or_values_of_a_later_release_is_unknown(data: dict[str, object]) -> None:
     with pytest.raises(UnknownEventError, match=r"upgrade airflow_provider_ckpt"):
         decode(data)
 
@@ -132,12 +132,12 @@ def test_an_event_with_fields_or_values_of_a_later_release_is_unknown_too(data: 
         {},
     ],
 )
-def test_an_event_that_no_release_has_written_is_damage(data: dict[str, object]) -> None:
+def test_a_malformed_event_is_damage(data: dict[str, object]) -> None:
     with pytest.raises(DamagedFormError, match=f"^(of type )?{data.get('type')}"):
         decode(data)
 
 
-def test_an_event_with_a_value_of_a_later_release_is_named_with_it() -> None:
+def test_an_event_with_an_unknown_field_names_the_field() -> None:
     worker = {"planet": "Mars"}
     with pytest.raises(
         UnknownEventError, match=r"an event EpochClaimed: worker: Worker with the unknown fields \['planet'\]"
@@ -145,7 +145,7 @@ def test_an_event_with_a_value_of_a_later_release_is_named_with_it() -> None:
         decode({"type": "EpochClaimed", "epoch": 1, "attempt": "t", "worker": worker, "at": 1.0})
 
 
-def test_the_text_of_an_event_stays_what_it_was() -> None:
+def test_the_text_of_an_event_is_stable() -> None:
     """The golden copies compare values; this test also compares the order and the spelling."""
     assert encode(ev.EpochClaimed(1, "t", Worker(host="h", pid=4), 1.0)) == (
         '{"type": "EpochClaimed", "epoch": 1, "attempt": "t", "worker": {"host": "h", "boot_id": null, "pid": 4, '
@@ -162,7 +162,7 @@ def test_the_text_of_an_event_stays_what_it_was() -> None:
     )
 
 
-def test_a_status_of_a_later_release_is_unknown_and_not_taken_for_any_other() -> None:
+def test_a_status_of_a_later_release_is_unknown() -> None:
     with pytest.raises(UnknownEventError, match=r"'SUSPENDED' is no JobStatus.*upgrade .* to 9\.1\.0"):
         decode({"type": "StatusChanged", "status": "SUSPENDED", "at": 1.0}, "9.1.0")
     with pytest.raises(UnknownFormError, match="'SUSPENDED' is no JobStatus"):
@@ -170,12 +170,12 @@ def test_a_status_of_a_later_release_is_unknown_and_not_taken_for_any_other() ->
 
 
 @pytest.mark.parametrize("status", [None, *JobStatus])
-def test_a_status_is_one_again_in_a_compacted_journal(status: JobStatus | None) -> None:
+def test_a_status_survives_the_json_of_the_state(status: JobStatus | None) -> None:
     state = JobState("orders", status=status)
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))).status is status
 
 
-def test_the_fold_of_one_of_each() -> None:
+def test_one_event_of_each_type_is_folded_into_the_state() -> None:
     state = folded(*one_event_of_each())
     assert (state.epoch, state.attempt, state.worker) == (1, "manual~t1", WORKER)
     assert (state.status, state.cause) == ("RESTARTING", "a subtask failed: disk full")
@@ -190,7 +190,7 @@ def test_the_fold_of_one_of_each() -> None:
     assert [report.paths for report in state.late_files] == [("a.parquet", "ü b.parquet")]
 
 
-def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
+def test_r4_a_restore_undoes_ends_after_the_checkpoint() -> None:
     state = folded(*one_event_of_each())
     ev.SubtaskFinished(SubtaskId("daily/0"), "t1", 140.0).apply(state)
     ev.RequestAnswered("r-2", "drain", outcome_of("accepted"), 141.0).apply(state)
@@ -202,7 +202,7 @@ def test_r4_a_restore_takes_back_what_ended_after_the_checkpoint() -> None:
     assert state.answered == {"r-1", "r-2"}
 
 
-def test_r9_what_is_released_stays_released_whatever_is_told_late() -> None:
+def test_r9_a_late_report_does_not_undo_a_release() -> None:
     """A repeated answer of an earlier release must not make the later one wait for its release again."""
     state = folded(*one_event_of_each())
     assert state.last_released == 2
@@ -210,7 +210,7 @@ def test_r9_what_is_released_stays_released_whatever_is_told_late() -> None:
     assert state.last_released == 2
 
 
-def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
+def test_r12_a_stop_ends_a_drain_for_the_next_run() -> None:
     state = folded(*one_event_of_each())
     ev.RequestAnswered("r-2", "drain", outcome_of("accepted"), 141.0).apply(state)
     ev.StatusChanged(JobStatus.RESTARTING, 142.0).apply(state)
@@ -219,7 +219,7 @@ def test_r12_a_stop_wins_over_a_drain_also_in_the_next_run() -> None:
     assert not state.draining
 
 
-def test_how_a_request_went_is_told_once_it_is_known() -> None:
+def test_outcomes_of_requests_are_remembered_when_they_are_final() -> None:
     state = folded(*one_event_of_each())
     for text in ("accepted", "already stopping", "already draining"):
         ev.RequestAnswered("r-2", "stop", outcome_of(text), 141.0).apply(state)
@@ -236,7 +236,7 @@ def test_how_a_request_went_is_told_once_it_is_known() -> None:
     assert list(state.outcomes) == [f"s-{number}" for number in range(HISTORY)]
 
 
-def test_the_golden_state_with_outcomes_is_read_and_written_again() -> None:
+def test_the_golden_state_with_outcomes_is_read_and_written() -> None:
     golden = json.loads(GOLDEN.with_name("state-with-outcomes.json").read_text())
     state = state_from_json(golden)
     assert state.outcomes == {"r-1": RequestOutcome.completed("savepoint 2 is released")}
@@ -248,7 +248,7 @@ def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
     assert (state.ended, state.dropped, state.finished) == ({}, {}, set())
 
 
-def test_what_an_epoch_brought_and_gave_up_survives_the_json_of_the_state() -> None:
+def test_introduced_and_abandoned_operators_survive_json() -> None:
     later = JobGraph((replace(GRAPH.vertices[0], operators=("history", "weekly")),), ())
     state = folded(*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0, STREAMING))
     assert (state.anew_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
@@ -268,7 +268,7 @@ def test_a_vertex_is_finished_when_its_last_subtask_is() -> None:
     assert state.finished_operators() == ["daily", "history", "lake", "live", "warehouse"]
 
 
-def test_the_view_tells_what_became_of_each_checkpoint() -> None:
+def test_the_view_has_the_result_of_each_checkpoint() -> None:
     state = folded(*one_event_of_each())
     views = {view.checkpoint: view for view in state.checkpoint_views()}
     assert [(number, view.status, view.kind) for number, view in views.items()] == [
@@ -285,7 +285,7 @@ def test_the_view_tells_what_became_of_each_checkpoint() -> None:
     assert state.checkpoint_views()[-1].reason == "the driver was lost"
 
 
-def test_a_release_covers_the_checkpoints_before_it() -> None:
+def test_a_release_covers_earlier_checkpoints() -> None:
     state = folded()
     for number in (1, 2, 3):
         ev.CheckpointCompleted(number, 1.0, 2.0, "checkpoint", {}, {}).apply(state)
@@ -308,7 +308,7 @@ def test_the_state_stays_small_over_months() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_snapshot_anywhere_changes_nothing(seed: int) -> None:
+def test_a_snapshot_at_any_entry_keeps_the_state(seed: int) -> None:
     events = random_events(seed, 300)
     cut = seed * 15
     plain = folded(*events)
@@ -319,13 +319,13 @@ def test_a_snapshot_anywhere_changes_nothing(seed: int) -> None:
     assert state_from_json(json.loads(json.dumps(state_to_json(plain)))) == plain, f"seed {seed}"
 
 
-def test_the_golden_state_is_read_and_written_again() -> None:
+def test_the_golden_state_is_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert state_from_json(golden) == folded(*one_event_of_each())
     assert json.dumps(state_to_json(folded(*one_event_of_each()))) == json.dumps(golden)  # the order of the keys, too
 
 
-def test_everything_in_the_state_is_in_its_document_but_what_is_of_the_reading() -> None:
+def test_the_document_has_every_journaled_field_of_the_state() -> None:
     begun = [*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_files()]
     state = folded(*begun, *of_reconfiguration(), *of_deployment())
     state.outcomes, state.introduced, state.abandoned = {"r-1": outcome_of("failed")}, {"daily": (1, 2)}, {"daily"}

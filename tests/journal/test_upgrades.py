@@ -22,13 +22,13 @@ def upgraded(*more: ev.Event) -> JobState:
     return folded(*of_upgrades(), *more)
 
 
-def test_golden_events_of_an_upgrade_still_read_and_write_the_same() -> None:
+def test_golden_events_of_an_upgrade_are_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())
     assert [decode(event) for event in golden] == of_upgrades()
     assert [json.loads(encode(event)) for event in of_upgrades()] == golden
 
 
-def test_a_driver_is_the_same_from_its_first_epoch_on_until_another_one_comes() -> None:
+def test_an_upgrading_driver_is_the_same_until_another_driver_claims() -> None:
     state = upgraded()
     assert (state.epoch, state.driver_since, state.status) == (4, 2, "RUNNING")
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
@@ -36,18 +36,18 @@ def test_a_driver_is_the_same_from_its_first_epoch_on_until_another_one_comes() 
 
 
 @pytest.mark.parametrize("more", [{"releases_only": True}, {"deployment": 4}], ids=["release", "workers"])
-def test_who_claims_it_otherwise_takes_nothing_that_was_asked_of_that_driver(more: dict[str, int]) -> None:
+def test_a_release_or_deployment_takes_no_request_of_the_driver(more: dict[str, int]) -> None:
     assert upgraded(ev.EpochClaimed(5, "t-5", WORKER, 150.0, **more)).driver_since == 0  # type: ignore[arg-type]
 
 
-def test_the_request_is_open_until_the_new_version_has_answered_it() -> None:
+def test_an_upgrade_request_is_open_until_the_new_version_answers() -> None:
     state = upgraded()
     assert state.outcomes == {"u-1": RequestOutcome.completed("the job runs as v2.py:job")}
     assert state.answered == {"u-1", "u-2"}
 
 
 @pytest.mark.parametrize(("upgrades", "is_known"), [(2, True), (0, False)], ids=["the same", "another"])
-def test_a_driver_takes_nothing_again_that_it_has_answered_long_ago(upgrades: int, is_known: bool) -> None:
+def test_a_driver_remembers_its_old_answers_after_an_upgrade(upgrades: int, is_known: bool) -> None:
     """The file of a failed stop stays, while the journal forgets the outcomes of all but the last answers."""
     old = ev.RequestAnswered("s-0", "stop", RequestOutcome.failed("no savepoint"), 138.0)
     done = RequestOutcome.completed("done")

@@ -32,11 +32,11 @@ def test_the_slowest_subtask_with_event_time_decides() -> None:
     assert state.watermark(7) == 20
 
 
-def test_one_that_has_seen_no_event_time_yet_leaves_it_open() -> None:
+def test_a_subtask_without_event_time_leaves_the_watermark_open() -> None:
     assert job(("a/0", at(30)), ("b/0", at(None)), a=TIMED, b=TIMED).watermark(7) is None
 
 
-def test_what_is_at_its_end_holds_nothing_back() -> None:
+def test_a_finished_subtask_does_not_hold_the_watermark() -> None:
     assert job(("a/0", at(5, finished=True)), ("b/0", at(40)), a=TIMED, b=TIMED).watermark(7) == 40
     assert job(("a/0", at(None, finished=True)), ("c/0", at(None)), a=TIMED, c=PLAIN).watermark(7) == MAX_WATERMARK
 
@@ -47,17 +47,17 @@ def test_a_job_without_event_time_has_no_watermark() -> None:
     assert JobState("job").has_event_time is False
 
 
-def test_a_checkpoint_that_is_not_remembered_says_nothing() -> None:
+def test_a_forgotten_checkpoint_has_no_watermark() -> None:
     assert job(("a/0", at(30)), a=TIMED).watermark(6) is None
 
 
-def test_the_plan_tells_event_time_and_one_that_does_not_has_none() -> None:
+def test_event_time_is_in_the_plan_only_if_a_vertex_has_it() -> None:
     assert from_json(VertexDefinition, to_json(TIMED)).event_time
     assert "event_time" not in to_json(PLAIN)
     assert not from_json(VertexDefinition, to_json(PLAIN)).event_time
 
 
-def test_a_query_whose_results_come_later_than_its_watermark_tells_nothing() -> None:
+def test_a_query_whose_results_lag_its_watermark_has_no_watermark() -> None:
     late = VertexDefinition("append", True, event_time=True, lags=True)
     state = job(("a/0", at(30)), ("b/0", at(40)), a=late, b=TIMED)
     assert (state.has_event_time, state.watermark(7)) == (False, None)

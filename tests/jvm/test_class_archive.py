@@ -20,7 +20,7 @@ from tests.jvm.conftest import TRAINING, train, write_submit
 LAUNCHER = {"SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1"}
 
 
-def test_an_archive_gets_its_name_after_it_is_tried_and_on_the_disk(
+def test_an_archive_gets_its_name_after_it_is_tried_and_synced(
     archive: ClassArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_submit(archive.spark.folder, f'ls {archive.folder} > "{archive.folder}/tried"')
@@ -35,7 +35,7 @@ def test_an_archive_gets_its_name_after_it_is_tried_and_on_the_disk(
     assert path.name == f"{archive.stem}.7.jsa"
 
 
-def test_a_new_archive_replaces_the_previous_one(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_archive_replaces_the_previous_archive(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
     assert make(archive) == make(archive)
     train(monkeypatch, TRAINING.replace("classes", "more classes"))
     path = make(archive)
@@ -43,9 +43,7 @@ def test_a_new_archive_replaces_the_previous_one(archive: ClassArchive, monkeypa
     assert path.read_text() == "more classes"
 
 
-def test_an_archive_that_another_process_makes_meanwhile_stays(
-    archive: ClassArchive, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_that_another_process_makes_is_kept(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = archive.folder / f"{archive.stem}.2.jsa"
     train(monkeypatch, f"{TRAINING}\nopen({str(theirs)!r}, 'w').write('ab')")
     path = make(archive)
@@ -71,7 +69,7 @@ def test_no_archive_is_left_if_it_cannot_be_made(
     assert list(archive.folder.iterdir()) == []
 
 
-def test_none_is_made_while_the_folder_of_settings_has_a_file(
+def test_no_archive_is_made_while_the_folder_of_settings_has_a_file(
     environ: Mapping[str, str], archive: ClassArchive
 ) -> None:
     make(archive)
@@ -82,7 +80,7 @@ def test_none_is_made_while_the_folder_of_settings_has_a_file(
     assert jvm_environ(environ) == LAUNCHER  # the previous archive is for an empty folder
 
 
-def test_a_driver_starts_with_the_archive_and_keeps_the_options_of_its_user(
+def test_a_driver_starts_with_the_archive_and_the_users_options(
     environ: Mapping[str, str], archive: ClassArchive
 ) -> None:
     assert jvm_environ(environ) == LAUNCHER
@@ -104,7 +102,7 @@ def test_a_driver_starts_with_the_archive_and_keeps_the_options_of_its_user(
         ("given", "-XX:AOTCache=a"),
     ],
 )
-def test_a_driver_has_no_archive_if_the_user_decided_so(
+def test_a_driver_has_no_archive_if_the_user_disables_it(
     environ: Mapping[str, str], archive: ClassArchive, name: str, value: str
 ) -> None:
     make(archive)
@@ -112,7 +110,7 @@ def test_a_driver_has_no_archive_if_the_user_decided_so(
     assert jvm_environ({**environ, name: value}, [value] if name == "given" else []) == LAUNCHER
 
 
-def test_an_archive_that_was_cut_short_is_not_used(environ: Mapping[str, str], archive: ClassArchive) -> None:
+def test_a_truncated_archive_is_not_used(environ: Mapping[str, str], archive: ClassArchive) -> None:
     os.truncate(make(archive), 3)
     assert jvm_environ(environ) == LAUNCHER
 
@@ -164,7 +162,7 @@ def fake_owner(user: int, places: list[Path], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Path, "lstat", lstat)
 
 
-def test_a_folder_above_that_everybody_writes_to_is_refused_unless_it_is_sticky(archive: ClassArchive) -> None:
+def test_a_world_writable_parent_folder_is_refused_unless_it_is_sticky(archive: ClassArchive) -> None:
     path = make(archive)
     above = path.parent.parent
     above.chmod(0o1777)
@@ -209,7 +207,7 @@ def test_the_folder_is_in_the_users_cache_unless_it_is_named(monkeypatch: pytest
     assert archive_folder({"CKPT_CLASS_ARCHIVE": str(tmp_path / "link")}) is None
 
 
-def test_the_command_and_the_doctor_report_whether_there_is_one(
+def test_the_command_and_the_doctor_report_the_archive(
     environ: Mapping[str, str],
     archive: ClassArchive,
     monkeypatch: pytest.MonkeyPatch,

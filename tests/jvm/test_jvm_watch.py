@@ -72,7 +72,7 @@ def test_a_jvm_that_hangs_is_killed_when_its_driver_is_gone(jvm: subprocess.Pope
     assert jvm.wait(30) == -signal.SIGKILL
 
 
-def test_it_is_killed_when_the_last_fork_of_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
+def test_a_jvm_is_killed_when_the_last_fork_of_its_driver_is_gone(jvm: subprocess.Popen[bytes]) -> None:
     holder = kill_holder(jvm.pid, grace=0, forks=True)
     assert watches(jvm.pid)
     assert jvm.poll() is None
@@ -80,7 +80,7 @@ def test_it_is_killed_when_the_last_fork_of_its_driver_is_gone(jvm: subprocess.P
     assert jvm.wait(30) == -signal.SIGKILL
 
 
-def test_one_that_ends_in_time_is_let_end(jvm: subprocess.Popen[bytes]) -> None:
+def test_a_jvm_that_ends_in_time_is_not_killed(jvm: subprocess.Popen[bytes]) -> None:
     kill_holder(jvm.pid, grace=600)
     assert watches(jvm.pid)
     assert jvm.stdin is not None
@@ -89,7 +89,7 @@ def test_one_that_ends_in_time_is_let_end(jvm: subprocess.Popen[bytes]) -> None:
     wait_until(lambda: not watches(jvm.pid), "the end of the watch")
 
 
-def test_another_process_that_has_got_its_number_is_let_be(jvm: subprocess.Popen[bytes]) -> None:
+def test_another_process_with_the_same_number_is_not_killed(jvm: subprocess.Popen[bytes]) -> None:
     started = process_started(jvm.pid)
     assert started is not None
     watch = ["/bin/sh", "-c", jvm_watch._SCRIPT, "ckpt-jvm-watch", str(jvm.pid), f"{started}1", "0"]
@@ -97,14 +97,14 @@ def test_another_process_that_has_got_its_number_is_let_be(jvm: subprocess.Popen
     assert jvm.poll() is None
 
 
-def test_one_that_is_gone_is_not_watched() -> None:
+def test_a_jvm_that_is_gone_is_not_watched() -> None:
     with subprocess.Popen(["true"]) as gone:
         pass
     jvm_watch.watch_jvm(gone.pid)
     assert gone.pid not in watched_here()
 
 
-def test_nothing_is_said_where_there_is_no_shell(jvm: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_shell_causes_no_error(jvm: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> None:
         raise FileNotFoundError("/bin/sh")
 

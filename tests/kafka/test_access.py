@@ -30,9 +30,7 @@ def bound(servers: str, topic: str, certificate: Path, staging: Path, password: 
     return KafkaSink(servers, topic, str(staging), config=config).bind(SinkContext("orders", "lake"))
 
 
-def test_a_broker_of_another_authority_is_refused_before_anything_is_written(
-    secured: tuple[Broker, Path], tmp_path: Path
-) -> None:
+def test_a_broker_certificate_of_another_authority_is_refused(secured: tuple[Broker, Path], tmp_path: Path) -> None:
     if not is_openssl_installed():
         pytest.skip(NOT_INSTALLED)
     broker, _ = secured
@@ -45,7 +43,7 @@ def test_a_broker_of_another_authority_is_refused_before_anything_is_written(
     assert not [path for path in (tmp_path / "staging").rglob("*") if path.is_file()]
 
 
-def test_a_wrong_password_is_told_and_not_shown(secured: tuple[Broker, Path], tmp_path: Path) -> None:
+def test_the_error_for_a_wrong_password_does_not_show_it(secured: tuple[Broker, Path], tmp_path: Path) -> None:
     broker, certificate = secured
     sink = bound(broker.secured_servers, Topics(broker.servers).make(), certificate, tmp_path, "s3cr3tToo")
     with pytest.raises(SinkUnavailableError, match=r"_AUTHENTICATION: .*Authentication failed") as raised:
@@ -53,7 +51,7 @@ def test_a_wrong_password_is_told_and_not_shown(secured: tuple[Broker, Path], tm
     assert "s3cr3t" not in str(raised.value)
 
 
-def test_of_a_listener_without_tls_it_is_told(secured: tuple[Broker, Path], tmp_path: Path) -> None:
+def test_a_listener_without_tls_is_a_retryable_error(secured: tuple[Broker, Path], tmp_path: Path) -> None:
     """The failure is retryable, because a broker that is about to restart drops the connection in the same way."""
     broker, certificate = secured
     sink = bound(broker.servers, Topics(broker.servers).make(), certificate, tmp_path)

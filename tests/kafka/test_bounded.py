@@ -13,7 +13,7 @@ from tests.kafka.topics import Topics
 from tests.spark.harness import World
 
 
-def test_r11_rows_that_come_after_the_first_start_are_not_read(world: World, topics: Topics) -> None:
+def test_r11_rows_written_after_the_first_start_are_not_read(world: World, topics: Topics) -> None:
     history = topics.make(2)
     ids = topics.put(history, range(100))
     late: set[int] = set()
@@ -41,7 +41,7 @@ def test_r11_a_retry_reads_to_the_end_of_the_first_start(world: World, topics: T
     assert world.released_ids() == sorted(ids)
 
 
-def test_what_is_frozen_is_readable(world: World, topics: Topics) -> None:
+def test_the_frozen_offsets_are_readable_json(world: World, topics: Topics) -> None:
     history = topics.make(2)
     topics.put(history, range(11))
     assert world.run(jobs.history_job(world, topics, history), mode="streaming").status == "FINISHED"
@@ -55,7 +55,7 @@ def test_what_is_frozen_is_readable(world: World, topics: Topics) -> None:
     assert {partition["topic"] for partition in body["partitions"]} == {history}
 
 
-def test_r2_history_beside_a_live_topic_is_one_query_and_left_out_when_it_is_read(world: World, topics: Topics) -> None:
+def test_r2_history_next_to_a_live_topic_is_dropped_from_the_query_when_read(world: World, topics: Topics) -> None:
     history, live = topics.make(2), topics.make(1)
     ids = topics.put(history, range(100)) | topics.put(live, range(1000, 1030))
     job = jobs.combined_job(world, topics, history, live)
@@ -76,7 +76,7 @@ def test_r2_history_beside_a_live_topic_is_one_query_and_left_out_when_it_is_rea
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_an_empty_topic_is_refused_and_a_later_try_reads_what_came(world: World, topics: Topics, mode: str) -> None:
+def test_an_empty_topic_is_refused_until_it_has_rows(world: World, topics: Topics, mode: str) -> None:
     history = topics.make(2)
     with pytest.raises(NothingToReadError, match=f"'history' .*there is no row to read in {history}"):
         world.run(jobs.history_job(world, topics, history), mode=mode)
@@ -85,7 +85,7 @@ def test_an_empty_topic_is_refused_and_a_later_try_reads_what_came(world: World,
     assert world.released_ids() == sorted(ids)
 
 
-def test_a_topic_that_may_be_empty_is_at_its_end_at_once(world: World, topics: Topics) -> None:
+def test_an_empty_topic_with_allow_empty_ends_at_once(world: World, topics: Topics) -> None:
     history, live = topics.make(2), topics.make(1)
     ids = topics.put(live, range(10))
     run = world.run(jobs.combined_job(world, topics, history, live, allow_empty=True), world.drain_at(10))
@@ -93,14 +93,14 @@ def test_a_topic_that_may_be_empty_is_at_its_end_at_once(world: World, topics: T
     assert any(f"no row to read in {history}" in line["message"] for line in run.of("warning"))
 
 
-def test_partitions_without_rows_do_not_keep_a_source_from_its_end(world: World, topics: Topics) -> None:
+def test_a_source_with_empty_partitions_ends(world: World, topics: Topics) -> None:
     history = topics.make(8)
     ids = topics.put(history, [0, 8, 16])  # all rows are in the first partition
     assert world.run(jobs.history_job(world, topics, history), mode="streaming").status == "FINISHED"
     assert world.released_ids() == sorted(ids)
 
 
-def test_a_reader_of_committed_rows_ends_in_front_of_an_open_transaction(world: World, topics: Topics) -> None:
+def test_a_read_committed_source_ends_before_an_open_transaction(world: World, topics: Topics) -> None:
     history = topics.make(1)
     ids = topics.put(history, range(20))
     transaction = topics.open_transaction(history, range(100, 110))
@@ -110,7 +110,7 @@ def test_a_reader_of_committed_rows_ends_in_front_of_an_open_transaction(world: 
     assert world.released_ids() == sorted(ids)
 
 
-def test_offsets_that_are_given_are_where_it_begins_and_ends(world: World, topics: Topics) -> None:
+def test_given_offsets_are_the_start_and_the_end(world: World, topics: Topics) -> None:
     history = topics.make(1)
     topics.put(history, range(50))
     given = {"startingOffsets": f'{{"{history}":{{"0":10}}}}', "endingOffsets": f'{{"{history}":{{"0":30}}}}'}
@@ -120,7 +120,7 @@ def test_offsets_that_are_given_are_where_it_begins_and_ends(world: World, topic
         assert there.released_ids() == list(range(10, 30))
 
 
-def test_r11_topics_of_a_pattern_are_those_of_the_first_start(world: World, topics: Topics) -> None:
+def test_r11_a_pattern_selects_the_topics_of_the_first_start(world: World, topics: Topics) -> None:
     name = topics.make(1)
     first, other = topics.make(1, f"{name}-a"), topics.make(2, f"{name}-b")
     ids = topics.put(first, range(5)) | topics.put(other, range(5, 9))

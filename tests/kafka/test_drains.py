@@ -9,7 +9,7 @@ from tests.kafka.topics import Topics
 from tests.spark.harness import Line, World
 
 
-def test_rows_that_wait_when_a_drain_is_asked_for_are_read(world: World, topics: Topics) -> None:
+def test_a_drain_reads_the_rows_that_are_waiting(world: World, topics: Topics) -> None:
     """The query would find them at its next trigger, an hour later."""
     topic = topics.make(2)
     ids = topics.put(topic, range(10))
@@ -27,7 +27,7 @@ def test_rows_that_wait_when_a_drain_is_asked_for_are_read(world: World, topics:
     assert run.of("warning") == []
 
 
-def test_a_drain_at_once_says_how_many_rows_it_leaves(world: World, topics: Topics) -> None:
+def test_a_drain_at_once_warns_how_many_rows_it_leaves_unread(world: World, topics: Topics) -> None:
     topic = topics.make(2)
     topics.put(topic, range(10))
     requests: list[str] = []

@@ -62,9 +62,7 @@ class Driver:
 
 
 @pytest.mark.timeout(1200)
-def test_each_row_is_once_in_the_topic_and_once_in_the_files_however_often_the_driver_is_killed(
-    topics: Topics, tmp_path: Path
-) -> None:
+def test_each_row_is_once_in_topic_and_files_after_repeated_driver_kills(topics: Topics, tmp_path: Path) -> None:
     world = World(tmp_path, job_id="both")
     live, out = topics.make(2), topics.make(3)
     ids = world.put_ids("history", 12, 10) | topics.put(live, range(10_000, 10_100))

@@ -27,7 +27,7 @@ def two_topics(topics: Topics) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("where", ["in history", "at the drop", "behind the drop"])
-def test_r2_a_driver_that_dies_in_history_or_behind_it_repeats_no_row_and_leaves_none_out(
+def test_r2_a_driver_death_during_or_after_history_repeats_and_loses_no_row(
     world: World, topics: Topics, two_topics: tuple[str, str], where: str
 ) -> None:
     job = jobs.combined_job(world, topics, *two_topics)
@@ -48,7 +48,7 @@ def test_r2_a_driver_that_dies_in_history_or_behind_it_repeats_no_row_and_leaves
     assert world.released_ids() == sorted(ids)
 
 
-def test_r2_behind_the_drop_history_is_not_named_again(
+def test_r2_a_run_after_the_drop_does_not_read_history_again(
     world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
     """Spark does not record the offsets that it has read from Kafka.
@@ -64,7 +64,7 @@ def test_r2_behind_the_drop_history_is_not_named_again(
     assert world.released_ids() == sorted(HISTORY | LIVE | more)
 
 
-def test_r4_a_job_that_goes_back_into_history_reads_on_from_there(
+def test_r4_a_job_restored_into_history_resumes_there(
     world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
     """Batches after the last checkpoint are void, whatever offsets Spark has recorded for them."""
@@ -89,7 +89,7 @@ def test_r4_a_job_that_goes_back_into_history_reads_on_from_there(
     assert world.released_ids() == sorted(HISTORY | LIVE)
 
 
-def test_r2_a_job_that_goes_back_to_behind_the_drop_does_not_name_history_again(
+def test_r2_a_restore_after_the_drop_does_not_read_history_again(
     world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
     job = jobs.combined_job(world, topics, *two_topics)
@@ -112,7 +112,7 @@ def test_new_partitions_of_a_live_topic_are_read_from_their_start(
     assert world.released_ids() == sorted(HISTORY | LIVE | more)
 
 
-def test_history_that_is_a_query_of_its_own_ends_at_its_frozen_end(
+def test_history_in_its_own_query_ends_at_its_frozen_end(
     world: World, topics: Topics, two_topics: tuple[str, str]
 ) -> None:
     """R11: with ``availableNow`` Spark would take a new end at each start."""

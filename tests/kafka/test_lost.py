@@ -19,9 +19,7 @@ from tests.spark.harness import Line, World
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_history_that_retention_has_taken_ends_the_job_with_topic_partition_and_offset(
-    world: World, topics: Topics, mode: str
-) -> None:
+def test_expired_rows_of_a_bounded_topic_fail_the_job(world: World, topics: Topics, mode: str) -> None:
     history = topics.make(2)
     topics.put(history, range(100))
     job = jobs.history_job(world, topics, history)
@@ -39,7 +37,7 @@ def test_history_that_retention_has_taken_ends_the_job_with_topic_partition_and_
     assert f"{history}-" in run.cause
 
 
-def test_live_rows_that_retention_has_taken_while_the_job_was_stopped_end_it(world: World, topics: Topics) -> None:
+def test_live_rows_that_expired_while_the_job_was_stopped_fail_it(world: World, topics: Topics) -> None:
     history, live = topics.make(1), topics.make(1)
     ids = topics.put(live, range(10))
     job = jobs.combined_job(world, topics, history, live, allow_empty=True)
@@ -53,9 +51,7 @@ def test_live_rows_that_retention_has_taken_while_the_job_was_stopped_end_it(wor
 
 
 @pytest.mark.parametrize("rows", [5, 40])
-def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one_however_long_it_is(
-    world: World, topics: Topics, rows: int
-) -> None:
+def test_a_recreated_live_topic_of_any_length_is_refused(world: World, topics: Topics, rows: int) -> None:
     history, live = topics.make(1), topics.make(1)
     topics.put(live, range(10))
     job = jobs.combined_job(world, topics, history, live, allow_empty=True)
@@ -70,9 +66,7 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one_however_long_i
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_a_bounded_topic_that_was_made_again_behind_the_first_start_is_not_taken_for_the_old_one(
-    world: World, topics: Topics, inline: bool
-) -> None:
+def test_a_bounded_topic_recreated_after_the_first_start_is_refused(world: World, topics: Topics, inline: bool) -> None:
     """The function of a bounded source is called twice while a first start is planned."""
     history, live = topics.make(1), topics.make(1)
     topics.put(history, range(100))
@@ -88,7 +82,7 @@ def test_a_bounded_topic_that_was_made_again_behind_the_first_start_is_not_taken
     assert world.released_ids() == list(range(10))
 
 
-def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
+def test_a_bounded_topic_recreated_while_it_is_read_fails_the_job(
     world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new topic is longer than the part already read, so Spark notices nothing.
@@ -112,9 +106,7 @@ def test_history_that_is_made_again_while_it_is_read_is_not_waited_for_for_ever(
     assert f"Topic {history} was deleted and made again" in run.cause
 
 
-def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_that_was_made_again(
-    world: World, topics: Topics
-) -> None:
+def test_a_restarted_query_does_not_resume_in_a_recreated_topic(world: World, topics: Topics) -> None:
     """The new topic is longer than the part read of the old one. Spark would skip that many of its rows."""
     live = topics.make(1)
     ids = topics.put(live, range(10))
@@ -135,7 +127,7 @@ def test_a_query_that_begins_again_in_its_driver_does_not_read_on_in_a_topic_tha
     assert f"Topic {live} was deleted and made again" in run.cause
 
 
-def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_offsets(
+def test_a_truncated_bounded_topic_fails_the_job_with_its_offsets(
     world: World, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that lost unwritten data may cut a log off like this, and the topic keeps its id."""
@@ -154,13 +146,13 @@ def test_history_whose_log_was_cut_off_behind_what_was_read_is_told_with_its_off
     assert f"Partition 0 of topic {history} was to be read up to offset 60, and ends at 50" in run.cause
 
 
-def test_a_topic_that_nobody_knows_is_named_before_anything_is_written(world: World, topics: Topics) -> None:
+def test_a_missing_source_topic_is_refused_before_anything_is_written(world: World, topics: Topics) -> None:
     with pytest.raises(KafkaTopicMissingError, match=r"source 'history' .* reads nowhere, .* create it"):
         world.run(jobs.history_job(world, topics, "nowhere"), mode="streaming")
     assert world.everything_under_root() == []
 
 
-def test_a_broker_that_is_down_is_named_and_is_no_end(world: World) -> None:
+def test_an_unreachable_broker_is_a_retryable_error(world: World) -> None:
     dead = Topics(f"127.0.0.1:{free_ports(1)[0]}")
     job = jobs.history_job(world, dead, "orders", **{"kafka.default.api.timeout.ms": "2000"})
     with pytest.raises(KafkaUnreachableError, match=dead.servers) as raised:
@@ -184,7 +176,7 @@ def test_a_broker_that_is_down_is_named_and_is_no_end(world: World) -> None:
     ],
     ids=lambda given: "-".join(given) if isinstance(given, dict) else "",
 )
-def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_are_refused(
+def test_unsuitable_kafka_options_of_a_bounded_source_are_refused(
     world: World, topics: Topics, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UnfitSourceError, match=message):
@@ -205,7 +197,7 @@ def test_options_with_which_a_bounded_source_would_read_nothing_or_have_no_end_a
     ],
     ids=lambda given: "-".join(f"{k}={v}" for k, v in given.items()) if isinstance(given, dict) else "",
 )
-def test_options_that_spark_reads_in_the_query_alone_are_refused_before_it_of_a_live_source(
+def test_invalid_kafka_options_of_a_live_source_are_refused(
     world: World, topics: Topics, options: dict[str, str], message: str
 ) -> None:
     """Otherwise the query would fail with them in each try, or never read a row."""
@@ -215,9 +207,7 @@ def test_options_that_spark_reads_in_the_query_alone_are_refused_before_it_of_a_
 
 
 @pytest.mark.parametrize("key", ["startingOffsets", "startingOffsetsByTimestamp"])
-def test_a_live_source_whose_start_does_not_name_its_partitions_ends_the_job_and_goes_on_when_it_is_mended(
-    world: World, topics: Topics, key: str
-) -> None:
+def test_incomplete_starting_offsets_fail_the_job_until_corrected(world: World, topics: Topics, key: str) -> None:
     live = topics.make(2)
     ids = topics.put(live, range(10))
     run = world.run(jobs.live_job(world, topics, live, **{key: f'{{"{live}":{{"0":1}}}}'}))
@@ -230,9 +220,7 @@ def test_a_live_source_whose_start_does_not_name_its_partitions_ends_the_job_and
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_a_start_of_history_that_does_not_name_its_partitions_is_refused_in_either_mode(
-    world: World, topics: Topics, mode: str
-) -> None:
+def test_incomplete_starting_offsets_of_a_bounded_source_are_refused(world: World, topics: Topics, mode: str) -> None:
     history = topics.make(2)
     topics.put(history, range(10))
     given = f'{{"{history}":{{"0":1}}}}'
@@ -240,7 +228,7 @@ def test_a_start_of_history_that_does_not_name_its_partitions_is_refused_in_eith
         world.run(jobs.history_job(world, topics, history, startingOffsets=given), mode=mode)
 
 
-def test_a_bounded_source_of_no_offset_in_a_batch_is_refused(world: World, topics: Topics) -> None:
+def test_max_offsets_per_trigger_0_is_refused_for_a_bounded_source(world: World, topics: Topics) -> None:
     """Otherwise it would run forever and read nothing."""
     job = jobs.history_job(world, topics, topics.make(), maxOffsetsPerTrigger="0")
     with pytest.raises(UnfitSourceError, match="maxOffsetsPerTrigger=0: it is no number of offsets from 1 on"):
@@ -248,7 +236,7 @@ def test_a_bounded_source_of_no_offset_in_a_batch_is_refused(world: World, topic
     assert world.everything_under_root() == []
 
 
-def test_offsets_that_are_not_there_are_no_place_to_begin(world: World, topics: Topics) -> None:
+def test_expired_starting_offsets_are_refused(world: World, topics: Topics) -> None:
     history = topics.make()
     topics.put(history, range(10))
     topics.expire(history, 5)
@@ -257,7 +245,7 @@ def test_offsets_that_are_not_there_are_no_place_to_begin(world: World, topics: 
         world.run(jobs.history_job(world, topics, history, startingOffsets=given), mode="streaming")
 
 
-def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics) -> None:
+def test_ending_offsets_beyond_the_topics_end_are_refused(world: World, topics: Topics) -> None:
     history = topics.make()
     topics.put(history, range(10))
     given = f'{{"{history}":{{"0":11}}}}'
@@ -273,7 +261,7 @@ def test_an_end_that_no_row_has_come_to_is_refused(world: World, topics: Topics)
         (None, -3, r"endingOffsets=-3: .*, partition 0, would be read from 5 on, .* reads nothing"),
     ],
 )
-def test_an_end_in_front_of_the_beginning_is_not_taken_for_one_that_is_reached(
+def test_ending_offsets_before_the_start_are_refused(
     world: World, topics: Topics, start: int | None, end: int, message: str
 ) -> None:
     """The rows may already be deleted, and the job would become FINISHED without them."""
@@ -297,7 +285,7 @@ def test_another_topic_under_the_same_job_id_is_refused(world: World, topics: To
         world.run(jobs.combined_job(world, topics, other, live))
 
 
-def test_a_live_source_may_read_another_topic_and_none_less(world: World, topics: Topics) -> None:
+def test_a_live_source_may_add_topics_but_not_omit_one(world: World, topics: Topics) -> None:
     """Spark would report the rows of the omitted topic as lost, even if the job named it again.
 
     Spark's planned offsets would no longer contain the topic.

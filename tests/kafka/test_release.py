@@ -58,7 +58,7 @@ def ledger_of(target: Topic) -> str:
     return ledger_name(SinkContext("orders", "lake"), target.name)
 
 
-def test_r9_a_zombie_that_was_paused_in_its_transaction_commits_nothing(
+def test_r9_a_zombie_paused_in_its_transaction_commits_nothing(
     spark: SparkSession, target: Topic, sink: KafkaRowSink
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
@@ -86,9 +86,7 @@ def test_r9_a_zombie_that_was_paused_in_its_transaction_commits_nothing(
     assert target.read() == expected(ids_of(1, 2, 3))
 
 
-def test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing(
-    spark: SparkSession, target: Topic, sink: KafkaRowSink
-) -> None:
+def test_r9_a_lost_reply_to_a_commit_repeats_nothing(spark: SparkSession, target: Topic, sink: KafkaRowSink) -> None:
     handle = staged(spark, sink, 1)
     client = target.client()
     lost: list[str] = []
@@ -106,7 +104,7 @@ def test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing(
     assert (lost, target.read()) == (["commit"], expected(ids_of(1)))
 
 
-def test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_written_again(
+def test_r9_a_commit_concurrent_with_reading_the_ledger_is_not_repeated(
     spark: SparkSession, target: Topic, sink: KafkaRowSink
 ) -> None:
     """Another releaser commits between the two steps. It may do so until it is fenced."""
@@ -122,7 +120,7 @@ def test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_writte
     assert target.read() == expected(ids_of(1))
 
 
-def test_r9_a_batch_that_an_earlier_checkpoint_has_released_is_not_written_again(
+def test_r9_a_batch_released_by_an_earlier_checkpoint_is_not_written_again(
     spark: SparkSession, target: Topic, sink: KafkaRowSink
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
@@ -131,9 +129,7 @@ def test_r9_a_batch_that_an_earlier_checkpoint_has_released_is_not_written_again
     assert target.read() == expected(ids_of(1, 2))
 
 
-def test_r9_a_broker_that_is_killed_in_a_release_and_comes_back_has_each_row_once(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_r9_a_broker_killed_during_a_release_has_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     with Broker(tmp_path / "broker") as broker:
         target = Topic(Topics(broker.servers), tmp_path / "staging")
         sink = target.bind()
@@ -160,7 +156,7 @@ def test_r9_a_broker_that_is_killed_in_a_release_and_comes_back_has_each_row_onc
         assert (killed, target.read()) == (["commit"], expected(ids_of(1, 2)))
 
 
-def test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released(
+def test_a_deleted_ledger_is_not_taken_for_an_empty_one(
     spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
@@ -174,7 +170,7 @@ def test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released
     assert target.read() == expected(ids_of(1))
 
 
-def test_r9_a_topic_that_is_gone_or_was_made_again_after_a_release_is_refused_at_the_next_start(
+def test_r9_a_deleted_or_recreated_topic_is_refused_at_the_next_start(
     spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     counts = sink.release([staged(spark, sink, 1)], 1)
@@ -189,7 +185,7 @@ def test_r9_a_topic_that_is_gone_or_was_made_again_after_a_release_is_refused_at
     assert target.read() == []
 
 
-def test_a_topic_that_was_made_again_before_the_first_release_is_the_one_that_has_the_rows(
+def test_a_topic_recreated_before_the_first_release_gets_the_rows(
     spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     handle = staged(spark, sink, 1)
@@ -200,7 +196,7 @@ def test_a_topic_that_was_made_again_before_the_first_release_is_the_one_that_ha
     assert target.read() == expected(ids_of(1))
 
 
-def test_a_ledger_that_has_lost_records_is_refused(
+def test_a_ledger_with_lost_records_is_refused(
     spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     first, second = staged(spark, sink, 1), staged(spark, sink, 2)
@@ -211,7 +207,7 @@ def test_a_ledger_that_has_lost_records_is_refused(
     assert target.read() == expected(ids_of(1))
 
 
-def test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_that_was_staged_before(
+def test_a_recreated_ledger_refuses_batches_that_were_staged_before(
     spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     """The first handle of the release belongs to one subtask and may name the new ledger.
@@ -238,7 +234,7 @@ def test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_
     assert target.read() == expected(ids_of(1, 2))
 
 
-def test_a_release_of_more_batches_than_one_record_can_name(topics: Topics, tmp_path: Path) -> None:
+def test_a_release_of_many_batches_writes_several_ledger_records(topics: Topics, tmp_path: Path) -> None:
     """A sink that waits for its gate, or for the end of its job, has many batches.
 
     Its topic accepts small records only.
@@ -275,7 +271,7 @@ def test_a_ledger_that_would_lose_records_is_refused(target: Topic, sink: KafkaR
         target.bind().prepare()
 
 
-def test_a_topic_that_is_not_there_is_refused_before_anything_is_made(topics: Topics, tmp_path: Path) -> None:
+def test_a_missing_topic_is_refused_before_the_ledger_is_created(topics: Topics, tmp_path: Path) -> None:
     sink = KafkaSink(topics.servers, "nowhere", str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
     for check in (sink.check_target, sink.prepare):
         with pytest.raises(TargetRefusedError, match="no such topic; make it"):
@@ -283,7 +279,7 @@ def test_a_topic_that_is_not_there_is_refused_before_anything_is_made(topics: To
     assert not topics.exists(ledger_name(SinkContext("orders", "lake"), "nowhere"))
 
 
-def test_a_row_that_the_topic_does_not_take_is_seen_while_it_is_staged(
+def test_a_row_too_large_for_the_topic_is_refused_during_stage(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.make(1, max_message_bytes="20000")
@@ -296,9 +292,7 @@ def test_a_row_that_the_topic_does_not_take_is_seen_while_it_is_staged(
     assert [len(message.value()) for message in topics.messages(name)] == [19000]
 
 
-def test_keys_partitions_and_deletions_come_out_as_they_went_in(
-    spark: SparkSession, topics: Topics, tmp_path: Path
-) -> None:
+def test_keys_partitions_and_deletions_round_trip(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     name = topics.make(3)
     sink = KafkaSink(topics.servers, name, str(tmp_path / "staging")).bind(SinkContext("orders", "lake"))
     sink.prepare()
@@ -313,7 +307,7 @@ def _partition_of(messages: list[tuple[bytes, bytes, int]], value: bytes) -> int
     return next(partition for _, message_value, partition in messages if message_value == value)
 
 
-def test_rows_are_released_to_the_topic_they_were_staged_for(
+def test_rows_are_not_released_to_another_topic(
     spark: SparkSession, target: Topic, sink: KafkaRowSink, topics: Topics
 ) -> None:
     handle = staged(spark, sink, 1)
@@ -322,7 +316,7 @@ def test_rows_are_released_to_the_topic_they_were_staged_for(
         other.release([handle], 1)
 
 
-def test_no_secret_comes_out_of_a_sink(topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_of_a_kafka_sink_are_not_shown(topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PASSWORD_OF_KAFKA", "hunter2hunter2")
     config = {"sasl.username": "me-myself", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
     sink = KafkaSink(
@@ -339,7 +333,7 @@ def test_no_secret_comes_out_of_a_sink(topics: Topics, tmp_path: Path, monkeypat
     assert not [text for text in shown if "hunter2" in text or "me-myself" in text]
 
 
-def test_a_row_without_a_key_is_seen_before_a_compacted_topic_refuses_it_in_every_release(
+def test_a_row_without_a_key_for_a_compacted_topic_is_refused_during_stage(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.make(1, cleanup_policy="compact")
@@ -355,7 +349,7 @@ def test_a_row_without_a_key_is_seen_before_a_compacted_topic_refuses_it_in_ever
     assert [(message.key(), message.value()) for message in topics.messages(name)] == [(b"k", None)]
 
 
-def test_what_a_topic_that_was_compacted_later_refuses_fails_for_good(
+def test_a_row_refused_by_a_later_compacted_topic_fails_permanently(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     name = topics.make(1)
@@ -370,7 +364,7 @@ def test_what_a_topic_that_was_compacted_later_refuses_fails_for_good(
 
 
 @pytest.mark.parametrize("partition", [-1, 2])
-def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and_one_that_it_has_got_is_taken(
+def test_a_row_for_a_missing_partition_is_refused_during_stage(
     spark: SparkSession, topics: Topics, tmp_path: Path, partition: int
 ) -> None:
     name = topics.make(2)
@@ -394,7 +388,7 @@ def test_a_partition_that_the_topic_does_not_have_is_seen_while_it_is_staged_and
         ({"ssl.key.password": "hunter22", "linger.ms": "hunter22"}, "queue.buffering.max.ms"),
     ],
 )
-def test_settings_that_the_client_does_not_take_are_refused_before_anything_is_written(
+def test_invalid_client_settings_are_refused_before_anything_is_written(
     topics: Topics, tmp_path: Path, config: dict[str, str], message: str
 ) -> None:
     sink = KafkaSink(topics.servers, topics.make(), str(tmp_path / "staging"), config=config)
@@ -404,9 +398,7 @@ def test_settings_that_the_client_does_not_take_are_refused_before_anything_is_w
     assert not (tmp_path / "staging").exists()
 
 
-def test_a_release_that_may_take_longer_than_the_brokers_allow_is_refused_before_anything_is_written(
-    topics: Topics, tmp_path: Path
-) -> None:
+def test_a_transaction_timeout_above_the_brokers_limit_is_refused(topics: Topics, tmp_path: Path) -> None:
     name, context = topics.make(), SinkContext("orders", "lake")
     longer = KafkaSink(topics.servers, name, str(tmp_path / "staging"), transaction_timeout=901).bind(context)
     for ask in (longer.check_target, longer.prepare):
@@ -415,7 +407,7 @@ def test_a_release_that_may_take_longer_than_the_brokers_allow_is_refused_before
     KafkaSink(topics.servers, name, str(tmp_path / "staging"), transaction_timeout=900).bind(context).check_target()
 
 
-def test_brokers_that_do_not_tell_their_limits_refuse_nothing_beforehand(
+def test_the_transaction_timeout_is_not_checked_without_the_brokers_limits(
     topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = KafkaSink(topics.servers, topics.make(), str(tmp_path / "staging"), transaction_timeout=901)
@@ -436,7 +428,7 @@ def _only_of_topics(describe: Callable[..., Any], otherwise: Callable[..., Any])
     return described
 
 
-def test_a_queue_of_one_message_is_waited_for(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_a_release_waits_for_a_full_producer_queue(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     config = {"queue.buffering.max.messages": "1"}
     name = topics.make()
     sink = KafkaSink(topics.servers, name, str(tmp_path / "staging"), config=config)

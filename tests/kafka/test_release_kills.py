@@ -20,9 +20,7 @@ ROUNDS = int(os.environ.get("CKPT_KAFKA_ROUNDS", "14"))
 EACH = 300
 
 
-def test_r9_a_releaser_that_is_killed_again_and_again_has_released_each_row_once(
-    topics: Topics, tmp_path: Path
-) -> None:
+def test_r9_a_repeatedly_killed_releaser_releases_each_row_once(topics: Topics, tmp_path: Path) -> None:
     """Some releases are repeated as part of a later checkpoint. Seeded by CKPT_KAFKA_SEED and CKPT_KAFKA_ROUNDS."""
     chance = random.Random(SEED)
     target = Topic(topics, tmp_path / "staging", 3)

@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_a_job_gets_in_and_shows_its_password_to_nobody(
+def test_a_job_with_a_secured_connection_does_not_show_its_password(
     secured: tuple[Broker, Path], tmp_path: Path, mechanism: str
 ) -> None:
     broker, certificate = secured

@@ -42,7 +42,7 @@ def feed_and_wait(world: Parted, first: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_each_row_is_once_in_each_topic_whoever_is_killed(
+def test_each_row_is_once_in_each_topic_after_any_kill(
     secured: tuple[Broker, Path], shop: dict[str, str], tmp_path: Path
 ) -> None:
     with Parted(tmp_path, secured, shop) as world:
@@ -91,7 +91,7 @@ def test_each_row_is_once_in_each_topic_whoever_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_process_that_was_not_given_a_secret_says_which_and_is_refused(
+def test_a_process_without_a_secret_is_refused_and_the_error_names_it(
     secured: tuple[Broker, Path], tmp_path: Path
 ) -> None:
     with Parted(tmp_path, secured, {}) as world:

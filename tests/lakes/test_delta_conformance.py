@@ -97,7 +97,7 @@ class TestPartitionedDelta(SinkConformance):
         return Delta(tmp_path / "a table 100% ä=ö #1", partition_by=["city"])
 
 
-def test_a_value_that_is_too_long_for_a_folder_is_told_by_its_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_error_for_a_too_long_partition_value_names_the_column(spark: SparkSession, tmp_path: Path) -> None:
     sink = DeltaSink(str(tmp_path / "table"), partition_by=["city"]).bind(SinkContext("orders", "lake"))
     sink.prepare()
     rows = spark.createDataFrame([(1, "ok"), (2, "x" * 300)], "id int, city string")

@@ -37,7 +37,7 @@ def released(table: Path) -> list[int]:
     return [number for number, city in table_rows(table) if city == "a"]
 
 
-def test_r9_several_processes_release_each_batch_once_beside_a_foreign_writer(table: Path) -> None:
+def test_r9_several_processes_release_once_next_to_a_foreign_writer(table: Path) -> None:
     foreign, over = 0, threading.Event()
 
     def write() -> None:
@@ -61,7 +61,7 @@ def test_r9_several_processes_release_each_batch_once_beside_a_foreign_writer(ta
 
 
 @pytest.mark.parametrize("step", ["before", "after"])
-def test_r9_a_process_that_is_killed_beside_its_commit_is_followed_by_one_that_finishes(table: Path, step: str) -> None:
+def test_r9_the_next_process_completes_a_release_killed_at_its_commit(table: Path, step: str) -> None:
     checkpoint = random.Random(step).randint(2, COUNT)
     with releasing(table, "killed", step, str(checkpoint)) as process:
         wait_until((table.parent / REACHED).exists, "the step")
@@ -74,7 +74,7 @@ def test_r9_a_process_that_is_killed_beside_its_commit_is_followed_by_one_that_f
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_r9_processes_that_are_killed_anywhere_repeat_and_lose_nothing(table: Path, seed: int) -> None:
+def test_r9_processes_killed_at_any_step_repeat_and_lose_nothing(table: Path, seed: int) -> None:
     """The releasing process is killed at any of its steps, once a drawn number of releases has been decided."""
     draws = random.Random(seed)
     while len(released(table)) < COUNT:

@@ -61,7 +61,7 @@ def wrapped(path: Path, before: Any = None, storage: Any = None, **settings: Any
 # ---- racing
 
 
-def test_r9_a_foreign_commit_between_the_look_and_the_commit_makes_the_release_look_again(path: Path) -> None:
+def test_r9_a_concurrent_foreign_commit_repeats_the_release(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
     seen: list[int] = []
@@ -76,7 +76,7 @@ def test_r9_a_foreign_commit_between_the_look_and_the_commit_makes_the_release_l
     assert table_rows(path) == [(1, "a"), (101, "f"), (102, "f")]
 
 
-def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_nothing(path: Path) -> None:
+def test_r9_a_paused_releaser_with_an_old_table_version_repeats_nothing(path: Path) -> None:
     """The releaser has read the table and pauses before its commit.
 
     Its successor releases this checkpoint and another.
@@ -96,7 +96,7 @@ def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_no
     assert DeltaTable(str(path)).transaction_version("ckpt/orders/lake") == 2
 
 
-def test_r17_a_commit_whose_reply_was_lost_counts(path: Path) -> None:
+def test_r17_a_commit_with_a_lost_reply_counts(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
 
@@ -111,9 +111,7 @@ def test_r17_a_commit_whose_reply_was_lost_counts(path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
-def test_r9_a_commit_that_is_answered_with_a_conflict_counts_if_it_is_there(
-    path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_r9_a_commit_that_conflicts_with_itself_counts(path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that repeats its conditional put gets a conflict with its own first request."""
     settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
     foreign(path, (1, "f"))
@@ -134,7 +132,7 @@ def test_r9_a_commit_that_is_answered_with_a_conflict_counts_if_it_is_there(
     assert table_rows(path) == ([(1, "a"), (1, "f")] if mode == "append" else [(1, "a")])
 
 
-def test_r9_a_commit_that_failed_is_no_release(path: Path) -> None:
+def test_r9_a_failed_commit_is_not_a_release(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
 
@@ -149,7 +147,7 @@ def test_r9_a_commit_that_failed_is_no_release(path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
-def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handle(path: Path, mode: str) -> None:
+def test_r9_a_release_without_handles_completes_a_crashed_one(path: Path, mode: str) -> None:
     """The intent is complete: the next release makes its commit, whatever handles it gets."""
     settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
     storage = CrashingStorage(open_storage(path / "count"), verbs=(verbs := Verbs()))
@@ -174,7 +172,7 @@ def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handl
 # ---- a table that lost its history
 
 
-def test_a_table_that_was_deleted_is_no_table_without_releases(path: Path) -> None:
+def test_a_deleted_table_is_not_taken_for_a_new_one(path: Path) -> None:
     sink = delta(path)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     waiting = stage(sink, [(2, "b")], 2)
@@ -190,7 +188,7 @@ def test_a_table_that_was_deleted_is_no_table_without_releases(path: Path) -> No
     assert not (path / "_delta_log").exists()
 
 
-def test_a_table_that_was_deleted_and_made_again_gets_nothing(path: Path) -> None:
+def test_a_deleted_and_recreated_table_gets_no_rows(path: Path) -> None:
     sink = delta(path)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     waiting = stage(sink, [(2, "b")], 2)
@@ -204,7 +202,7 @@ def test_a_table_that_was_deleted_and_made_again_gets_nothing(path: Path) -> Non
     assert table_rows(path) == []
 
 
-def test_a_batch_that_was_staged_for_the_table_before_is_not_released_to_the_one_that_was_made_again(
+def test_a_batch_staged_before_a_recreation_is_not_released(
     path: Path,
 ) -> None:
     sink = delta(path)
@@ -215,7 +213,7 @@ def test_a_batch_that_was_staged_for_the_table_before_is_not_released_to_the_one
         sink.release([waiting], 1)
 
 
-def test_a_table_that_lost_commits_is_not_taken_for_one_without_releases(path: Path) -> None:
+def test_a_table_with_lost_commits_is_refused(path: Path) -> None:
     sink = delta(path)
     for batch in (1, 2, 3):
         sink.release([stage(sink, [(batch, "a")], batch)], batch)
@@ -230,7 +228,7 @@ def test_a_table_that_lost_commits_is_not_taken_for_one_without_releases(path: P
     assert table_rows(path) == [(1, "a")]
 
 
-def test_a_table_that_lost_one_commit_is_told_by_a_batch_that_has_seen_it(path: Path) -> None:
+def test_a_lost_commit_is_detected_by_a_later_batch(path: Path) -> None:
     sink = delta(path)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     waiting = stage(sink, [(2, "a")], 2)
@@ -239,7 +237,7 @@ def test_a_table_that_lost_one_commit_is_told_by_a_batch_that_has_seen_it(path: 
         sink.release([waiting], 2)
 
 
-def test_a_release_log_that_knows_less_than_the_table_is_damaged(path: Path) -> None:
+def test_a_release_log_behind_the_table_is_refused(path: Path) -> None:
     sink = delta(path)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     shutil.rmtree(path / "_ckpt/orders/lake/intents")
@@ -249,7 +247,7 @@ def test_a_release_log_that_knows_less_than_the_table_is_damaged(path: Path) -> 
         delta(path).release([], 2)
 
 
-def test_a_delta_log_that_cannot_be_read_is_no_absent_table(path: Path) -> None:
+def test_an_unreadable_delta_log_is_not_taken_for_a_missing_table(path: Path) -> None:
     (path / "_delta_log").mkdir(parents=True)
     (path / "_delta_log/junk").write_text("")
     with pytest.raises(SinkUnavailableError, match="could not be"):
@@ -273,7 +271,7 @@ def test_old_versions_may_be_cleaned_up(path: Path) -> None:
 
 
 @pytest.mark.parametrize("at", ["after the intent", "before it"])
-def test_a_file_that_is_gone_never_gets_into_the_table(path: Path, at: str) -> None:
+def test_a_missing_file_is_never_added_to_the_table(path: Path, at: str) -> None:
     """A table that names a missing file can no longer be read."""
     sink = delta(path)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
@@ -290,7 +288,7 @@ def test_a_file_that_is_gone_never_gets_into_the_table(path: Path, at: str) -> N
     assert delta(path).last_released() == 1
 
 
-def test_nothing_is_decided_on_a_file_that_is_gone(path: Path) -> None:
+def test_a_missing_file_writes_no_intent(path: Path) -> None:
     """The job can then release a later checkpoint without that batch, if the user gives the batch up."""
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
@@ -300,7 +298,7 @@ def test_nothing_is_decided_on_a_file_that_is_gone(path: Path) -> None:
     assert not list(path.glob("_ckpt/orders/lake/intents/*"))
 
 
-def test_r9_a_release_that_covers_what_is_released_already_repeats_nothing(path: Path) -> None:
+def test_r9_a_higher_checkpoint_skips_released_batches(path: Path) -> None:
     sink = delta(path)
     first, second = stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)
     sink.release([first], 1)
@@ -308,7 +306,7 @@ def test_r9_a_release_that_covers_what_is_released_already_repeats_nothing(path:
     assert table_rows(path) == [(1, "a"), (2, "b")]
 
 
-def test_a_released_file_that_a_clean_up_took_before_its_commit_is_taken_from_its_staged_one(path: Path) -> None:
+def test_a_target_file_deleted_before_the_commit_is_linked_again(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
     with pytest.raises(SimulatedCrash):  # steps: the intent, the file's second name, then the commit
@@ -319,7 +317,7 @@ def test_a_released_file_that_a_clean_up_took_before_its_commit_is_taken_from_it
     assert table_rows(path) == [(1, "a")]
 
 
-def test_staged_files_are_deleted_with_their_release_and_not_before(path: Path) -> None:
+def test_staged_files_are_deleted_only_after_the_commit(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
     staged = path / handle["files"][0]["path"]
@@ -331,7 +329,7 @@ def test_staged_files_are_deleted_with_their_release_and_not_before(path: Path) 
     assert not staged.exists()
 
 
-def test_a_commit_tells_people_job_sink_and_checkpoint_and_files_carry_statistics(path: Path) -> None:
+def test_a_commit_names_the_job_and_files_have_statistics(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(3, "a"), (7, "b")], 1)
     sink.release([handle], 12)
@@ -346,7 +344,7 @@ def test_a_commit_tells_people_job_sink_and_checkpoint_and_files_carry_statistic
 # ---- modes
 
 
-def test_an_overwrite_replaces_with_the_first_release_of_the_job_and_adds_after_it(path: Path) -> None:
+def test_an_overwrite_replaces_only_at_the_first_release(path: Path) -> None:
     foreign(path, (9, "f"))
     sink = delta(path, mode="overwrite")
     sink.prepare()
@@ -368,7 +366,7 @@ def test_an_overwrite_without_rows_leaves_an_empty_table(path: Path) -> None:
     assert table_rows(path) == [(10, "g")]
 
 
-def test_a_job_whose_rows_were_replaced_adds_nothing_more(path: Path) -> None:
+def test_a_job_whose_rows_were_replaced_cannot_add_rows(path: Path) -> None:
     old, new = delta(path, "old"), delta(path, "new", mode="overwrite")
     old.release([stage(old, [(1, "a")], 1)], 1)
     waiting = stage(old, [(2, "a")], 2)
@@ -379,7 +377,7 @@ def test_a_job_whose_rows_were_replaced_adds_nothing_more(path: Path) -> None:
     assert table_rows(path) == [(3, "n")]
 
 
-def test_an_overwriting_job_that_began_before_its_successor_released_undoes_nothing(path: Path) -> None:
+def test_an_older_overwriting_job_does_not_replace_its_successor(path: Path) -> None:
     early, late = delta(path, "early", mode="overwrite"), delta(path, "late", mode="overwrite")
     DeltaTable.create(path, Schema.from_arrow(ARROW))
     early.prepare()
@@ -391,7 +389,7 @@ def test_an_overwriting_job_that_began_before_its_successor_released_undoes_noth
     assert table_rows(path) == [(2, "l")]
 
 
-def test_a_release_that_was_decided_before_another_job_replaced_the_table_is_not_made_after_it(path: Path) -> None:
+def test_a_decided_release_is_refused_after_a_replacement(path: Path) -> None:
     old, new = delta(path, "orders"), delta(path, "new", mode="overwrite")
     handle = stage(old, [(1, "a")], 1)
     new.prepare()
@@ -405,14 +403,14 @@ def test_a_release_that_was_decided_before_another_job_replaced_the_table_is_not
     assert table_rows(path) == [(3, "n")]
 
 
-def test_rows_replace_those_with_the_same_key_and_of_several_the_last_one_counts(path: Path) -> None:
+def test_an_upsert_replaces_by_key_and_the_last_row_wins(path: Path) -> None:
     sink = delta(path, mode="upsert", key=["id"])
     sink.release([stage(sink, [(1, "a"), (2, "b")], 1)], 1)
     sink.release([stage(sink, [(2, "c"), (3, "d")], 2), stage(sink, [(3, "e")], 3)], 2)
     assert table_rows(path) == [(1, "a"), (2, "c"), (3, "e")]
 
 
-def test_a_key_that_is_null_is_refused_before_the_batch_is_published(path: Path) -> None:
+def test_a_null_key_is_refused_during_stage(path: Path) -> None:
     sink = delta(path, mode="upsert", key=["city"])
     with pytest.raises(StagedFileUnusableError, match="key column 'city' is null"):
         stage(sink, [(1, None)], 1)
@@ -430,9 +428,7 @@ def test_a_key_that_is_null_is_refused_before_the_batch_is_published(path: Path)
         (schema_of(id="integer", City="string"), "'City' is called 'city'"),
     ],
 )
-def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(
-    path: Path, given: str, message: str
-) -> None:
+def test_rows_that_do_not_fit_the_table_are_refused_before_stage(path: Path, given: str, message: str) -> None:
     DeltaTable.create(path, Schema.from_arrow(ARROW))
     with pytest.raises(TargetRefusedError, match=message):
         stage(delta(path), [(1, "a")], 1, schema=given)
@@ -441,7 +437,7 @@ def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(
         delta(path).check_rows(SinkInput("lake", tuple((f["name"], f["type"]) for f in json.loads(given)["fields"])))
 
 
-def test_rows_that_may_be_null_are_refused_by_a_column_that_may_not(path: Path) -> None:
+def test_nullable_rows_are_refused_for_a_not_null_column(path: Path) -> None:
     DeltaTable.create(path, Schema([Field("id", PrimitiveType("integer"), nullable=False)]))
     given = SinkInput("lake", (("id", "integer"),))
     with pytest.raises(TargetRefusedError, match="NOT NULL"):
@@ -449,7 +445,7 @@ def test_rows_that_may_be_null_are_refused_by_a_column_that_may_not(path: Path) 
     delta(path).check_rows(SinkInput("lake", (("id", "integer"),), not_null=frozenset({"id"})))
 
 
-def test_a_table_that_is_partitioned_otherwise_is_refused(path: Path) -> None:
+def test_a_table_with_other_partitions_is_refused(path: Path) -> None:
     DeltaTable.create(path, Schema.from_arrow(ARROW), partition_by=["city"])
     with pytest.raises(TargetRefusedError, match=r"partitioned by \['city'\]"):
         stage(delta(path), [(1, "a")], 1)
@@ -466,22 +462,20 @@ def test_a_table_that_is_partitioned_otherwise_is_refused(path: Path) -> None:
         ({"delta.appendOnly": "true", "delta.enableChangeDataFeed": "true"}, "append", None),
     ],
 )
-def test_settings_that_a_table_asks_more_with_are_refused_by_name(
-    settings: dict[str, str], change: Any, message: str | None
-) -> None:
+def test_unsupported_table_properties_are_refused(settings: dict[str, str], change: Any, message: str | None) -> None:
     reason = refusal(7, [], settings, COLUMNS, change)
     assert reason is None if message is None else message in str(reason)
 
 
 @pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "v2Checkpoint", "checkConstraints", "newOne"])
-def test_a_feature_that_is_not_known_is_refused_by_name(feature: str) -> None:
+def test_an_unknown_table_feature_is_refused(feature: str) -> None:
     assert feature in str(refusal(7, ["appendOnly", feature], {}, COLUMNS, "append"))
     assert refusal(7, ["appendOnly", "invariants", "timestampNtz"], {}, COLUMNS, "append") is None
 
 
 @pytest.mark.parametrize("key", ["delta.generationExpression", "delta.invariants", "delta.identity.start"])
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_column_with_conditions_is_refused_by_name(key: str, nested: bool) -> None:
+def test_a_column_with_conditions_is_refused(key: str, nested: bool) -> None:
     field: dict[str, Any] = {"name": "x", "type": "long", "nullable": True, "metadata": {key: "y"}}
     if nested:
         inner = {"type": "array", "elementType": {"type": "struct", "fields": [field]}, "containsNull": True}
@@ -490,7 +484,7 @@ def test_a_column_with_conditions_is_refused_by_name(key: str, nested: bool) -> 
     assert "'x'" in str(reason)
 
 
-def test_a_table_that_drifts_after_staging_keeps_the_rows_until_it_is_mended(path: Path) -> None:
+def test_an_unsuitably_changed_table_is_refused_until_it_is_corrected(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
     DeltaTable(path).alter.add_constraint({"positive": "id > 0"})
@@ -507,7 +501,7 @@ def test_a_table_that_drifts_after_staging_keeps_the_rows_until_it_is_mended(pat
     assert delta(path).release([handle], 4)["rows"] == 1
 
 
-def test_a_column_that_the_table_got_after_staging_is_null_in_the_rows(path: Path) -> None:
+def test_a_column_added_after_stage_is_null_in_the_rows(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
     DeltaTable(path).alter.add_columns([Field("more", PrimitiveType("long"))])
@@ -515,7 +509,7 @@ def test_a_column_that_the_table_got_after_staging_is_null_in_the_rows(path: Pat
     assert DeltaTable(path).to_pyarrow_table().to_pylist() == [{"id": 1, "city": "a", "more": None}]
 
 
-def test_a_drift_between_the_decision_and_the_commit_is_found_too(path: Path) -> None:
+def test_a_table_change_after_the_intent_is_refused(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
 
@@ -531,7 +525,7 @@ def test_a_drift_between_the_decision_and_the_commit_is_found_too(path: Path) ->
     assert table_rows(path) == []
 
 
-def test_a_job_of_an_id_that_has_begun_a_release_which_never_came_is_refused(path: Path) -> None:
+def test_a_new_job_with_an_unfinished_release_of_its_id_is_refused(path: Path) -> None:
     sink = delta(path)
     handle = stage(sink, [(1, "a")], 1)
     with pytest.raises(SimulatedCrash):
@@ -540,7 +534,7 @@ def test_a_job_of_an_id_that_has_begun_a_release_which_never_came_is_refused(pat
         delta(path).check_target()
 
 
-def test_output_that_changes_rows_needs_a_key() -> None:
+def test_update_and_complete_modes_need_an_upsert() -> None:
     given = SinkInput("lake", (("id", "integer"), ("city", "string")), "update")
     with pytest.raises(SinkInputError, match="mode='upsert'"):
         DeltaSink("/t").check_input(given)
@@ -565,19 +559,19 @@ def test_output_that_changes_rows_needs_a_key() -> None:
         ({"options": {"parquet.encryption.footer.key": "k"}}, "cannot be set"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSinkError, match=message):
         DeltaSink("/t", **settings).validate()
 
 
 @pytest.mark.parametrize(("name", "kind"), [("key", "double"), ("key", "nothing")])
-def test_keys_and_types_that_a_table_cannot_have_are_refused(name: str, kind: str) -> None:
+def test_invalid_keys_and_types_are_refused(name: str, kind: str) -> None:
     given = SinkInput("lake", (("id", kind), ("city", "string")))
     with pytest.raises(InvalidInputError):
         DeltaSink("/t", mode="upsert", key=["id" if kind == "double" else "other"]).check_input(given)
 
 
-def test_types_that_delta_does_not_know_are_refused() -> None:
+def test_types_unknown_to_delta_are_refused() -> None:
     for kind in ("variant", "interval day", "void", "time(6)"):
         with pytest.raises(SinkInputError):
             DeltaSink("/t").check_input(SinkInput("lake", (("id", kind), ("city", "string"))))
@@ -586,40 +580,40 @@ def test_types_that_delta_does_not_know_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["day=a%2Fb", "a\\b"])
-def test_a_path_that_the_package_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_path_that_delta_reads_as_another_path_is_refused(tmp_path: Path, name: str) -> None:
     """The sink would create its table in one folder and look for it in another."""
     with pytest.raises(InvalidSinkError, match=r"uri=.*reads as another path"):
         DeltaSink(str(tmp_path / name)).validate()
 
 
 @pytest.mark.parametrize("name", ["100% of a#b?c [1] ü", "%zz"])
-def test_other_paths_are_as_they_are_written(tmp_path: Path, name: str) -> None:
+def test_a_path_with_special_characters_is_kept(tmp_path: Path, name: str) -> None:
     sink = delta(tmp_path / name)
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     assert table_rows(tmp_path / name) == [(1, "a")]
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
-def test_a_partition_in_another_case_than_its_column_is_refused() -> None:
+def test_a_partition_column_in_another_case_is_refused() -> None:
     """Spark accepts it, but no reader could read the resulting table, this sink included."""
     with pytest.raises(InvalidSinkError, match=r"partition_by='city'.*is called 'City' in the input of sink lake"):
         DeltaSink("/t", partition_by=["city"]).check_input(SinkInput("lake", (("id", "long"), ("City", "string"))))
 
 
-def test_no_secret_is_shown(path: Path) -> None:
+def test_secrets_are_not_shown(path: Path) -> None:
     sink = DeltaSink("s3://bucket/t", storage_options={"key": "AKIDKEY", "secret": "hushhush"})
     bound = sink.table(open_storage(path), CONTEXT)
     shown = [repr(sink), json.dumps(sink.definition()), repr(sink.spark_folders({})), repr(bound)]
     assert not [text for text in shown if "hushhush" in text or "AKIDKEY" in text]
 
 
-def test_a_sink_of_files_does_not_write_into_a_table(path: Path) -> None:
+def test_a_file_sink_refuses_a_delta_table(path: Path) -> None:
     DeltaTable.create(path, Schema.from_arrow(ARROW))
     with pytest.raises(InvalidSinkError, match="Delta table"):
         FileSink(str(path), mode="append").bind(CONTEXT).prepare()
 
 
-def test_two_sinks_of_a_job_share_a_table_only_if_none_replaces_the_others_rows() -> None:
+def test_sinks_with_different_modes_cannot_share_a_table() -> None:
     assert DeltaSink("/t").at_odds(DeltaSink("/t", mode="upsert", key=["id"])) == []
     assert DeltaSink("/t").at_odds(DeltaSink("/t", mode="overwrite")) == ["mode"]
     assert DeltaSink("/t").at_odds(DeltaSink("/t", partition_by=["id"])) == ["partition_by"]

@@ -37,7 +37,7 @@ def storage() -> Storage:
     return open_storage(f"memory://{uuid.uuid4().hex}")
 
 
-def test_a_handle_is_written_and_read_as_it_was() -> None:
+def test_the_golden_lake_handle_is_read_and_written_unchanged() -> None:
     handle = golden("lake-handle.json")
     read = LakeHandle.read(handle, CONTEXT, URI)
     assert (read.id, read.intents, read.applied, read.columns) == ("0001-abc-7-n1", 4, 3, COLUMNS)
@@ -50,7 +50,7 @@ def test_a_handle_is_written_and_read_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("name", ["intent-00000000.json", "intent-upsert.json"])
-def test_an_intent_is_written_and_read_as_it_was(storage: Storage, name: str) -> None:
+def test_the_golden_intents_are_read_and_written_unchanged(storage: Storage, name: str) -> None:
     storage.create("_ckpt/orders/lake/intents/00000000.json", json.dumps(golden(name)).encode())
     log = IntentLog(storage, "orders", "lake")
     assert log.catch_up() == 1
@@ -68,7 +68,7 @@ def test_an_intent_of_a_later_version_is_refused(storage: Storage) -> None:
         IntentLog(storage, "orders", "lake").entry(0)
 
 
-def test_when_an_overwriting_sink_began_is_written_and_read_as_it_was(storage: Storage) -> None:
+def test_the_golden_start_mark_is_read_and_written_unchanged(storage: Storage) -> None:
     mark = StartMark(storage, "orders", "lake")
     assert mark.read() is None
     mark.create(2)
@@ -77,5 +77,5 @@ def test_when_an_overwriting_sink_began_is_written_and_read_as_it_was(storage: S
     assert mark.read() == 2
 
 
-def test_what_a_file_has_nothing_of_is_left_out() -> None:
+def test_empty_fields_of_a_lake_file_are_omitted() -> None:
     assert to_json(LakeFile("a", 1, 1, "b")) == {"path": "a", "size": 1, "rows": 1, "target": "b"}

@@ -65,7 +65,7 @@ def wrapped(warehouse: Warehouse, before: Any = None, storage: Any = None, **set
 # ---- racing
 
 
-def test_r9_the_library_never_tries_a_commit_again_by_itself(warehouse: Warehouse) -> None:
+def test_r9_the_library_does_not_retry_a_commit(warehouse: Warehouse) -> None:
     """The library's own retry (four by default) rebases the append and checks no property.
 
     A zombie would then repeat rows. A library version that reads the number of retries from another place fails here.
@@ -85,7 +85,7 @@ def test_r9_the_library_never_tries_a_commit_again_by_itself(warehouse: Warehous
     assert "commit.retry.num-retries" not in warehouse.table().properties
 
 
-def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_nothing(warehouse: Warehouse) -> None:
+def test_r9_a_paused_releaser_with_an_old_table_version_repeats_nothing(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     first, second = stage(sink, [(1, "a")], 1), stage(sink, [(2, "b")], 2)
 
@@ -100,7 +100,7 @@ def test_r9_a_releaser_that_wakes_up_with_an_old_version_of_the_table_repeats_no
     assert warehouse.table().properties[PROPERTY] == "2"
 
 
-def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(warehouse: Warehouse) -> None:
+def test_r9_a_commit_without_rows_requires_the_version_that_was_read(warehouse: Warehouse) -> None:
     """A commit that only sets properties has no precondition, so a zombie could set the released number back."""
     sink = warehouse.bind(mode="overwrite")
     sink.prepare()
@@ -119,7 +119,7 @@ def test_r9_a_commit_without_rows_is_made_on_the_version_that_was_looked_at_too(
 
 
 @pytest.mark.parametrize("change", ["add", "rename", "drop", "partition"])
-def test_r9_a_change_that_makes_no_snapshot_makes_the_release_start_over(warehouse: Warehouse, change: str) -> None:
+def test_r9_a_schema_change_without_a_snapshot_repeats_the_release(warehouse: Warehouse, change: str) -> None:
     """pyiceberg requires the snapshot only, and would commit columns and partitions without a check."""
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
@@ -153,7 +153,7 @@ def test_r9_a_change_that_makes_no_snapshot_makes_the_release_start_over(warehou
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
+def test_r17_a_commit_with_an_unknown_result_is_looked_up(
     warehouse: Warehouse, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sink = warehouse.bind()
@@ -179,7 +179,7 @@ def test_r17_a_commit_of_which_nobody_knows_is_looked_for(
 
 @pytest.mark.parametrize("landed", [True, False])
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
-def test_r9_a_commit_that_is_answered_with_a_conflict_loses_no_file_of_the_table(
+def test_r9_a_commit_that_conflicts_with_itself_loses_no_files(
     warehouse: Warehouse, mode: str, landed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that repeats its request automatically gets a conflict with its own first request.
@@ -216,7 +216,7 @@ def test_r9_a_commit_that_is_answered_with_a_conflict_loses_no_file_of_the_table
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert"])
-def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handle(tmp_path: Path, mode: str) -> None:
+def test_r9_a_release_without_handles_completes_a_crashed_one(tmp_path: Path, mode: str) -> None:
     settings: Any = {"mode": mode, "key": ["id"] if mode == "upsert" else []}
     for at, when in crash_points(4):
         place = tmp_path / f"{at}-{when}"
@@ -242,7 +242,7 @@ def test_r9_a_release_that_died_at_any_step_is_finished_by_one_that_has_no_handl
 # ---- a table that lost its history
 
 
-def test_a_table_that_was_dropped_is_no_table_without_releases(warehouse: Warehouse) -> None:
+def test_a_dropped_table_is_not_taken_for_a_new_one(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     waiting = stage(sink, [(2, "b")], 2)
@@ -252,7 +252,7 @@ def test_a_table_that_was_dropped_is_no_table_without_releases(warehouse: Wareho
             process.release([waiting], 2)
 
 
-def test_a_table_that_was_dropped_and_made_again_gets_nothing(warehouse: Warehouse) -> None:
+def test_a_dropped_and_recreated_table_gets_no_rows(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     sink.release([stage(sink, [(1, "a")], 1)], 1)
     waiting = stage(sink, [(2, "b")], 2)
@@ -264,7 +264,7 @@ def test_a_table_that_was_dropped_and_made_again_gets_nothing(warehouse: Warehou
     assert warehouse.rows() == []
 
 
-def test_a_property_that_was_taken_back_is_no_table_with_fewer_releases(warehouse: Warehouse) -> None:
+def test_a_reset_release_property_is_detected(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     for batch in (1, 2, 3):
         sink.release([stage(sink, [(batch, "a")], batch)], batch)
@@ -287,7 +287,7 @@ def test_snapshots_may_expire(warehouse: Warehouse) -> None:
     assert [row[0] for row in warehouse.rows()] == [1, 2, 3]
 
 
-def test_a_file_that_is_gone_never_gets_into_the_table(warehouse: Warehouse) -> None:
+def test_a_missing_file_is_never_added_to_the_table(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     (warehouse.folder / handle["files"][0]["path"]).unlink()
@@ -296,7 +296,7 @@ def test_a_file_that_is_gone_never_gets_into_the_table(warehouse: Warehouse) -> 
     assert sink.last_released() == 0
 
 
-def test_a_snapshot_tells_people_job_sink_and_checkpoint(warehouse: Warehouse) -> None:
+def test_a_snapshot_summary_names_job_and_checkpoint(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     sink.release([stage(sink, [(1, "a")], 1)], 12)
     snapshot = warehouse.table().current_snapshot()
@@ -305,7 +305,7 @@ def test_a_snapshot_tells_people_job_sink_and_checkpoint(warehouse: Warehouse) -
     assert (snapshot.summary["ckpt.job"], snapshot.summary["ckpt.checkpoint"]) == ("orders", "12")
 
 
-def test_released_files_are_not_where_staged_ones_are_collected(warehouse: Warehouse) -> None:
+def test_a_clean_up_does_not_delete_released_files(warehouse: Warehouse) -> None:
     """After the release these files belong to the table."""
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
@@ -319,7 +319,7 @@ def test_released_files_are_not_where_staged_ones_are_collected(warehouse: Wareh
 # ---- modes
 
 
-def test_an_overwrite_replaces_with_the_first_release_of_the_job_and_adds_after_it(warehouse: Warehouse) -> None:
+def test_an_overwrite_replaces_only_at_the_first_release(warehouse: Warehouse) -> None:
     warehouse.append((9, "f"))
     sink = warehouse.bind(mode="overwrite")
     sink.prepare()
@@ -329,7 +329,7 @@ def test_an_overwrite_replaces_with_the_first_release_of_the_job_and_adds_after_
     assert warehouse.rows() == [(1, "a"), (2, "b")]
 
 
-def test_a_job_whose_rows_were_replaced_adds_nothing_more(warehouse: Warehouse) -> None:
+def test_a_job_whose_rows_were_replaced_cannot_add_rows(warehouse: Warehouse) -> None:
     old, new = warehouse.bind("old"), warehouse.bind("new", mode="overwrite")
     old.release([stage(old, [(1, "a")], 1)], 1)
     waiting = stage(old, [(2, "a")], 2)
@@ -340,14 +340,14 @@ def test_a_job_whose_rows_were_replaced_adds_nothing_more(warehouse: Warehouse) 
     assert warehouse.rows() == [(3, "n")]
 
 
-def test_rows_replace_those_with_the_same_key_and_of_several_the_last_one_counts(warehouse: Warehouse) -> None:
+def test_an_upsert_replaces_by_key_and_the_last_row_wins(warehouse: Warehouse) -> None:
     sink = warehouse.bind(mode="upsert", key=["id"])
     sink.release([stage(sink, [(1, "a"), (2, "b")], 1)], 1)
     sink.release([stage(sink, [(2, "c"), (3, "d")], 2), stage(sink, [(3, "e")], 3)], 2)
     assert warehouse.rows() == [(1, "a"), (2, "c"), (3, "e")]
 
 
-def test_many_rows_are_replaced_by_a_key_of_two_columns(warehouse: Warehouse) -> None:
+def test_an_upsert_replaces_many_rows_by_a_two_column_key(warehouse: Warehouse) -> None:
     """pyiceberg's filter of so many keys crashes the process in Arrow, again at each attempt to release."""
     warehouse.append(*[(number, "a") for number in range(40_000)])
     sink = warehouse.bind(mode="upsert", key=["id", "city"])
@@ -357,7 +357,7 @@ def test_many_rows_are_replaced_by_a_key_of_two_columns(warehouse: Warehouse) ->
     assert warehouse.rows() == sorted([(number, "a") for number in range(40_000)] + odd)
 
 
-def test_a_file_of_which_no_row_is_replaced_stays_in_the_table(warehouse: Warehouse) -> None:
+def test_an_upsert_keeps_files_without_replaced_rows(warehouse: Warehouse) -> None:
     for rows in ([(1, "a"), (5, "a")], [(2, "b"), (4, None)], [(8, "c")]):
         warehouse.append(*rows)
     before = set(warehouse.files())
@@ -370,7 +370,7 @@ def test_a_file_of_which_no_row_is_replaced_stays_in_the_table(warehouse: Wareho
 
 
 @pytest.mark.parametrize("other_keys", [0, 300])
-def test_only_files_that_may_hold_a_key_are_read(warehouse: Warehouse, other_keys: int) -> None:
+def test_an_upsert_reads_only_files_that_may_hold_a_key(warehouse: Warehouse, other_keys: int) -> None:
     """A few keys are compared with each file one by one, and many by the least and the greatest one."""
     for number in (1, 5, 9, 5000):
         warehouse.append((number, "a"), (number + 1, "a"))
@@ -381,7 +381,7 @@ def test_only_files_that_may_hold_a_key_are_read(warehouse: Warehouse, other_key
     assert len({file.file_path.rpartition("/")[2] for file in planned} & files) == (3 if other_keys else 2)
 
 
-def test_rows_of_several_partitions_are_replaced(warehouse: Warehouse) -> None:
+def test_an_upsert_replaces_rows_in_several_partitions(warehouse: Warehouse) -> None:
     warehouse.append((9, "x"))  # with the partition spec before
     warehouse.partition_by("city")
     warehouse.append(*[(number, city) for number in range(10) for city in ("ab", "cd", None)])
@@ -408,7 +408,7 @@ _INSTANT = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.timezone.utc)
     ids=str,
 )
 @pytest.mark.parametrize("compared", [200, 0], ids=["few", "many"])
-def test_keys_of_every_type_find_their_rows(
+def test_an_upsert_matches_keys_of_every_type(
     tmp_path: Path, arrow: Any, values: list[Any], compared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("airflow_provider_ckpt.sinks.iceberg.replaced_rows._COMPARED", compared)
@@ -427,7 +427,7 @@ def test_keys_of_every_type_find_their_rows(
 # ---- the table's columns and partitions
 
 
-def test_a_table_is_made_with_the_columns_of_the_rows(tmp_path: Path) -> None:
+def test_a_missing_table_is_created_with_the_columns_of_the_rows(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     sink = warehouse.bind()
     assert sink.last_released() == 0
@@ -437,7 +437,7 @@ def test_a_table_is_made_with_the_columns_of_the_rows(tmp_path: Path) -> None:
     assert warehouse.rows() == [(1, "a")]
 
 
-def test_columns_that_no_table_has_are_refused_by_name(tmp_path: Path) -> None:
+def test_columns_that_iceberg_cannot_have_are_refused(tmp_path: Path) -> None:
     inner = {"type": "struct", "fields": [{"name": "b", "type": "long", "nullable": True, "metadata": {}}]}
     sink = Warehouse(tmp_path).bind()
     sink.check_rows(SinkInput("lake", (("a", inner), ("a.b", "long"))))
@@ -445,14 +445,14 @@ def test_columns_that_no_table_has_are_refused_by_name(tmp_path: Path) -> None:
         sink.prepare()
 
 
-def test_a_namespace_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_namespace_is_refused(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     sink = IcebergSink("nowhere.orders", catalog=warehouse.properties).bind(CONTEXT)
     with pytest.raises(TargetRefusedError, match="namespace"):
         stage(sink, [(1, "a")], 1)
 
 
-def test_every_type_that_spark_has_comes_back_from_a_table_as_it_was() -> None:
+def test_every_spark_type_round_trips_through_an_iceberg_schema() -> None:
     inner = {"type": "struct", "fields": [{"name": "x", "type": "decimal(10,2)", "nullable": True}]}
     columns = [Column(kind, kind) for kind in ("boolean", "integer", "long", "float", "double", "string", "binary")]
     columns += [Column(kind, kind) for kind in ("date", "timestamp", "timestamp_ntz", "decimal(38,10)")]
@@ -479,14 +479,14 @@ def test_every_type_that_spark_has_comes_back_from_a_table_as_it_was() -> None:
         ),
     ],
 )
-def test_a_field_that_may_not_be_null_is_refused_by_name(tmp_path: Path, field: NestedField, message: str) -> None:
+def test_a_required_field_is_refused_by_name(tmp_path: Path, field: NestedField, message: str) -> None:
     warehouse = Warehouse(tmp_path)
     warehouse.catalog().create_table(NAME, Schema(field))
     with pytest.raises(TargetRefusedError, match=message):
         warehouse.bind().check_rows(SinkInput("lake", (("id", "integer"),), not_null=frozenset({"id"})))
 
 
-def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(tmp_path: Path) -> None:
+def test_rows_that_do_not_fit_the_table_are_refused_before_stage(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     uuid = NestedField(2, "city", UUIDType(), required=False)
     warehouse.catalog().create_table(NAME, Schema(NestedField(1, "id", LongType(), required=False), uuid))
@@ -501,14 +501,14 @@ def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_staged(tm
     assert not list(warehouse.folder.glob("_ckpt/*/*/staging/*"))
 
 
-def test_partitions_by_a_hash_are_refused(warehouse: Warehouse) -> None:
+def test_bucket_partitions_are_refused(warehouse: Warehouse) -> None:
     with warehouse.table().update_spec() as update:
         update.add_field("id", BucketTransform(4), "bucket")
     with pytest.raises(TargetRefusedError, match=r"bucket\[4\]\(id\)"):
         stage(warehouse.bind(), [(1, "a")], 1)
 
 
-def test_a_partitioned_table_that_keeps_no_statistics_is_refused(warehouse: Warehouse) -> None:
+def test_a_partitioned_table_without_statistics_is_refused(warehouse: Warehouse) -> None:
     warehouse.partition_by("city")
     with warehouse.table().transaction() as transaction:
         transaction.set_properties({"write.metadata.metrics.column.city": "counts"})
@@ -529,11 +529,11 @@ def test_a_partitioned_table_that_keeps_no_statistics_is_refused(warehouse: Ware
         ("void", "string", False),
     ],
 )
-def test_which_partitions_spark_can_make(transform: str, kind: Any, has: bool) -> None:
+def test_partition_transforms_that_spark_supports(transform: str, kind: Any, has: bool) -> None:
     assert (PartitionField("p", "c", transform, kind).expression() is not None) is has
 
 
-def test_partitions_that_changed_after_staging_keep_the_rows(warehouse: Warehouse) -> None:
+def test_a_changed_partition_spec_refuses_the_release_and_keeps_the_rows(warehouse: Warehouse) -> None:
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)
     warehouse.partition_by("city")
@@ -549,7 +549,7 @@ _EVERY_MODE = pytest.mark.parametrize(
 
 
 @_EVERY_MODE
-def test_released_rows_follow_a_column_that_is_renamed(warehouse: Warehouse, settings: dict[str, Any]) -> None:
+def test_released_rows_follow_a_renamed_column(warehouse: Warehouse, settings: dict[str, Any]) -> None:
     """A reader finds the columns of a file without ids by their names of the past."""
     sink = warehouse.bind(**settings)
     sink.prepare()
@@ -573,7 +573,7 @@ def test_values_of_a_dropped_column_do_not_come_back(warehouse: Warehouse, setti
 
 
 @_EVERY_MODE
-def test_rows_that_were_staged_before_a_column_was_dropped_and_added_again_keep_its_values(
+def test_staged_rows_keep_values_of_a_dropped_and_readded_column(
     warehouse: Warehouse, settings: dict[str, Any]
 ) -> None:
     """The error of a release asks for the column back, and the column that comes back has another id."""
@@ -596,7 +596,7 @@ def drop_and_add_city(warehouse: Warehouse) -> None:
         update.add_column("city", StringType())
 
 
-def test_spark_writes_no_ids_inside_arrays_and_maps() -> None:
+def test_field_ids_are_not_set_inside_arrays_and_maps() -> None:
     plain = NestedField(1, "id", IntegerType(), required=False)
     for kind in (ListType(2, LongType()), MapType(2, StringType(), 3, LongType())):
         inside = StructType(NestedField(4, "x", kind, required=False))
@@ -610,9 +610,7 @@ def test_spark_writes_no_ids_inside_arrays_and_maps() -> None:
     assert (column.field_id, column.type["fields"][0]["metadata"]) == (2, {"parquet.field.id": 3})
 
 
-def test_an_upsert_to_partitions_that_pyiceberg_cannot_write_is_refused(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upsert_to_unsupported_partitions_is_refused(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse.partition_by("city", transform="truncate[1]")
     monkeypatch.setattr("airflow_provider_ckpt.sinks.iceberg.iceberg_table.find_spec", lambda name: None)
     with pytest.raises(TargetRefusedError, match=r"truncate\[1\]\(city\).*pyiceberg-core"):
@@ -621,7 +619,7 @@ def test_an_upsert_to_partitions_that_pyiceberg_cannot_write_is_refused(
 
 
 @_EVERY_MODE
-def test_a_column_that_was_widened_after_staging_takes_the_rows(warehouse: Warehouse, settings: dict[str, Any]) -> None:
+def test_a_column_widened_after_stage_gets_the_rows(warehouse: Warehouse, settings: dict[str, Any]) -> None:
     """Iceberg cannot narrow the column again, so without this the rows could never be released."""
     sink = warehouse.bind(**settings)
     sink.prepare()
@@ -637,7 +635,7 @@ def test_a_column_that_was_widened_after_staging_takes_the_rows(warehouse: Wareh
     assert warehouse.rows() == sorted([*kept, (1, "z")])
 
 
-def test_which_types_are_widened_to_which() -> None:
+def test_type_promotions_follow_iceberg() -> None:
     def is_taken(mine: str, its: str) -> bool:
         return promoted([Column("c", mine, True)], [Column("c", its, True)]) == (Column("c", its, True),)
 
@@ -655,7 +653,7 @@ def test_which_types_are_widened_to_which() -> None:
 
 @_EVERY_MODE
 @pytest.mark.parametrize("place", ["inside", "elsewhere", "hashed"])
-def test_data_files_are_where_the_table_keeps_them(
+def test_data_files_are_in_the_tables_data_location(
     warehouse: Warehouse, tmp_path: Path, settings: dict[str, Any], place: str
 ) -> None:
     """An object store limits requests by prefix, and a clean-up may look for data files in their folder only."""
@@ -690,18 +688,18 @@ def test_data_files_are_where_the_table_keeps_them(
         ({"table": "a.b", "catalog_name": "prod", "mode": "upsert", "key": ["a.b"]}, "'a.b' has a dot"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSinkError, match=message):
         IcebergSink(**settings).validate()
 
 
-def test_output_that_changes_rows_needs_a_key() -> None:
+def test_update_and_complete_modes_need_an_upsert() -> None:
     given = SinkInput("lake", (("id", "integer"),), "complete")
     with pytest.raises(SinkInputError, match="mode='upsert'"):
         IcebergSink("a.b", catalog_name="c").check_input(given)
 
 
-def test_no_secret_of_the_catalog_is_shown(tmp_path: Path) -> None:
+def test_secrets_of_the_catalog_are_not_shown(tmp_path: Path) -> None:
     uri = "postgresql+psycopg2://keeper:hushhush@127.0.0.1:1/iceberg"
     properties = {"type": "sql", "uri": uri, "warehouse": f"file://{tmp_path}", "token": "tokentoken"}
     sink = IcebergSink("lake.orders", catalog=properties, catalog_name="c")
@@ -714,7 +712,7 @@ def test_no_secret_of_the_catalog_is_shown(tmp_path: Path) -> None:
     assert raised.value.__cause__ is None
 
 
-def test_a_handle_and_an_intent_hold_no_property_of_the_catalog(warehouse: Warehouse) -> None:
+def test_handles_and_intents_have_no_catalog_properties(warehouse: Warehouse) -> None:
     warehouse.properties["token"] = "tokentoken"
     sink = warehouse.bind()
     handle = stage(sink, [(1, "a")], 1)

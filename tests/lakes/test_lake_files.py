@@ -26,7 +26,7 @@ def files(tmp_path: Path) -> LakeFiles:
     return LakeFiles(open_storage(tmp_path), SinkContext("job", "lake"))
 
 
-def test_names_that_one_made_who_died_are_on_disk_before_the_commit(files: LakeFiles, tmp_path: Path) -> None:
+def test_links_of_a_dead_process_are_synced_before_the_commit(files: LakeFiles, tmp_path: Path) -> None:
     """The dead process has created a folder and linked some files into it, but synced nothing."""
     (tmp_path / "day=1").mkdir()
     os.link(tmp_path / "staged/1", tmp_path / "day=1/1")
@@ -40,7 +40,7 @@ def test_names_that_one_made_who_died_are_on_disk_before_the_commit(files: LakeF
     assert calls.index("fsync day=1/1") < calls.index("fsync day=1")
 
 
-def test_without_links_no_name_stands_for_half_a_file(
+def test_a_killed_copy_leaves_no_partial_file_under_the_final_name(
     files: LakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process is killed while it copies.
@@ -61,7 +61,7 @@ def test_without_links_no_name_stands_for_half_a_file(
     files.verify_targets(FILES, 1)
 
 
-def test_what_another_one_has_committed_between_two_looks_is_there(
+def test_files_committed_by_another_process_meanwhile_are_accepted(
     files: LakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, looks = LakeFiles._size, list[str]()

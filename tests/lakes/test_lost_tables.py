@@ -48,7 +48,7 @@ def make_log_again(path: Path) -> None:
         (make_log_again, ReleaseRecordLostError, "is another one than"),
     ],
 )
-def test_r9_a_delta_table_that_was_taken_away_is_refused_at_the_next_start(
+def test_r9_a_lost_delta_table_is_refused_at_the_next_start(
     tmp_path: Path, harm: Callable[[Path], None], error: type[CkptError], words: str
 ) -> None:
     path = tmp_path / "table"
@@ -60,7 +60,7 @@ def test_r9_a_delta_table_that_was_taken_away_is_refused_at_the_next_start(
     assert DeltaTable.is_deltatable(str(path)) == (harm in (make_again, make_log_again))
 
 
-def test_r9_a_delta_table_that_is_deleted_while_the_job_runs_is_not_made_again(tmp_path: Path) -> None:
+def test_r9_a_delta_table_deleted_during_a_run_is_not_created_again(tmp_path: Path) -> None:
     path = tmp_path / "table"
     sink = delta(path)
     released_once(sink)
@@ -74,7 +74,7 @@ def test_r9_a_delta_table_that_is_deleted_while_the_job_runs_is_not_made_again(t
     ("is_made", "error", "words"),
     [(False, OutputLostError, "were deleted or emptied"), (True, ReleaseRecordLostError, "is another one than")],
 )
-def test_r9_an_iceberg_table_that_was_dropped_is_refused_at_the_next_start(
+def test_r9_a_dropped_iceberg_table_is_refused_at_the_next_start(
     tmp_path: Path, is_made: bool, error: type[CkptError], words: str
 ) -> None:
     warehouse = Warehouse(tmp_path, made=True)
@@ -88,7 +88,7 @@ def test_r9_an_iceberg_table_that_was_dropped_is_refused_at_the_next_start(
     assert warehouse.catalog().table_exists(NAME) == is_made
 
 
-def test_r9_an_iceberg_table_that_is_dropped_while_the_job_runs_is_not_made_again(tmp_path: Path) -> None:
+def test_r9_an_iceberg_table_dropped_during_a_run_is_not_created_again(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path, made=True)
     sink = warehouse.bind()
     released_once(sink)

@@ -52,14 +52,14 @@ def zone(spark: SparkSession) -> Iterator[str]:
     spark.conf.set("spark.sql.session.timeZone", str(before))
 
 
-def test_every_type_gets_into_a_delta_table_that_the_sink_has_made(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_type_is_written_to_a_created_delta_table(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.sql(ALL_TYPES)
     sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
     sink.release([stage(sink, frame, 1)], 1)
     check_types(DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist())
 
 
-def test_every_type_gets_into_an_iceberg_table_that_the_sink_has_made(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_type_is_written_to_a_created_iceberg_table(spark: SparkSession, tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     sink = warehouse.bind()
     sink.release([stage(sink, spark.sql(ALL_TYPES), 1)], 1)
@@ -68,7 +68,7 @@ def test_every_type_gets_into_an_iceberg_table_that_the_sink_has_made(spark: Spa
 
 @pytest.mark.parametrize("columns", ["st", "st, a, m"], ids=["files of Spark", "files of pyiceberg"])
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_every_field_of_released_rows_follows_its_renaming(
+def test_every_field_of_released_rows_follows_a_renaming(
     spark: SparkSession, tmp_path: Path, columns: str, mode: str
 ) -> None:
     """Spark writes the ids of columns and of fields of structs, and none inside arrays and maps."""
@@ -102,9 +102,7 @@ def test_every_field_of_released_rows_follows_its_renaming(
         assert dict(row["m_new"]) == {"k": {"v_new": 6, "v": None}}
 
 
-def test_columns_of_a_frame_that_has_ids_of_another_table_get_those_of_this_one(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_field_ids_of_another_table_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
     ids = {"parquet.field.id": 2}
     for number, kind in enumerate(("1 as id, 2 as n", "1 as id, array(2) as n")):
         place = tmp_path / str(number)
@@ -116,7 +114,7 @@ def test_columns_of_a_frame_that_has_ids_of_another_table_get_those_of_this_one(
         assert warehouse.table().scan().to_arrow().to_pylist() == [{"id": 1, "n": [2] if number else 2}]
 
 
-def test_a_key_may_be_a_text_of_some_kb(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_key_may_be_a_text_of_several_kb(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's writer omits all statistics of such a column, but the sink uses them to find nulls."""
     sink = DeltaSink(str(tmp_path / "t"), mode="upsert", key=["name"]).bind(CONTEXT)
     handles = [stage(sink, spark.sql(f"select repeat('ü', 5000) as name, {n} as n"), n) for n in (1, 2)]
@@ -138,7 +136,7 @@ def check_types(rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("column", ["t", "day", "i", "b"])
-def test_partitions_of_a_delta_table_hold_odd_values_and_none(spark: SparkSession, tmp_path: Path, column: str) -> None:
+def test_delta_partitions_hold_unusual_values_and_nulls(spark: SparkSession, tmp_path: Path, column: str) -> None:
     frame = spark.sql(ALL_TYPES).select("l", "t", "day", "i", "b")
     sink = DeltaSink(str(tmp_path / "t"), partition_by=[column]).bind(CONTEXT)
     sink.release([stage(sink, frame, 1)], 1)
@@ -177,7 +175,7 @@ def instants(spark: SparkSession) -> DataFrame:
         ("t", IdentityTransform()),
     ],
 )
-def test_partitions_of_an_iceberg_table_are_those_of_its_own_transforms(
+def test_iceberg_partitions_match_the_tables_transforms(
     spark: SparkSession, tmp_path: Path, zone: str, column: str, transform: Any
 ) -> None:
     """The library refuses a file with two values of one partition field."""
@@ -207,7 +205,7 @@ def test_partitions_of_an_iceberg_table_are_those_of_its_own_transforms(
             assert row["id"] in matches["id"].to_pylist()
 
 
-def test_rows_of_another_type_are_refused_before_spark_writes_any(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_another_type_are_refused_before_spark_writes(spark: SparkSession, tmp_path: Path) -> None:
     sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
     stage(sink, spark.sql("select 1 as i"), 1)
     with pytest.raises(TargetRefusedError, match="'i' is of type long, and integer"):
@@ -215,7 +213,7 @@ def test_rows_of_another_type_are_refused_before_spark_writes_any(spark: SparkSe
     assert len(list((tmp_path / "t/_ckpt/orders/lake/staging").iterdir())) == 1
 
 
-def test_spark_reads_what_was_released_to_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_reads_the_released_files_of_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
     """Without a Delta jar Spark reads the files that the table names."""
     sink = DeltaSink(str(tmp_path / "t")).bind(CONTEXT)
     sink.release([stage(sink, spark.range(5).toDF("id"), 1)], 1)
@@ -224,7 +222,7 @@ def test_spark_reads_what_was_released_to_a_delta_table(spark: SparkSession, tmp
 
 
 @pytest.mark.parametrize("transform", ["identity", "truncate[3]"])
-def test_texts_that_spark_takes_for_null_in_a_folder_s_name_are_in_a_partition_of_their_own(
+def test_texts_that_spark_reads_as_null_have_their_own_partition(
     spark: SparkSession, tmp_path: Path, transform: str
 ) -> None:
     """Otherwise a file in a text's partition would contain nulls, and queries for nulls would skip it."""
@@ -247,7 +245,7 @@ TURNED = """
 
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
-def test_fields_inside_columns_go_by_name(spark: SparkSession, tmp_path: Path, kind: str, mode: str) -> None:
+def test_nested_fields_are_matched_by_name(spark: SparkSession, tmp_path: Path, kind: str, mode: str) -> None:
     """The table was made from rows whose structs have their fields in another order."""
     given: dict[str, Any] = {"mode": mode, **({"key": ["id"]} if mode == "upsert" else {})}
     warehouse = Warehouse(tmp_path) if kind == "iceberg" else None

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.ids import AttemptId
         ("12345-123-7", AttemptId(12345, 123, "7")),
     ],
 )
-def test_a_name_is_read_and_written_as_it_was(text: str, attempt: AttemptId) -> None:
+def test_the_name_of_an_attempt_is_read_and_written(text: str, attempt: AttemptId) -> None:
     assert AttemptId.parse(text) == attempt
     assert (str(attempt), f"{attempt}.json") == (text, f"{text}.json")
 
@@ -38,7 +38,7 @@ def test_a_name_is_read_and_written_as_it_was(text: str, attempt: AttemptId) -> 
         "0001-\u00e4",
     ],
 )
-def test_what_is_written_by_nobody_is_no_attempt(text: str) -> None:
+def test_a_malformed_name_is_no_attempt(text: str) -> None:
     assert AttemptId.find(text) is None
     with pytest.raises(UnknownFormError, match="is no attempt"):
         AttemptId.parse(text)
@@ -56,7 +56,7 @@ def test_attempts_are_in_order_by_epoch_and_number() -> None:
     ]
 
 
-def test_two_that_take_themselves_for_the_same_attempt_are_neither_equal_nor_in_order() -> None:
+def test_attempts_with_equal_numbers_are_neither_equal_nor_ordered() -> None:
     first, second = AttemptId(1, 1, "a"), AttemptId(1, 1, "b")
     assert first != second
     assert not first < second

@@ -29,12 +29,12 @@ def named(predicate: str) -> set[str]:
         ("ended_well", {"FINISHED", "STOPPED"}),
     ],
 )
-def test_what_is_said_of_which(predicate: str, statuses: set[str]) -> None:
+def test_each_predicate_holds_for_its_statuses(predicate: str, statuses: set[str]) -> None:
     assert named(predicate) == statuses
 
 
 @pytest.mark.parametrize("status", JobStatus)
-def test_a_status_reads_as_its_name_wherever_it_is_written(status: JobStatus) -> None:
+def test_a_status_is_written_as_its_name(status: JobStatus) -> None:
     assert (str(status), f"{status}", f"{status:10}", json.dumps([status])) == (
         status.name,
         status.name,

@@ -66,7 +66,7 @@ FORM: dict[str, Any] = {
 }
 
 
-def test_a_value_is_read_back_as_what_was_written() -> None:
+def test_a_value_survives_its_json() -> None:
     assert json.dumps(to_json(LINE)) == json.dumps(FORM)
     read = from_json(Line, json.loads(json.dumps(FORM)))
     assert read == LINE
@@ -74,7 +74,7 @@ def test_a_value_is_read_back_as_what_was_written() -> None:
     assert (type(read.counts), type(read.tags), type(read.points[1])) == (dict, frozenset, Point)
 
 
-def test_texts_of_a_type_of_their_own_are_read_back_as_that() -> None:
+def test_subclasses_of_str_are_read_back() -> None:
     @dataclass(frozen=True)
     class Plot:
         label: Label
@@ -93,7 +93,7 @@ def test_texts_of_a_type_of_their_own_are_read_back_as_that() -> None:
         from_json(Plot, {**form, "label": 1})
 
 
-def test_a_field_that_came_later_is_written_when_there_is_something_in_it() -> None:
+def test_an_optional_field_is_written_only_if_it_has_a_value() -> None:
     painted = from_json(Line, {**FORM, "colour": "red"})
     assert painted.colour == "red"
     assert to_json(painted) == {**FORM, "colour": "red"}
@@ -114,17 +114,17 @@ def test_a_field_that_came_later_is_written_when_there_is_something_in_it() -> N
         ({"ends": [1]}, r"\[1\]"),
     ],
 )
-def test_what_another_release_wrote_is_refused_by_name(change: dict[str, Any], problem: str) -> None:
+def test_fields_and_values_of_another_release_are_refused_by_name(change: dict[str, Any], problem: str) -> None:
     with pytest.raises(UnknownFormError, match=rf"{problem}.*upgrade airflow_provider_ckpt"):
         from_json(Line, {**FORM, **change})
 
 
-def test_what_has_no_form_is_no_json() -> None:
+def test_a_value_without_a_json_form_is_refused() -> None:
     with pytest.raises(TypeError, match="object"):
         to_json({"a": object()})
 
 
-def test_one_of_several_types_is_known_by_its_name() -> None:
+def test_a_tagged_value_has_the_name_of_its_type() -> None:
     shapes: Tagged[Point | Line] = Tagged((Point, Line))
     form = shapes.to_json(Point(1))
     assert form == {"type": "Point", "x": 1, "y": None}

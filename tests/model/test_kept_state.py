@@ -34,7 +34,7 @@ OF_BOTH, WITH_ALL = (
         pytest.param([OF_A], [OF_B], id="of another stream"),
     ],
 )
-def test_what_can_be_no_correction_is_told(had: list[KeptState], has: list[KeptState]) -> None:
+def test_confused_states_are_returned(had: list[KeptState], has: list[KeptState]) -> None:
     assert confused_states(had, has) == (had[0], has[0])
     assert confused_states([COUNTS, *had], [COUNTS, *has]) == (had[0], has[0])
 
@@ -51,31 +51,31 @@ def test_what_can_be_no_correction_is_told(had: list[KeptState], has: list[KeptS
         pytest.param([], [OF_B], id="none"),
     ],
 )
-def test_what_may_be_one_is_not(had: list[KeptState], has: list[KeptState]) -> None:
+def test_possible_corrections_are_no_confusion(had: list[KeptState], has: list[KeptState]) -> None:
     assert confused_states(had, has) is None
     assert confused_states(has, had) is None
 
 
-def test_a_stream_that_is_gone_or_new_says_nothing() -> None:
+def test_removed_and_new_streams_are_not_compared() -> None:
     """A new source replaces a source that has ended."""
     had, has = (KeptState("Deduplicate", ("id",), ((uid, "live"),)) for uid in ("history", "history2"))
     assert confused_states([had], [has], {"live", "elsewhere"}) is None
     assert confused_states([had], [has], {"history", "history2"}) is not None
 
 
-def test_of_a_query_that_runs_a_sum_may_be_one_of_something_else_and_no_other_one() -> None:
+def test_a_running_query_may_change_only_the_argument_of_a_sum() -> None:
     assert COUNTS.fits(replace(COUNTS, calls=("count(1)", "sum(m)")))
     for other in (replace(COUNTS, by=("date", "tag")), replace(COUNTS, calls=("sum(n)", "count(1)")), OF_A):
         assert not COUNTS.fits(other)
 
 
-def test_it_is_told_in_words() -> None:
+def test_kept_state_is_described_in_words() -> None:
     assert str(COUNTS) == "Aggregate by day, tag (count(1), sum(n)) of a and b"
     assert str(JOIN) == "Join by id = id, k = k of a with b"
     assert str(KeptState("GlobalLimit", (), (("a", "b"),))) == "GlobalLimit of a and b"
 
 
-def test_another_bound_is_told() -> None:
+def test_another_bound_is_a_confusion() -> None:
     hour, day = (replace(COUNTS, bounds=(f"window of 1 {unit}",)) for unit in ("hour", "day"))
     assert confused_states([hour], [day]) == (hour, day)
     assert not hour.fits(day)

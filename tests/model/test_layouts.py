@@ -41,7 +41,7 @@ def laid_out(*versions: str) -> JobGraph:
         (["a", "b", "a", "b", "a"], "layout-4/data", {"a": "layout-4/p__a"}),
     ],
 )
-def test_r7_an_edge_keeps_its_folder_when_others_come_and_go(
+def test_r7_an_edge_keeps_its_folder_when_other_edges_change(
     versions: list[str], data: str, feeds: dict[str, str]
 ) -> None:
     job_graph = laid_out(*versions)
@@ -49,25 +49,25 @@ def test_r7_an_edge_keeps_its_folder_when_others_come_and_go(
     assert {edge.consumer: job_graph.edge_folder(edge) for edge in job_graph.outputs("p")} == feeds
 
 
-def test_the_path_does_not_grow_with_those_that_have_come_and_gone() -> None:
+def test_folder_paths_do_not_grow_with_removed_consumers() -> None:
     versions = ["a", *("ab", "b", "bc", "c", "ca") * 30]
     job_graph = laid_out(*versions)
     assert max(len(job_graph.edge_folder(edge)) for edge in job_graph.edges) <= len("layout-100/p__a")
 
 
-def test_r7_what_is_for_an_edge_is_told_by_the_layout_that_it_came_with() -> None:
+def test_r7_the_path_of_an_edge_names_its_layout() -> None:
     assert [layout_of(path) for path in ("data/x", "p__a/data/x", "layout-3/p__a", "layout-12/data/x")] == [0, 0, 3, 12]
     assert [layout_of(path) for path in ("layout-2__x", "layout-/y", "layout-x", "", "my-layout-3/y")] == [0] * 5
 
 
-def test_whoever_plans_the_same_job_again_comes_to_the_same() -> None:
+def test_planning_the_same_job_again_gives_the_same_layout() -> None:
     """Workers and retries plan the same job again."""
     for before, after in (("b", "ab"), ("b", "bd"), ("ab", "b"), ("", "a"), ("a", "a"), ("a", "")):
         changed = laid_out(before, after)
         assert graph(after).with_layouts_after(changed) == changed
 
 
-def test_a_job_that_stays_as_it_is_writes_what_it_always_has() -> None:
+def test_an_unchanged_job_writes_no_layout() -> None:
     again = laid_out("ab", "ab")
     written = to_json(again)
     assert "layout" not in written["vertices"][0]
@@ -75,7 +75,7 @@ def test_a_job_that_stays_as_it_is_writes_what_it_always_has() -> None:
     assert from_json(JobGraph, written) == graph("ab")
 
 
-def test_the_golden_graph_is_still_what_it_gives_and_still_reads_back() -> None:
+def test_the_golden_graph_with_layouts_is_read_and_written() -> None:
     golden = json.loads(GOLDEN.read_text())["graph"]
     assert golden["vertices"][0]["layout"] == 1
     assert [edge["folder"] for edge in golden["edges"]] == ["layout-1/p__a", "p__b"]
@@ -83,6 +83,6 @@ def test_the_golden_graph_is_still_what_it_gives_and_still_reads_back() -> None:
     assert from_json(JobGraph, golden) == laid_out("b", "ab")
 
 
-def test_a_vertex_that_comes_is_laid_out_as_ever() -> None:
+def test_a_new_vertex_gets_the_first_layout() -> None:
     other = JobGraph((JobVertex("q", ("q",), ("q",), (), (), False),), ())
     assert graph("ba").with_layouts_after(other) == graph("ba")

@@ -39,14 +39,14 @@ def test_numbers_within_the_limits_are_read() -> None:
         ({"rows": 1, "counts": [1, -2]}, "counts: -2 is not from 0"),
     ],
 )
-def test_others_are_refused_by_the_name_of_their_field(data: dict[str, Any], problem: str) -> None:
+def test_numbers_beyond_the_limits_are_refused_by_field(data: dict[str, Any], problem: str) -> None:
     with pytest.raises(DamagedFormError) as refused:
         from_json(Measured, data)
     assert refused.value.data["what"].startswith(problem)
 
 
 @pytest.mark.parametrize(("kind", "number"), [(Pid, 2**31), (Pid, -9), (Parallelism, 0), (Parallelism, 10**18)])
-def test_a_process_and_a_width_have_limits_of_their_own(kind: Any, number: int) -> None:
+def test_a_process_id_and_a_parallelism_have_their_own_limits(kind: Any, number: int) -> None:
     with pytest.raises(DamagedFormError):
         reader(kind)(number)
 

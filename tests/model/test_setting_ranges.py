@@ -50,7 +50,7 @@ def test_an_interval_is_a_number_of_seconds() -> None:
         )
 
 
-def test_of_settings_the_first_problem_is_told() -> None:
+def test_the_first_problem_of_settings_is_returned() -> None:
     assert problem_of_settings(VertexSettings()) is None
     assert problem_of_settings(VertexSettings(pool_weight=2, trigger_interval=0.0)) is None
     assert problem_of_settings(VertexSettings(executors=-1)) == "executors is a whole number above 0, not -1"

@@ -21,15 +21,15 @@ from airflow_provider_ckpt.model.words import ckpt_command, counted, release_com
         (2, "key", "2 keys"),
     ],
 )
-def test_a_noun_goes_with_its_number(number: int, noun: str, text: str) -> None:
+def test_a_noun_agrees_with_its_number(number: int, noun: str, text: str) -> None:
     assert counted(number, noun) == text
 
 
-def test_so_does_the_verb() -> None:
+def test_a_verb_agrees_with_its_number() -> None:
     assert [were(number) for number in (0, 1, 2)] == ["were", "was", "were"]
 
 
-def test_a_command_is_what_a_shell_takes() -> None:
+def test_a_command_is_quoted_for_a_shell() -> None:
     root = "/lake of jobs/ckpt"
     assert shlex.split(ckpt_command("stop", "a~b", root=root)) == ["ckpt", "stop", "a~b", "--root", root]
     assert release_command("orders", "s3://lake") == "ckpt release orders FILE.py:JOB --root s3://lake"

@@ -36,10 +36,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", default="1", help="seed of the order in which mutants are drawn")
     parser.add_argument("--list", action="store_true", help="list them and run nothing")
     arguments = parser.parse_args(argv)
-    drawn = sorted(select(MUTANTS, arguments.what), key=lambda one: order_key(arguments.seed, one.id, by_file=False))
+    drawn = sorted(
+        select(MUTANTS, arguments.what), key=lambda mutant: order_key(arguments.seed, mutant.id, by_file=False)
+    )
     if arguments.list:
-        for one in drawn[: arguments.draw]:
-            print(f"{one.id:44} {one.rule:5} {where(one)}  {one.why}")
+        for mutant in drawn[: arguments.draw]:
+            print(f"{mutant.id:44} {mutant.rule:5} {where(mutant)}  {mutant.why}")
         return 0
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ckpt-mutants-") as folder:
@@ -53,7 +55,7 @@ def select(mutants: Iterable[Mutant], what: Sequence[str]) -> list[Mutant]:
     def matches(mutant: Mutant, part: str) -> bool:
         return any(part in text for text in (mutant.id, mutant.symbol, mutant.place().symbol.module.replace(".", "/")))
 
-    return [one for one in mutants if not what or any(matches(one, part) for part in what)]
+    return [mutant for mutant in mutants if not what or any(matches(mutant, part) for part in what)]
 
 
 class Run:
@@ -71,27 +73,29 @@ class Run:
         fast, slow = self._split(mutants)
         chosen = (fast if only_fast else mutants)[:draw]
         minutes = None if self._minutes is None else self._minutes / (1 if only_fast else 2)
-        results = self._judge_group([one for one in fast if one in chosen], self._copies, minutes)
+        results = self._judge_group([mutant for mutant in fast if mutant in chosen], self._copies, minutes)
         if not only_fast:
             with WarmJvm(self._folder / "spark") as jvm:
                 copies = [Scratch(self._folder / "spark", jvm=jvm)]
-                results += self._judge_group([one for one in slow if one in chosen], copies, minutes)
+                results += self._judge_group([mutant for mutant in slow if mutant in chosen], copies, minutes)
         print(f"\n{len(results)} of {len(chosen)} mutants tried")
         return results
 
     def _split(self, mutants: Sequence[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
         """Return the fast mutants and the others."""
-        files = sorted({test.partition("::")[0] for one in mutants for test in one.tests})
+        files = sorted({test.partition("::")[0] for mutant in mutants for test in mutant.tests})
         scratch = self._copies[0].make()
         in_make_test = scratch.collect(files)
         with_spark = scratch.collect(files, "-m", "spark", slow="all")
 
         def is_fast(test: str) -> bool:
-            return any(belongs(one, test) for one in in_make_test) and not any(belongs(one, test) for one in with_spark)
+            return any(belongs(module, test) for module in in_make_test) and not any(
+                belongs(module, test) for module in with_spark
+            )
 
-        known = {test: is_fast(test) for mutant in mutants for test in mutant.tests}
-        fast = [one for one in mutants if all(known[test] for test in one.tests)]
-        return fast, [one for one in mutants if one not in fast]
+        test_is_fast = {test: is_fast(test) for mutant in mutants for test in mutant.tests}
+        fast = [mutant for mutant in mutants if all(test_is_fast[test] for test in mutant.tests)]
+        return fast, [mutant for mutant in mutants if mutant not in fast]
 
     def _judge_group(self, mutants: Sequence[Mutant], copies: Sequence[Scratch], minutes: float | None) -> list[Result]:
         if not mutants:
@@ -103,7 +107,7 @@ class Run:
         excused: dict[str, str] = {}
         if self._baseline:
             scratch = scratches.get()
-            excused = unsound(mutants, scratch.baseline({test for one in mutants for test in one.tests}))
+            excused = unsound(mutants, scratch.baseline({test for mutant in mutants for test in mutant.tests}))
             scratches.put(scratch)
         until = float("inf") if minutes is None else time.monotonic() + 60 * minutes
 
@@ -131,8 +135,10 @@ def where(mutant: Mutant) -> str:
 
 
 def line(result: Result) -> str:
-    one = result.mutant
-    return f"{result.verdict.value:10}{one.id:44} {one.rule:5} {result.seconds:5.1f} s  {where(one)}  {result.by}"
+    mutant = result.mutant
+    return (
+        f"{result.verdict.value:10}{mutant.id:44} {mutant.rule:5} {result.seconds:5.1f} s  {where(mutant)}  {result.by}"
+    )
 
 
 def summary(results: Sequence[Result], seconds: float) -> str:

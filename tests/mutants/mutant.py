@@ -147,14 +147,14 @@ def _places(symbol: Symbol, old: str) -> Iterator[Place]:
 @cache
 def _symbols(root: Path) -> Mapping[str, tuple[Symbol, ...]]:
     """Return every symbol of the package by its name; a module's name is empty."""
-    found: dict[str, list[Symbol]] = defaultdict(list)
+    by_name: dict[str, list[Symbol]] = defaultdict(list)
     for file in sorted((root / PACKAGE).rglob("*.py")):
         source = file.read_text()
         module = ".".join(file.relative_to(root / PACKAGE).with_suffix("").parts)
-        found[""].append(Symbol(file, module, "", 1, source.count("\n") + 1))
+        by_name[""].append(Symbol(file, module, "", 1, source.count("\n") + 1))
         for name, first, last in _defined(ast.parse(source).body, ""):
-            found[name].append(Symbol(file, module, name, first, last))
-    return {name: tuple(symbols) for name, symbols in found.items()}
+            by_name[name].append(Symbol(file, module, name, first, last))
+    return {name: tuple(symbols) for name, symbols in by_name.items()}
 
 
 def _defined(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, int, int]]:

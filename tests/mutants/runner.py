@@ -108,9 +108,11 @@ class Scratch:
         """The package that tests import is the one in the copy, and not the installed one."""
         code = f"import {PACKAGE}; print({PACKAGE}.__file__)"
         command = [sys.executable, "-c", code]
-        found = subprocess.run(command, cwd=self.folder, env=self._env(), capture_output=True, text=True, check=True)
-        if not Path(found.stdout.strip()).resolve().is_relative_to(self.folder.resolve()):
-            raise AssertionError(f"tests would import {found.stdout.strip()}, not what is in {self.folder}")
+        completed = subprocess.run(
+            command, cwd=self.folder, env=self._env(), capture_output=True, text=True, check=True
+        )
+        if not Path(completed.stdout.strip()).resolve().is_relative_to(self.folder.resolve()):
+            raise AssertionError(f"tests would import {completed.stdout.strip()}, not what is in {self.folder}")
 
     def test(self, tests: Iterable[str], *more: str, seconds: float = SECONDS_A_MUTANT, each: int = 150) -> Session:
         """Run the tests here; ``each``: the limit of a test in seconds."""
@@ -145,9 +147,11 @@ class Scratch:
         """Return the ids of the tests in the files that pytest would run with ``CKPT_SLOW`` as given."""
         command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *arguments, *files]
         env = {**self._env(), "CKPT_SLOW": slow}
-        found = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
-        assert found.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED), found.stdout[-2000:] + found.stderr[-2000:]
-        return frozenset(line for line in found.stdout.splitlines() if "::" in line)
+        completed = subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
+        assert completed.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED), (
+            completed.stdout[-2000:] + completed.stderr[-2000:]
+        )
+        return frozenset(line for line in completed.stdout.splitlines() if "::" in line)
 
     def baseline(self, tests: Iterable[str]) -> Session:
         """Run the tests without a mutant. Those with a broker run apart, because they need another Spark."""
@@ -184,13 +188,13 @@ class Scratch:
 
 def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
     """Return the verdict on a mutant from the run of its tests, and the reason."""
-    timed_out = [one for one in session.failed if "Timeout" in one.message or one.error == "Timeout"]
+    timed_out = [record for record in session.failed if "Timeout" in record.message or record.error == "Timeout"]
     if session.code is None or timed_out or "Timeout (0:" in session.output:  # the last one comes from faulthandler
         by = timed_out[0].test if timed_out else "the whole run"
         return (Verdict.KILLED if hangs else Verdict.TIMED_OUT), f"{by} (out of time)"
-    for one in session.failed:
-        if one.error in _BROKEN:
-            return Verdict.BROKEN, f"{one.test}: {one.error}: {one.message[-200:]}"
+    for record in session.failed:
+        if record.error in _BROKEN:
+            return Verdict.BROKEN, f"{record.test}: {record.error}: {record.message[-200:]}"
     if session.code == 1 and session.failed:
         first = session.failed[0]
         return Verdict.KILLED, f"{first.test} ({' '.join(first.message.split())[:100]})"
@@ -201,17 +205,17 @@ def judged(session: Session, *, hangs: bool = False) -> tuple[Verdict, str]:
 
 def unsound(mutants: Iterable[Mutant], session: Session) -> dict[str, str]:
     """Return mutant id -> why its tests prove nothing, from a run of all tests without any mutant."""
-    ran = {one.test for one in session.records if one.when == "call"}
-    failed = [one.test for one in session.failed]
-    found: dict[str, str] = {}
+    ran = {record.test for record in session.records if record.when == "call"}
+    failed = [record.test for record in session.failed]
+    problems: dict[str, str] = {}
     for mutant in mutants:
         for test in mutant.tests:
-            if not any(belongs(one, test) for one in ran):
-                found[mutant.id] = f"no test {test} ran"
-            for one in failed:
-                if belongs(one, test):
-                    found[mutant.id] = f"{one} fails without the mutant"
-    return found
+            if not any(belongs(record, test) for record in ran):
+                problems[mutant.id] = f"no test {test} ran"
+            for failing in failed:
+                if belongs(failing, test):
+                    problems[mutant.id] = f"{failing} fails without the mutant"
+    return problems
 
 
 def belongs(test: str, selected: str) -> bool:

@@ -62,20 +62,20 @@ def written_beside(path: str) -> str:
     ids=["symbol", "syntax", "no change", "file", "test"],
 )
 def test_a_stale_mutant_is_noticed(changes: dict[str, Any], problem: str) -> None:
-    assert any(problem in found for found in problems(replace(MUTANTS[0], **changes)))
+    assert any(problem in message for message in problems(replace(MUTANTS[0], **changes)))
 
 
-def test_no_mutant_has_the_name_of_another() -> None:
+def test_names_of_mutants_are_unique() -> None:
     assert [name for name, times in Counter(mutant.id for mutant in MUTANTS).items() if times > 1] == []
 
 
-def test_no_mutant_names_what_its_file_does_not_know(tmp_path: Path) -> None:
+def test_no_mutant_uses_an_undefined_name(tmp_path: Path) -> None:
     """A NameError in a driver's thread fails tests as any error does, and proves nothing about the defect."""
     for mutant in MUTANTS:
         (tmp_path / f"{mutant.id}.py").write_text(mutant.mutated())
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821,F823,E9", str(tmp_path)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stdout
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout
 
 
 def test_every_fsync_and_every_fence_check_has_a_mutant() -> None:

@@ -65,25 +65,23 @@ def mutant(old: str, new: str, *tests: str, symbol: str = "one:") -> Mutant:
     ],
     ids=["noticed", "unnoticed", "unknown name", "import fails", "no syntax"],
 )
-def test_a_mutant_is_judged_by_how_its_tests_end_and_taken_back(
-    scratch: Scratch, old: str, new: str, verdict: Verdict
-) -> None:
+def test_a_mutant_is_judged_by_its_tests_and_reverted(scratch: Scratch, old: str, new: str, verdict: Verdict) -> None:
     assert scratch.judge(mutant(old, new)).verdict is verdict
     assert (scratch.folder / PACKAGE / "one.py").read_text() == CODE
 
 
-def test_what_is_imported_is_the_copy(scratch: Scratch) -> None:
+def test_tests_import_the_copied_package(scratch: Scratch) -> None:
     scratch.check_imported()
 
 
 @pytest.mark.parametrize("old", ["return numbers", "def "], ids=["gone", "twice"])
-def test_a_text_that_is_not_there_exactly_once_is_refused(scratch: Scratch, old: str) -> None:
+def test_a_text_that_does_not_occur_once_is_refused(scratch: Scratch, old: str) -> None:
     with pytest.raises(StaleMutantError, match="not once"):
         scratch.judge(mutant(old, "x"))
 
 
 @pytest.mark.parametrize("folder", [".", "moved/elsewhere"])
-def test_a_moved_file_leaves_the_address_of_a_mutant_as_it_is(tmp_path: Path, folder: str) -> None:
+def test_a_mutant_finds_its_symbol_in_a_moved_file(tmp_path: Path, folder: str) -> None:
     package = tmp_path / PACKAGE / folder
     package.mkdir(parents=True)
     (package / "one.py").write_text(CODE)
@@ -114,7 +112,7 @@ def written(tmp_path: Path, *modules: str) -> Path:
     return tmp_path
 
 
-def test_a_text_is_looked_for_in_its_symbol_only_and_without_its_indentation(tmp_path: Path) -> None:
+def test_a_text_is_searched_in_its_symbol_without_indentation(tmp_path: Path) -> None:
     root = written(tmp_path, "some")
     assert mutant("return 1", "return 2", symbol="Second.value").mutated(root) == METHODS[:-2] + "2\n"
     old, new = "    if self:\n        return 1\n    return 1", "    return 2"
@@ -131,13 +129,13 @@ def test_a_name_in_two_modules_needs_the_module(tmp_path: Path) -> None:
     assert (place.symbol.file, list(place.lines)) == (root / PACKAGE / "this/some.py", [12])
 
 
-def test_a_symbol_that_is_gone_is_refused(tmp_path: Path) -> None:
+def test_a_missing_symbol_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StaleMutantError, match=r"Third\.value"):
         mutant("return 1", "return 2", symbol="Third.value").mutated(written(tmp_path, "some"))
 
 
 @pytest.mark.slow
-def test_a_test_that_fails_without_the_mutant_or_does_not_run_proves_nothing(scratch: Scratch) -> None:
+def test_a_test_that_fails_without_the_mutant_is_unsound(scratch: Scratch) -> None:
     good, failing, absent = (
         mutant("number * 2", "0", f"tests/test_one.py::{name}")
         for name in ("test_double", "test_that_fails_anyway", "test_gone")
@@ -148,14 +146,14 @@ def test_a_test_that_fails_without_the_mutant_or_does_not_run_proves_nothing(scr
     assert unsound([absent], session) == {"m": "no test tests/test_one.py::test_gone ran"}
 
 
-def test_a_test_that_runs_out_of_time_has_noticed_only_what_hangs() -> None:
+def test_a_timeout_kills_only_mutants_that_hang() -> None:
     hung = Session(1, (record_of("Failed", "Timeout (>60.0s) from pytest-timeout."),), "")
     assert judged(hung)[0] is Verdict.TIMED_OUT
     assert judged(hung, hangs=True)[0] is Verdict.KILLED
     assert judged(Session(None, (), ""))[0] is Verdict.TIMED_OUT
 
 
-def test_a_run_without_any_test_kills_nothing() -> None:
+def test_a_run_without_tests_kills_no_mutant() -> None:
     assert judged(Session(5, (), "no tests ran"))[0] is Verdict.BROKEN
     assert judged(Session(4, (), "file not found"))[0] is Verdict.BROKEN
 

@@ -198,7 +198,7 @@ PARTS = re.compile(
 
 
 @pytest.mark.parametrize(("golden", "name", "read"), READERS, ids=[golden for golden, _, _ in READERS])
-def test_every_field_that_is_gone_or_of_another_type_is_refused_by_an_error_of_ours(
+def test_a_missing_or_wrong_field_is_refused_by_an_error_of_the_package(
     tmp_path: Path, golden: str, name: str, read: Read
 ) -> None:
     storage = open_storage(f"memory://{tmp_path}")

@@ -69,7 +69,7 @@ def distributions(module: str) -> set[str]:
     return {normalised(name) for name in packages_distributions().get(module, [BROUGHT.get(module, module)])}
 
 
-def test_d24_what_the_package_imports_is_declared() -> None:
+def test_d24_every_imported_distribution_is_declared() -> None:
     available = declared()
     undeclared = {
         module: sorted(files)
@@ -79,11 +79,11 @@ def test_d24_what_the_package_imports_is_declared() -> None:
     assert undeclared == {}
 
 
-def test_d24_what_is_declared_is_imported_or_has_a_reason() -> None:
+def test_d24_every_declared_distribution_is_imported_or_has_a_reason() -> None:
     needed = {name for module in imported() for name in distributions(module)}
     assert set(declared()) - needed - {*NOT_IMPORTED} == set()
 
 
-def test_d24_no_lower_bound_has_a_known_hole() -> None:
+def test_d24_no_lower_bound_has_a_known_vulnerability() -> None:
     """CVE-2024-36039 of PyMySQL is in 1.1.0."""
     assert declared()["pymysql"] == "PyMySQL>=1.1.1"

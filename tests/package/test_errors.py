@@ -85,12 +85,12 @@ def fields(template: object) -> frozenset[str]:
     return frozenset(name.split(".")[0] for _, name, _, _ in string.Formatter().parse(str(template)) if name)
 
 
-def test_the_calls_are_found() -> None:
+def test_calls_that_raise_errors_are_found() -> None:
     assert len(calls()) > 100
     assert {call.error for call in calls()} <= ERRORS.keys()
 
 
-def test_a_message_that_is_given_is_a_literal() -> None:
+def test_a_given_message_is_a_literal() -> None:
     assert [call for call in calls() if not isinstance(call.template, str)] == []
 
 
@@ -99,13 +99,13 @@ def test_an_error_is_raised_with_the_fields_that_its_message_needs() -> None:
     assert {call: names for call, names in missing.items() if names} == {}
 
 
-def test_no_error_is_declared_that_nothing_raises() -> None:
+def test_every_declared_error_is_used() -> None:
     """A use is a raise, a catch or a subclass."""
     text = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     assert not [name for name in ERRORS if text.count(name) < 2]
 
 
-def test_an_error_stands_beside_what_raises_it() -> None:
+def test_an_error_is_declared_in_a_folder_that_raises_it() -> None:
     """Other folders may raise it, too.
 
     The root's errors, bases, and errors of a conditional expression are not checked.
@@ -122,7 +122,7 @@ def test_an_error_stands_beside_what_raises_it() -> None:
     assert apart == {}
 
 
-def test_each_reason_of_a_failed_request_belongs_to_a_class_or_to_raises_of_one_class() -> None:
+def test_each_reason_of_a_failed_request_belongs_to_one_class() -> None:
     classes: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

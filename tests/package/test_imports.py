@@ -30,15 +30,15 @@ def loaded_after(code: str) -> set[str]:
         "import airflow_provider_ckpt as p; dir(p); p.__version__; p.InvalidInputError",
     ],
 )
-def test_importing_the_package_and_writing_a_job_loads_neither_airflow_nor_spark(code: str) -> None:
+def test_writing_a_job_loads_neither_airflow_nor_spark(code: str) -> None:
     assert loaded_after(code) == set()
 
 
-def test_the_probe_would_see_a_heavy_import() -> None:
+def test_the_probe_notices_a_heavy_import() -> None:
     assert "fsspec" in loaded_after("import fsspec")
 
 
-def test_exports_that_need_no_third_party_are_the_objects_of_their_modules() -> None:
+def test_exports_are_the_objects_of_their_modules() -> None:
     from airflow_provider_ckpt.errors import CkptError
     from airflow_provider_ckpt.job.job import Job
 
@@ -47,7 +47,7 @@ def test_exports_that_need_no_third_party_are_the_objects_of_their_modules() -> 
     assert set(airflow_provider_ckpt.__all__) <= set(dir(airflow_provider_ckpt))
 
 
-def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
+def test_an_unknown_name_of_the_package_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'Jobs'"):
         _ = airflow_provider_ckpt.Jobs
 

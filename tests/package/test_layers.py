@@ -129,7 +129,7 @@ def all_imports() -> list[tuple[Path, int, str]]:
     return [(path, line, module) for path in FILES for line, module in imports(path)]
 
 
-def test_an_import_that_goes_up_is_noticed() -> None:
+def test_an_upward_import_is_noticed() -> None:
     assert is_upward(PACKAGE / "coordinator" / "new.py", f"{NAME}.spark.app.session")
     assert not is_upward(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.protocol.options")
     assert len(all_imports()) > 1000
@@ -150,11 +150,11 @@ def is_upward(path: Path, module: str) -> bool:
     return bool(mine and theirs and theirs != mine) and RANK[theirs] < RANK[mine]
 
 
-def test_imports_go_down() -> None:
+def test_imports_go_only_downwards() -> None:
     assert [f"{path}:{line} imports {module}" for path, line, module in all_imports() if is_upward(path, module)] == []
 
 
-def test_third_parties_are_imported_where_they_belong() -> None:
+def test_third_parties_are_imported_only_in_their_folders() -> None:
     misplaced = [
         f"{path}:{line} imports {module}"
         for path in FILES
@@ -212,7 +212,7 @@ FROM_OUTSIDE = {*AIRFLOW, "cli"}
 INSIDE = {f"{NAME}.journal.journal", f"{NAME}.journal.requests"}
 
 
-def test_the_airflow_side_and_the_command_line_read_a_job_through_the_client() -> None:
+def test_airflow_and_the_command_line_read_a_job_through_the_client() -> None:
     outside = [
         (path, line, module) for path, line, module in all_imports() if folder_of(module_of(path)) in FROM_OUTSIDE
     ]
@@ -234,11 +234,11 @@ def test_a_job_status_is_written_as_text_in_one_place() -> None:
     assert written == {f"{NAME}.model.job_status", f"{NAME}.hooks.yarn_applications"}
 
 
-def test_the_mark_of_a_status_line_is_in_one_module() -> None:
+def test_the_prefix_of_status_lines_is_in_one_module() -> None:
     assert {module_of(path) for path, value in texts() if value == "CKPT "} == {f"{NAME}.status.status_line"}
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_do_not_import_each_other_in_a_cycle() -> None:
     graph = {
         module: {to for _, to in imports(path) if to in MODULES and to != module} for module, path in MODULES.items()
     }
@@ -246,7 +246,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names them
 
 
-def test_no_folder_holds_the_lion_s_share() -> None:
+def test_no_folder_has_more_than_15_percent_of_the_lines() -> None:
     """A larger folder should be split. Folders in ``spark/`` count separately."""
     lines = {path: len(path.read_text().splitlines()) for path in FILES}
     folders = {path.parent for path in FILES}

@@ -16,7 +16,7 @@ texts = st.text(st.characters(exclude_categories=[]))
 
 
 @given(texts)
-def test_what_is_printable_can_be_encoded_and_obeyed_by_no_terminal(text: str) -> None:
+def test_printable_text_can_be_encoded_and_controls_no_terminal(text: str) -> None:
     shown = one_line(text)
     shown.encode()
     assert len(shown.splitlines()) <= 1
@@ -34,25 +34,25 @@ def test_what_is_printable_can_be_encoded_and_obeyed_by_no_terminal(text: str) -
         ("admin\u202etxt.exe", "admin\\u202etxt.exe"),
     ],
 )
-def test_one_line(text: str, shown: str) -> None:
+def test_one_line_escapes_line_ends_and_control_characters(text: str, shown: str) -> None:
     assert one_line(text) == shown
 
 
-def test_colours_of_a_library_are_left_out() -> None:
+def test_colours_of_a_library_are_removed() -> None:
     assert without_colours("\x1b[31mError\x1b[0m: no \x1b[1;33mtable") == "Error: no table"
 
 
-def test_every_text_of_a_value() -> None:
+def test_each_text_changes_every_text_of_a_value() -> None:
     assert each_text({"a\n": ["b\n", ("c\n",), 1, None]}, one_line) == {"a\\n": ["b\\n", ["c\\n"], 1, None]}
 
 
-def test_an_error_shows_control_characters_of_its_data_and_keeps_the_data() -> None:
+def test_an_error_escapes_control_characters_and_keeps_its_data() -> None:
     error = CkptError(message="bad value \x1b[2J \ud800\nsecond line")
     assert str(error) == "bad value \\x1b[2J \\ud800\nsecond line"
     assert error.data == {"message": "bad value \x1b[2J \ud800\nsecond line"}
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-def test_a_cause_is_one_line_whatever_it_quotes() -> None:
+def test_a_cause_is_one_line_without_control_characters() -> None:
     assert cause_first("ValueError: \x1b[2Jx\ry") == "ValueError: \\x1b[2Jx\\ry"
     assert cause_first("Traceback (most recent call last):\nValueError: \x1b[2J") == "ValueError: \\x1b[2J"

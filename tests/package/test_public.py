@@ -54,7 +54,7 @@ def test_an_import_of_a_private_name_is_noticed() -> None:
     assert private("from airflow_provider_ckpt import Job\nimport pytest") == []
 
 
-def test_the_page_of_public_names_lists_what_is_exported() -> None:
+def test_the_page_of_public_names_lists_all_exports() -> None:
     first, second = (ROOT / "docs" / "public.md").read_text("utf-8").split("From `airflow_provider_ckpt.testing`")
     for text, module in ((first, "airflow_provider_ckpt"), (second, "airflow_provider_ckpt.testing")):
         rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
@@ -62,7 +62,7 @@ def test_the_page_of_public_names_lists_what_is_exported() -> None:
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_a_public_name_is_there_has_a_docstring_and_is_listed_in_order(module: str) -> None:
+def test_a_public_name_exists_has_a_docstring_and_is_in_order(module: str) -> None:
     package = importlib.import_module(module)
     assert PUBLIC[module] == sorted(PUBLIC[module])
     assert set(PUBLIC[module]) <= set(dir(package))
@@ -70,12 +70,12 @@ def test_a_public_name_is_there_has_a_docstring_and_is_listed_in_order(module: s
         assert getattr(package, name).__doc__, name
 
 
-def test_a_name_that_is_not_exported_for_tests_is_an_attribute_error() -> None:
+def test_an_unknown_name_of_testing_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'Suite'"):
         _ = testing.Suite
 
 
-def test_types_and_suites_are_shipped() -> None:
+def test_type_hints_and_all_folders_are_shipped() -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     assert "py.typed" in setup["options.package_data"]["airflow_provider_ckpt"].split()

@@ -24,7 +24,7 @@ _MADE_UP = {"Reboot", "Lunch", "Teleported", "Sing", "Rescaled", "Point"}
 _OF_PYTEST = {"fixturenames", "pytestmark"}
 
 
-def test_a_reference_in_a_docstring_leads_somewhere() -> None:
+def test_a_reference_in_a_docstring_exists() -> None:
     references = [(path, dots, name) for path in FILES for dots, name in _REFERENCE.findall(path.read_text("utf-8"))]
     assert len(references) > 20
     assert [f"{path}: {dots}{name}" for path, dots, name in references if not _resolves(path, dots, name)] == []
@@ -89,7 +89,7 @@ def _arguments(docstring: str) -> list[str]:
     return [first or second for section in sections for first, second in _ARGUMENT.findall(section)]
 
 
-def test_a_test_that_matches_a_record_or_an_attribute_names_one_that_exists() -> None:
+def test_records_and_attributes_that_tests_match_by_name_exist() -> None:
     """A hook that matches a record which does not exist never runs, so its test cannot fail."""
     existing = set[str]().union(*map(_names, FILES), _MADE_UP, _OF_PYTEST)
     files = [path for path in sorted(TESTS.rglob("*.py")) if path != Path(__file__)]

@@ -69,7 +69,7 @@ def run(folder: Path, suite: str, *arguments: str, target: str = "test_it.py", *
 @pytest.mark.parametrize(
     ("slow", "counts"), [("none", (5, 0)), ("only", (0, 5)), ("all", (5, 5))], ids=["none", "only", "all"]
 )
-def test_slow_tests_run_only_when_asked_for(tmp_path: Path, slow: str, counts: tuple[int, int]) -> None:
+def test_slow_tests_run_only_when_requested(tmp_path: Path, slow: str, counts: tuple[int, int]) -> None:
     output = run(tmp_path, SUITE, CKPT_SLOW=slow)
     assert (output.count("::test_quick["), output.count("::test_slow[")) == counts
 
@@ -114,7 +114,7 @@ def test_any(number, request):
 """
 
 
-def test_a_used_budget_skips_the_rest_and_names_what_ran(tmp_path: Path) -> None:
+def test_a_used_budget_skips_other_tests_and_names_finished_ones(tmp_path: Path) -> None:
     output = run(tmp_path, USES_THE_BUDGET, "-n", "1", CKPT_MINUTES="100", CKPT_ORDER="3")
     assert output.count(" PASSED ") == 4
     assert "4 passed, 6 skipped" in output
@@ -128,11 +128,11 @@ import pytest
 def test_quick(): pass
 
 @pytest.mark.timeout(7200)
-def test_of_hours(): pass
+def test_for_hours(): pass
 """
 
 
-def test_a_budget_leaves_tests_of_hours_out(tmp_path: Path) -> None:
+def test_a_budget_deselects_tests_that_take_hours(tmp_path: Path) -> None:
     assert "1 passed, 1 deselected" in run(tmp_path, TAKES_HOURS, CKPT_MINUTES="100")
     assert "2 passed" in run(tmp_path, TAKES_HOURS)
 
@@ -147,7 +147,7 @@ def test_a_negative_budget_is_refused(tmp_path: Path) -> None:
     assert "CKPT_MINUTES is -1: set it to more than 0" in run(tmp_path, SUITE, CKPT_MINUTES="-1")
 
 
-def test_what_ran_is_listed_by_function_with_its_parameters_in_order() -> None:
+def test_tests_that_ran_are_listed_by_function_and_parameters() -> None:
     ids = ["t.py::test_b[10-x]", "t.py::test_b[2-x]", "t.py::test_a"]
     assert by_function(ids) == ["t.py::test_a", "t.py::test_b [2-x, 10-x]"]
 
@@ -167,9 +167,7 @@ def test_after(): pass
 
 
 @pytest.mark.parametrize("spread", ["-n1", "-n2 --dist loadfile --no-loadscope-reorder"])
-def test_a_test_that_no_signal_interrupts_fails_alone_and_with_the_stacks_of_its_threads(
-    tmp_path: Path, spread: str
-) -> None:
+def test_a_hanging_test_fails_alone_with_the_stacks_of_its_threads(tmp_path: Path, spread: str) -> None:
     output = run(tmp_path, HANGING, *spread.split(), "--timeout", "100", CKPT_HANG_GRACE="1")
     assert output.count("crashed while running 'test_it.py::test_hangs'") >= 1
     assert "1 failed, 2 passed" in output

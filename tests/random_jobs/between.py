@@ -52,11 +52,11 @@ def _rows(frame: DataFrame) -> list[Values]:
 
 
 def _windows(frames: Mapping[str, DataFrame], transform: TransformDef | None) -> Windows:
-    found: dict[int, Counter[int]] = defaultdict(Counter)
+    values: dict[int, Counter[int]] = defaultdict(Counter)
     if transform is not None:
         for second, k, v in united(frames, transform.inputs).select(F.unix_seconds("ts"), "k", "v").collect():
-            found[second // WINDOW_SECONDS * WINDOW_SECONDS * 1000 + k][v] += 1
-    return found
+            values[second // WINDOW_SECONDS * WINDOW_SECONDS * 1000 + k][v] += 1
+    return values
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,15 @@ class Between:
         """
         if sink.lineage == "last":
             released = list({row[0]: row for row in released}.values())
-        extra = self._told(released) - self._told(self.most)
+        extra = self._counted(released) - self._counted(self.most)
         assert not extra, f"{sink.uid}: {sum(extra.values())} rows too many, such as {sorted(extra)[:5]}"
-        lost = self._told(self.least) - self._told(released)
+        lost = self._counted(self.least) - self._counted(released)
         assert not lost, f"{sink.uid}: {sum(lost.values())} rows lost that are in time, such as {sorted(lost)[:5]}"
         for row in released:
             if self._window(row) is not None:
                 self._check_count(sink, row)
 
-    def _told(self, rows: Iterable[Values]) -> Counter[Values]:
+    def _counted(self, rows: Iterable[Values]) -> Counter[Values]:
         """Return the number of each row. The counts of windows are blanked, because they are checked separately."""
         return Counter(row if self._window(row) is None else (row[0], row[1], 0, row[3]) for row in rows)
 
@@ -108,7 +108,7 @@ class Between:
 
 def _sums(values: Iterable[int], count: int) -> set[int]:
     """Return all sums of exactly ``count`` of the values."""
-    found = {(0, 0)}
+    sums = {(0, 0)}
     for value in values:
-        found |= {(n + 1, total + value) for n, total in found}
-    return {total for n, total in found if n == count}
+        sums |= {(n + 1, total + value) for n, total in sums}
+    return {total for n, total in sums if n == count}

@@ -50,7 +50,7 @@ def bound_changes(seed: int) -> tuple[str, str, Definition, Definition]:
 def _changes(rng: random.Random, before: Definition, transform: TransformDef) -> Iterator[tuple[str, Definition]]:
     def changed(**bounds: int) -> Definition:
         after = replace(transform, **bounds)  # type: ignore[arg-type]
-        return replace(before, transforms=tuple(after if one == transform else one for one in before.transforms))
+        return replace(before, transforms=tuple(after if other == transform else other for other in before.transforms))
 
     kind = transform.kind
     if kind in LENGTHS:
@@ -61,18 +61,18 @@ def _changes(rng: random.Random, before: Definition, transform: TransformDef) ->
         yield "time bound", changed(span=JOIN_SECONDS * 2)
     if kind == "dedup_within":
         delay = DELAY * rng.choice([2, 3])
-        sources = tuple(replace(one, watermark=delay) if one.watermark else one for one in before.sources)
+        sources = tuple(replace(source, watermark=delay) if source.watermark else source for source in before.sources)
         yield "interval", replace(before, sources=sources)
 
 
 def _follows_time(before: Definition, uid: str) -> bool:
     """Return whether all rows of the operator have event time. Only then does state depend on the bound of a join."""
-    source = next((one for one in before.sources if one.uid == uid), None)
+    source = next((candidate for candidate in before.sources if candidate.uid == uid), None)
     if source is not None:
         return source.watermark is not None
-    transform = next(one for one in before.transforms if one.uid == uid)
+    transform = next(candidate for candidate in before.transforms if candidate.uid == uid)
     keeps = transform.kind in KEEPS_TIME | WINDOWS | {"join", "left_join"}
-    return keeps and all(_follows_time(before, one) for one in (*transform.inputs, *transform.others))
+    return keeps and all(_follows_time(before, uid) for uid in (*transform.inputs, *transform.others))
 
 
 class BoundChanged(ChangedJob):
@@ -115,7 +115,7 @@ class BoundChanged(ChangedJob):
         super()._between()
         state = self.world.state()
         vertices = () if state.plan is None else state.plan.graph.vertices
-        lives = any(self.uid in one.operators and f"{one.uid}/0" not in state.end_of_data for one in vertices)
+        lives = any(self.uid in vertex.operators and f"{vertex.uid}/0" not in state.end_of_data for vertex in vertices)
         if not lives:  # the operator has ended, and nothing of it is compared
             self.outcome, self.after = "ended", self.before
             return
@@ -126,7 +126,7 @@ class BoundChanged(ChangedJob):
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
         if self._changed:
-            lengths = {found[0] for found in re.finditer(SHOWN, str(error))}
+            lengths = {match[0] for match in re.finditer(SHOWN, str(error))}
             assert len(lengths) >= 2, f"the refusal does not show both lengths: {error}"
         return super()._refused(error, fresh)
 

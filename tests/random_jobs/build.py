@@ -80,8 +80,8 @@ def _add_transform(job: Job, transform: TransformDef) -> None:
 def _bound(transform: TransformDef, function: functions.Function) -> functions.Function:
     """Return the function with the transform's own lengths of windows, gaps and time bounds."""
     own = {"span": transform.span, "slide": transform.slide}
-    given = {name: seconds for name, seconds in own.items() if seconds is not None}
-    return functools.partial(function, **given) if given else function
+    bounds = {name: seconds for name, seconds in own.items() if seconds is not None}
+    return functools.partial(function, **bounds) if bounds else function
 
 
 def plain_frames(
@@ -107,13 +107,13 @@ def plain_frames(
 
 
 def united(frames: Mapping[str, DataFrame], uids: tuple[str, ...]) -> DataFrame:
-    found = frames[uids[0]]
+    frame = frames[uids[0]]
     for uid in uids[1:]:
-        found = found.unionByName(frames[uid])
-    return found
+        frame = frame.unionByName(frames[uid])
+    return frame
 
 
 def siblings(definition: Definition) -> list[tuple[SinkDef, ...]]:
     """Return the sinks grouped by operator, that is by query."""
     inputs = sorted({sink.input for sink in definition.sinks})
-    return [tuple(one for one in definition.sinks if one.input == uid) for uid in inputs]
+    return [tuple(sink for sink in definition.sinks if sink.input == uid) for uid in inputs]

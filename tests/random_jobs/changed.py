@@ -34,16 +34,16 @@ class ChangedJob(InProcess):
         if self._attempt(self.first) in ("FINISHED", "REFUSED") or not self.world.root.exists():
             return self.story  # nothing to continue
         self._between()
-        there = self._tree()
+        tree = self._tree()
         self.definition, self._changed = self.after, True
         self.data.use(self.after)
         status = self._attempt(RunPlan("finish", drains=True))
         if status == "REFUSED":
-            assert self._tree() == there, f"refused, and written: {sorted(self._tree().items() ^ there.items())[:5]}"
+            assert self._tree() == tree, f"refused, and written: {sorted(self._tree().items() ^ tree.items())[:5]}"
             self.definition, self._changed = self.before, False
             self.data.use(self.before)
             status = self._attempt(RunPlan("finish", drains=True))
-            self.story.tell("refused, changed back")
+            self.story.note("refused, changed back")
         assert status == "FINISHED", status
         self._check_rows()
         return self.story
@@ -52,7 +52,7 @@ class ChangedJob(InProcess):
         if not self._changed:
             return super()._refused(error, fresh)
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {type(error).__name__}: {error}")
+        self.story.note(f"refused: {type(error).__name__}: {error}")
         return "REFUSED"
 
     def _check_rows(self) -> None:
@@ -85,5 +85,5 @@ class ChangedJob(InProcess):
     def _tree(self) -> Tree:
         """Return size and time of every file that the job has written."""
         folders = [self.world.root, *(self.world.base / s.place for s in (*self.before.sinks, *self.after.sinks))]
-        found = [path for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
-        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
+        paths = [path for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
+        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}

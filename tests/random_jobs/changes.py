@@ -28,7 +28,9 @@ def change(seed: int, definition: Definition) -> tuple[str, Definition]:
 
 def _source(rng: random.Random, definition: Definition, edit: Callable[[SourceDef], SourceDef]) -> Definition:
     chosen = rng.choice(definition.sources)
-    return replace(definition, sources=tuple(edit(one) if one == chosen else one for one in definition.sources))
+    return replace(
+        definition, sources=tuple(edit(source) if source == chosen else source for source in definition.sources)
+    )
 
 
 def _transform(
@@ -37,12 +39,15 @@ def _transform(
     if not among:
         return None
     chosen = rng.choice(among)
-    return replace(definition, transforms=tuple(edit(one) if one == chosen else one for one in definition.transforms))
+    return replace(
+        definition,
+        transforms=tuple(edit(transform) if transform == chosen else transform for transform in definition.transforms),
+    )
 
 
 def _sink(rng: random.Random, definition: Definition, edit: Callable[[SinkDef], SinkDef]) -> Definition:
     chosen = rng.choice(definition.sinks)
-    return replace(definition, sinks=tuple(edit(one) if one == chosen else one for one in definition.sinks))
+    return replace(definition, sinks=tuple(edit(sink) if sink == chosen else sink for sink in definition.sinks))
 
 
 def mode(rng: random.Random, definition: Definition) -> Definition | None:
@@ -53,53 +58,57 @@ def mode(rng: random.Random, definition: Definition) -> Definition | None:
 
 def watermark(rng: random.Random, definition: Definition) -> Definition | None:
     """Change a watermark, but never to a shorter delay, which would make rows late."""
-    return _source(rng, definition, lambda one: replace(one, watermark=rng.choice([None, DELAY, 2 * DELAY])))
+    return _source(rng, definition, lambda source: replace(source, watermark=rng.choice([None, DELAY, 2 * DELAY])))
 
 
 def source_folder(rng: random.Random, definition: Definition) -> Definition | None:
     """Move a source to another folder with the same files. A continued job reads them again."""
-    return _source(rng, definition, lambda one: replace(one, folder="moved"))
+    return _source(rng, definition, lambda source: replace(source, folder="moved"))
 
 
 def source_limit(rng: random.Random, definition: Definition) -> Definition | None:
-    return _source(rng, definition, lambda one: replace(one, max_files=3 if one.max_files is None else None))
+    return _source(rng, definition, lambda source: replace(source, max_files=3 if source.max_files is None else None))
 
 
 def source_chain(rng: random.Random, definition: Definition) -> Definition | None:
-    return _source(rng, definition, lambda one: replace(one, chain=not one.chain))
+    return _source(rng, definition, lambda source: replace(source, chain=not source.chain))
 
 
 def transform_chain(rng: random.Random, definition: Definition) -> Definition | None:
-    return _transform(rng, definition, list(definition.transforms), lambda one: replace(one, chain=not one.chain))
+    return _transform(
+        rng, definition, list(definition.transforms), lambda transform: replace(transform, chain=not transform.chain)
+    )
 
 
 def output_mode(rng: random.Random, definition: Definition) -> Definition | None:
-    among = [one for one in definition.transforms if len(KINDS[one.kind].modes) > 1]
+    among = [transform for transform in definition.transforms if len(KINDS[transform.kind].modes) > 1]
     other = {"update": "complete", "complete": "update"}
-    return _transform(rng, definition, among, lambda one: replace(one, output_mode=other[one.output_mode]))
+    return _transform(
+        rng, definition, among, lambda transform: replace(transform, output_mode=other[transform.output_mode])
+    )
 
 
 def schema(rng: random.Random, definition: Definition) -> Definition | None:
-    read = {uid for one in definition.transforms for uid in (*one.inputs, *one.others)}
-    among = [one for one in definition.transforms if one.uid not in read]
-    return _transform(rng, definition, among, lambda one: replace(one, wide=True))
+    read = {uid for transform in definition.transforms for uid in (*transform.inputs, *transform.others)}
+    among = [transform for transform in definition.transforms if transform.uid not in read]
+    return _transform(rng, definition, among, lambda transform: replace(transform, wide=True))
 
 
 def sink_path(rng: random.Random, definition: Definition) -> Definition | None:
-    return _sink(rng, definition, lambda one: replace(one, folder=f"{one.uid}_new"))
+    return _sink(rng, definition, lambda sink: replace(sink, folder=f"{sink.uid}_new"))
 
 
 def sink_format(rng: random.Random, definition: Definition) -> Definition | None:
-    return _sink(rng, definition, lambda one: replace(one, format="json" if one.format == "parquet" else "parquet"))
+    return _sink(rng, definition, lambda sink: replace(sink, format="json" if sink.format == "parquet" else "parquet"))
 
 
 def sink_partitions(rng: random.Random, definition: Definition) -> Definition | None:
-    return _sink(rng, definition, lambda one: replace(one, partitioned=not one.partitioned))
+    return _sink(rng, definition, lambda sink: replace(sink, partitioned=not sink.partitioned))
 
 
 def sink_release(rng: random.Random, definition: Definition) -> Definition | None:
     other = {"final": "every_checkpoint", "every_checkpoint": "final"}
-    return _sink(rng, definition, lambda one: replace(one, release=other[one.release]))
+    return _sink(rng, definition, lambda sink: replace(sink, release=other[sink.release]))
 
 
 def sink_added(rng: random.Random, definition: Definition) -> Definition | None:
@@ -121,7 +130,7 @@ def operator_removed(rng: random.Random, definition: Definition) -> Definition |
     if len(definition.sinks) < 2:
         return None
     gone = rng.choice(definition.sinks)
-    return pruned(replace(definition, sinks=tuple(one for one in definition.sinks if one != gone)))
+    return pruned(replace(definition, sinks=tuple(sink for sink in definition.sinks if sink != gone)))
 
 
 CHANGES: dict[str, Draw] = {

@@ -88,7 +88,7 @@ class Data:
         }
         self._began = time.time() - 7200
         self._order = {source.uid: _reading_order(definition.seed, source) for source in definition.sources}
-        for number, source in enumerate(sorted(definition.sources, key=lambda one: one.uid)):
+        for number, source in enumerate(sorted(definition.sources, key=lambda source_def: source_def.uid)):
             for folder in ("in", "all"):
                 (base / folder / source.uid).mkdir(parents=True)
             for at, rows in enumerate(files_of(definition.seed, number, source)):

@@ -107,7 +107,7 @@ class Definition:
     def kept(self) -> tuple[str, ...]:
         """The operators whose results outlive the job."""
         operators: tuple[SourceDef | TransformDef, ...] = (*self.sources, *self.transforms)
-        return tuple(one.uid for one in operators if one.persist)
+        return tuple(operator.uid for operator in operators if operator.persist)
 
     @property
     def is_batch(self) -> bool:
@@ -120,14 +120,15 @@ class Definition:
     def from_json(text: str) -> Definition:
         data: Mapping[str, Any] = json.loads(text)
         transforms = [
-            {**one, "inputs": tuple(one["inputs"]), "others": tuple(one["others"])} for one in data["transforms"]
+            {**transform, "inputs": tuple(transform["inputs"]), "others": tuple(transform["others"])}
+            for transform in data["transforms"]
         ]
         return Definition(
             **{
                 **data,
-                "sources": tuple(SourceDef(**one) for one in data["sources"]),
-                "transforms": tuple(TransformDef(**one) for one in transforms),
-                "sinks": tuple(SinkDef(**one) for one in data["sinks"]),
+                "sources": tuple(SourceDef(**source) for source in data["sources"]),
+                "transforms": tuple(TransformDef(**transform) for transform in transforms),
+                "sinks": tuple(SinkDef(**sink) for sink in data["sinks"]),
             }
         )
 
@@ -136,25 +137,27 @@ class Definition:
             f"seed {self.seed}: job {self.job_id!r}, mode {self.mode}, interval {self.interval}, "
             f"retained {self.retained}, read limit {self.limit}"
         ]
-        lines += [f"  {one}" for one in (*self.sources, *self.transforms, *self.sinks)]
+        lines += [f"  {part}" for part in (*self.sources, *self.transforms, *self.sinks)]
         return "\n".join(lines)
 
 
 def simpler(definition: Definition) -> list[Definition]:
     """Return the definitions with one feature turned off. Each of them is still a whole job."""
-    found: list[Definition] = []
+    variants: list[Definition] = []
     if len(definition.sinks) > 1:
         for sink in definition.sinks:
-            found.append(pruned(replace(definition, sinks=tuple(one for one in definition.sinks if one != sink))))
+            variants.append(
+                pruned(replace(definition, sinks=tuple(other for other in definition.sinks if other != sink)))
+            )
     for name, plain in (("sources", SOURCE), ("transforms", TRANSFORM), ("sinks", SINK)):
-        for at, one in enumerate(getattr(definition, name)):
+        for at, part in enumerate(getattr(definition, name)):
             for key, value in plain.items():
-                if getattr(one, key) != value and not (key == "rows" and one.rows < value):
+                if getattr(part, key) != value and not (key == "rows" and part.rows < value):
                     changed = [*getattr(definition, name)]
-                    changed[at] = replace(one, **{key: value})
+                    changed[at] = replace(part, **{key: value})
                     whole: dict[str, Any] = {name: tuple(changed)}
-                    found.append(replace(definition, **whole))
-    return found
+                    variants.append(replace(definition, **whole))
+    return variants
 
 
 SOURCE: Mapping[str, Any] = {
@@ -180,6 +183,6 @@ def pruned(definition: Definition) -> Definition:
             needed |= {*transform.inputs, *transform.others}
     return replace(
         definition,
-        sources=tuple(one for one in definition.sources if one.uid in needed),
-        transforms=tuple(one for one in definition.transforms if one.uid in needed),
+        sources=tuple(source for source in definition.sources if source.uid in needed),
+        transforms=tuple(transform for transform in definition.transforms if transform.uid in needed),
     )

@@ -20,14 +20,14 @@ def record(record_property: RecordProperty, *names: str) -> None:
 
 def draws_of(definition: Definition) -> list[str]:
     """Return the special inputs of a job, and the kinds of its transforms."""
-    found = [one.kind for one in definition.transforms]
+    draws = [transform.kind for transform in definition.transforms]
     for source in definition.sources:
-        found += ["folders of zones"] if source.zoned else []
-        found += ["empty for good"] if source.allow_empty else []
-        found += ["late rows"] if source.late else []
-        found += [f"{source.at_first} folder at first"] if source.at_first != "full" else []
-        found += ["history in any order"] if source.bounded and source.files > 1 else []
-    return found
+        draws += ["folders of zones"] if source.zoned else []
+        draws += ["empty for good"] if source.allow_empty else []
+        draws += ["late rows"] if source.late else []
+        draws += [f"{source.at_first} folder at first"] if source.at_first != "full" else []
+        draws += ["history in any order"] if source.bounded and source.files > 1 else []
+    return draws
 
 
 def summary(reports: Iterable[Any]) -> list[str]:

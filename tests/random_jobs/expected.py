@@ -28,12 +28,12 @@ class Expected:
     def __init__(self, spark: SparkSession, definition: Definition, base: Path) -> None:
         self._spark = spark
         frames = plain_frames(spark, definition, base / "all")
-        self._rows = {one.uid: _collected(frames[one.input]) for one in definition.sinks}
+        self._rows = {sink.uid: _collected(frames[sink.input]) for sink in definition.sinks}
         capped = plain_frames(spark, definition, base / "all", with_limits=True)
-        self._counts = {one.uid: capped[one.input].count() for one in definition.sinks if one.lineage == "limited"}
-        paths = {one: path_to(definition, one) for one in definition.sinks}
+        self._counts = {sink.uid: capped[sink.input].count() for sink in definition.sinks if sink.lineage == "limited"}
+        paths = {sink: path_to(definition, sink) for sink in definition.sinks}
         self._between: Mapping[str, Between] = {
-            one.uid: between(spark, definition, one, path, base) for one, path in paths.items() if path is not None
+            sink.uid: between(spark, definition, sink, path, base) for sink, path in paths.items() if path is not None
         }
 
         self._kept = {uid: _collected(frames[uid]) for uid in definition.kept}
@@ -77,8 +77,8 @@ def _collected(frame: DataFrame) -> list[Values]:
 def _check_last(sink: SinkDef, wanted: list[Values], released: list[Values]) -> None:
     truth, got = {row[0]: row for row in wanted}, {row[0]: row for row in released}
     wrong = [key for key in truth.keys() | got.keys() if truth.get(key) != got.get(key)]
-    told = [f"released {got.get(key)}, expected {truth.get(key)}" for key in sorted(wrong)[:5]]
-    assert not wrong, f"{sink.uid}: {len(wrong)} of {len(truth)} keys are wrong, such as {told}"
+    differences = [f"released {got.get(key)}, expected {truth.get(key)}" for key in sorted(wrong)[:5]]
+    assert not wrong, f"{sink.uid}: {len(wrong)} of {len(truth)} keys are wrong, such as {differences}"
 
 
 def _some(rows: Iterable[Values]) -> list[Values]:

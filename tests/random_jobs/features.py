@@ -16,7 +16,7 @@ LATE_FILES = 4
 
 def add_features(seed: int, definition: Definition) -> Definition:
     rng = random.Random(seed * 17 + 3)
-    with_modes = replace(definition, sinks=tuple(replace(one, mode=rng.choice(MODES)) for one in definition.sinks))
+    with_modes = replace(definition, sinks=tuple(replace(sink, mode=rng.choice(MODES)) for sink in definition.sinks))
     # one byte: every file from one query to another exceeds the read limit
     limited = replace(with_modes, limit=rng.choice([None, None, 1]))
     return _folders(seed, _kept(seed, _late(limited) if rng.random() < 0.85 else limited))
@@ -27,40 +27,40 @@ def _kept(seed: int, definition: Definition) -> Definition:
     rng = random.Random(seed * 29 + 5)
     ends = {source.uid for source in definition.sources if source.bounded}
     kept = {uid for uid in sorted(ends) if rng.random() < 0.15}
-    for one in definition.transforms:
-        if one.kind in PLAIN and not one.others and {*one.inputs} <= ends:
-            ends.add(one.uid)
-            kept |= {one.uid} if rng.random() < 0.25 else set()
+    for transform in definition.transforms:
+        if transform.kind in PLAIN and not transform.others and {*transform.inputs} <= ends:
+            ends.add(transform.uid)
+            kept |= {transform.uid} if rng.random() < 0.25 else set()
     return replace(
         definition,
-        sources=tuple(replace(one, persist=one.uid in kept) for one in definition.sources),
-        transforms=tuple(replace(one, persist=one.uid in kept) for one in definition.transforms),
+        sources=tuple(replace(source, persist=source.uid in kept) for source in definition.sources),
+        transforms=tuple(replace(transform, persist=transform.uid in kept) for transform in definition.transforms),
     )
 
 
 def _folders(seed: int, definition: Definition) -> Definition:
     """Make some history absent at the first start, or empty for good, and put some files into folders of zones."""
     rng = random.Random(seed * 41 + 13)
-    sources = [replace(one, zoned=rng.random() < 0.3) for one in definition.sources]
-    for at, one in enumerate(sources):
-        if one.bounded:
+    sources = [replace(source, zoned=rng.random() < 0.3) for source in definition.sources]
+    for at, source in enumerate(sources):
+        if source.bounded:
             absence: AtFirst = rng.choice(["empty", "missing"]) if rng.random() < 0.3 else "full"
             is_empty = absence == "full" and rng.random() < 0.15
             sources[at] = replace(
-                one,
+                source,
                 at_first=absence,
                 allow_empty=is_empty,
-                zoned=one.zoned and not is_empty,
-                files=0 if is_empty else one.files,
-                late=one.late and not is_empty,
+                zoned=source.zoned and not is_empty,
+                files=0 if is_empty else source.files,
+                late=source.late and not is_empty,
             )
     return replace(definition, sources=tuple(sources))
 
 
 def _late(definition: Definition) -> Definition:
     sources = tuple(
-        replace(one, late=True, files=max(one.files, LATE_FILES)) if one.watermark else one
-        for one in definition.sources
+        replace(source, late=True, files=max(source.files, LATE_FILES)) if source.watermark else source
+        for source in definition.sources
     )
     late = replace(definition, sources=sources)
     return late if is_comparable(late) else definition
@@ -68,7 +68,7 @@ def _late(definition: Definition) -> Definition:
 
 def in_time(definition: Definition) -> Definition:
     """Return the definition without late rows."""
-    return replace(definition, sources=tuple(replace(one, late=False) for one in definition.sources))
+    return replace(definition, sources=tuple(replace(source, late=False) for source in definition.sources))
 
 
 def second_job(seed: int, first: Definition) -> Definition | None:

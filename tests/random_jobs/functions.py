@@ -181,10 +181,10 @@ def counted_in_pandas(rows: DataFrame) -> DataFrame:
         state.update((n, total))
         yield pd.DataFrame({"id": [key[0]], "k": [key[0]], "v": [total * 1000 + n]})
 
-    found = rows.groupBy("k").applyInPandasWithState(
+    counted = rows.groupBy("k").applyInPandasWithState(
         count, "id long, k long, v long", "n long, total long", "update", "NoTimeout"
     )
-    return found.withColumn("ts", F.timestamp_seconds(F.lit(0)))
+    return counted.withColumn("ts", F.timestamp_seconds(F.lit(0)))
 
 
 def counted_plainly(rows: DataFrame) -> DataFrame:
@@ -227,8 +227,8 @@ def first_with_state(rows: DataFrame) -> DataFrame:
 
 
 def counted_with_state(rows: DataFrame) -> DataFrame:
-    found = rows.groupBy("k").transformWithStateInPandas(Count(), "id long, k long, v long", "update", "none")
-    return found.withColumn("ts", F.timestamp_seconds(F.lit(0)))
+    counted = rows.groupBy("k").transformWithStateInPandas(Count(), "id long, k long, v long", "update", "none")
+    return counted.withColumn("ts", F.timestamp_seconds(F.lit(0)))
 
 
 KINDS: Mapping[str, Kind] = {

@@ -59,7 +59,7 @@ def definition(seed: int) -> Definition:
         top = _in_time(side, nodes, transforms) or top
     sinks = _sinks(rng, nodes, top)
     bounded_only = all(source.bounded for source in sources)
-    found = Definition(
+    drawn = Definition(
         seed=seed,
         sources=tuple(sources),
         transforms=tuple(transforms),
@@ -69,18 +69,18 @@ def definition(seed: int) -> Definition:
         retained=rng.choice([1, 2, 3, 5]),
         at_start=rng.randint(0, 3),
     )
-    return add_features(seed, pruned(found))
+    return add_features(seed, pruned(drawn))
 
 
 def _sources(rng: random.Random) -> list[SourceDef]:
     watermarks = rng.choice(["none", "some", "all", "all"])
     count = rng.choice([1, 2, 2, 2, 3])
     live = rng.random() < 0.75
-    found = []
+    sinks = []
     for number in range(count):
         bounded = not (live and (number == count - 1 or rng.random() < 0.25))
         marked = watermarks == "all" or (watermarks == "some" and rng.random() < 0.5)
-        found.append(
+        sinks.append(
             SourceDef(
                 uid=f"{'history' if bounded else 'live'}{number}",
                 bounded=bounded,
@@ -92,8 +92,8 @@ def _sources(rng: random.Random) -> list[SourceDef]:
                 max_files=rng.choice([None, 1, 1, 2]),
             )
         )
-    rng.shuffle(found)
-    return found
+    rng.shuffle(sinks)
+    return sinks
 
 
 def _unite_all(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node:
@@ -108,7 +108,7 @@ def _unite_all(rng: random.Random, nodes: list[Node], transforms: list[Transform
 
 
 def _transform(rng: random.Random, uid: str, base: Node, nodes: list[Node]) -> tuple[TransformDef, Node]:
-    others = [one for one in nodes if not one.sources & base.sources and one.lineage == "rows"]
+    others = [node for node in nodes if not node.sources & base.sources and node.lineage == "rows"]
     for _ in range(20):
         kind = rng.choice([*STATELESS, *STATEFUL, *STATEFUL, *(JOINS * 3 if others else ())])
         inputs = [base]
@@ -125,14 +125,14 @@ def _transform(rng: random.Random, uid: str, base: Node, nodes: list[Node]) -> t
 
 def _diamond(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node:
     """Add two paths from one operator that meet again. One path may be empty."""
-    base = rng.choice([one for one in nodes if one.lineage == "rows"])
+    base = rng.choice([node for node in nodes if node.lineage == "rows"])
     # a query that unites several sources has no event time, and two consumers make it a query of its own
     apart = base if len(base.sources) == 1 else replace(base, watermarks="none")
     ways = [_add(rng, apart, nodes, transforms) for _ in range(rng.choice([1, 2, 2]))]
     if len(ways) == 1:
         ways.append(apart)
     kinds = [*STATELESS, *STATEFUL, *JOINS * 4, *["union"] * 4]
-    kind = rng.choice([one for one in kinds if _fits(one, "append", ways)] or ["union"])
+    kind = rng.choice([name for name in kinds if _fits(name, "append", ways)] or ["union"])
     made, node = _make(rng, f"t{len(transforms)}", kind, ways)
     transforms.append(made)
     nodes.append(node)
@@ -141,9 +141,9 @@ def _diamond(rng: random.Random, nodes: list[Node], transforms: list[TransformDe
 
 def _in_time(rng: random.Random, nodes: list[Node], transforms: list[TransformDef]) -> Node | None:
     """Add an operator that drops late rows, where event time is known: after an unread operator, or one source."""
-    read = {uid for one in transforms for uid in (*one.inputs, *one.others)}
-    among = [one for one in nodes if one.watermarks == "all" and (one.uid not in read or len(one.sources) == 1)]
-    fits = [(one, kind) for one in among for kind in IN_TIME if _fits(kind, "append", [one])]
+    read = {uid for transform in transforms for uid in (*transform.inputs, *transform.others)}
+    among = [node for node in nodes if node.watermarks == "all" and (node.uid not in read or len(node.sources) == 1)]
+    fits = [(node, kind) for node in among for kind in IN_TIME if _fits(kind, "append", [node])]
     if not fits:
         return None
     base, kind = rng.choice(fits)
@@ -155,7 +155,7 @@ def _in_time(rng: random.Random, nodes: list[Node], transforms: list[TransformDe
 
 def _add(rng: random.Random, base: Node, nodes: list[Node], transforms: list[TransformDef]) -> Node:
     kinds = [*STATELESS, *STATELESS, "dedup", "dedup_in_time", "distinct", "windows"]
-    kind = rng.choice([one for one in kinds if _fits(one, "append", [base])])
+    kind = rng.choice([name for name in kinds if _fits(name, "append", [base])])
     made, node = _make(rng, f"t{len(transforms)}", kind, [base])
     transforms.append(made)
     nodes.append(node)
@@ -165,7 +165,7 @@ def _add(rng: random.Random, base: Node, nodes: list[Node], transforms: list[Tra
 def _fits(kind_name: str, mode: str, inputs: list[Node]) -> bool:
     """Return whether the plain batch determines the output of the stream."""
     kind = KINDS[kind_name]
-    lineages = {one.lineage for one in inputs}
+    lineages = {node.lineage for node in inputs}
     if "last" in lineages:
         return kind_name in AFTER_LAST and len(inputs) == 1
     if "limited" in lineages:
@@ -181,19 +181,19 @@ def _unique(inputs: list[Node]) -> bool:
 
     Rows of one source that arrive on two paths have the same ids, and perhaps other values.
     """
-    apart = sum(len(one.sources) for one in inputs) == len(frozenset().union(*(one.sources for one in inputs)))
-    made = len(inputs) > 1 and any(one.made for one in inputs)
-    return apart and not made and all(one.unique for one in inputs)
+    apart = sum(len(node.sources) for node in inputs) == len(frozenset().union(*(node.sources for node in inputs)))
+    made = len(inputs) > 1 and any(node.made for node in inputs)
+    return apart and not made and all(node.unique for node in inputs)
 
 
 def _watermarks(inputs: list[Node]) -> str:
-    found = {one.watermarks for one in inputs}
-    return found.pop() if len(found) == 1 else "some"
+    watermarks = {node.watermarks for node in inputs}
+    return watermarks.pop() if len(watermarks) == 1 else "some"
 
 
 def _make(rng: random.Random, uid: str, name: str, inputs: list[Node]) -> tuple[TransformDef, Node]:
     kind = KINDS[name]
-    uids = tuple(one.uid for one in inputs)
+    uids = tuple(node.uid for node in inputs)
     join = name in JOINS
     transform = TransformDef(
         uid=uid,
@@ -205,19 +205,19 @@ def _make(rng: random.Random, uid: str, name: str, inputs: list[Node]) -> tuple[
     )
     lineage: Lineage = "last" if kind.emits == "last" else "limited" if name == "limit" else "rows"
     if lineage == "rows":
-        lineage = next((one.lineage for one in inputs if one.lineage != "rows"), "rows")
+        lineage = next((node.lineage for node in inputs if node.lineage != "rows"), "rows")
     # the output of stateful Python and of sessions no longer has event time
     marks = "none" if name in ("pandas_first", "state_first", "sessions", "pandas") else _watermarks(inputs)
-    sources = frozenset(uid for one in inputs for uid in one.sources)
-    made = name in ("windows", "sessions", "window_keys") or any(one.made for one in inputs)
+    sources = frozenset(uid for node in inputs for uid in node.sources)
+    made = name in ("windows", "sessions", "window_keys") or any(node.made for node in inputs)
     return transform, Node(uid, marks, lineage, sources, made, _unique(inputs) or name in MAKES_IDS)
 
 
 def _sinks(rng: random.Random, nodes: list[Node], top: Node) -> list[SinkDef]:
-    found = []
+    sources = []
     for number in range(rng.choice([1, 1, 2, 2, 3])):
         node = top if number == 0 or rng.random() < 0.4 else rng.choice(nodes)
-        found.append(
+        sources.append(
             SinkDef(
                 uid=f"out{number}",
                 input=node.uid,
@@ -227,4 +227,4 @@ def _sinks(rng: random.Random, nodes: list[Node], top: Node) -> list[SinkDef]:
                 release=rng.choice(["every_checkpoint", "every_checkpoint", "every_checkpoint", "final"]),
             )
         )
-    return found
+    return sources

@@ -47,11 +47,11 @@ TALKING = frozenset({"started", "resumed", "running", "checkpoint", "released", 
 class Story:
     """The story of a job, in text, for the reader of a finding. ``refused``: name of the error that refused the job."""
 
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     refused: str | None = None
 
-    def tell(self, text: str) -> None:
-        self.told.append(text)
+    def note(self, text: str) -> None:
+        self.notes.append(text)
         print(f"  {text}")
 
 
@@ -92,7 +92,7 @@ class InProcess:
 
     def _start_again(self) -> None:
         """Start the finished job again, as a user does if its run reported files that the next start deletes."""
-        self.story.tell("started again, for what was left")
+        self.story.note("started again, for what was left")
         status = self._attempt(RunPlan("finish"))
         assert status == "FINISHED", f"the start after the end: {status}"
 
@@ -100,7 +100,7 @@ class InProcess:
 
     def _refuse_without_history(self) -> None:
         """Start the job while folders of its history are empty or missing. It must be refused, for another try."""
-        absent = {one.uid: one.at_first for one in self.definition.sources if one.at_first != "full"}
+        absent = {source.uid: source.at_first for source in self.definition.sources if source.at_first != "full"}
         if not absent:
             return
         for uid, how in absent.items():
@@ -121,7 +121,7 @@ class InProcess:
     def _refused_for_now(self, error: CkptError, absent: Mapping[str, str]) -> None:
         assert error.data["uid"] in absent, f"refused for another source than {absent}: {error}"
         assert ExitCode.of_error(error) is ExitCode.FAILED, f"no retry would follow: {error}"
-        self.story.tell(f"refused for now: {error}")
+        self.story.note(f"refused for now: {error}")
 
     # ---- one run
 
@@ -143,11 +143,11 @@ class InProcess:
         finally:
             watchdog.cancel()
         assert not hung.is_set(), f"a run hung ({plan})"
-        if restore == "latest" and not self.lost and not self._began_anew(state, status):
+        if restore == "latest" and not self.lost and not self._restarted_from_scratch(state, status):
             check_calls(over, called)
         return status
 
-    def _began_anew(self, before: JobState | None, status: str) -> bool:
+    def _restarted_from_scratch(self, before: JobState | None, status: str) -> bool:
         """Return whether the job restarted from scratch, or would have done so.
 
         This happens if it was changed before a checkpoint covered its ends.
@@ -179,7 +179,7 @@ class InProcess:
         except TransientError as error:
             return self._gone(error, plan, fault)
         self._told_left = any(LEFT in line["message"] for line in run.of("warning"))
-        self.story.tell(f"{plan}: {run.status} {run.cause or ''} at verb {fault.verbs.count}")
+        self.story.note(f"{plan}: {run.status} {run.cause or ''} at verb {fault.verbs.count}")
         self._check_status(plan, run.status, run.cause, fault)
         return run.status
 
@@ -188,16 +188,16 @@ class InProcess:
         return self.world.storage
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
-        said = f"{type(error).__name__}: {error}"
-        assert fresh, f"refused in mid-life: {said}"
-        assert known(error), f"refused with an unknown reason: {said}"
+        message = f"{type(error).__name__}: {error}"
+        assert fresh, f"refused in mid-life: {message}"
+        assert known(error), f"refused with an unknown reason: {message}"
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {said}")
+        self.story.note(f"refused: {message}")
         return "REFUSED"
 
     def _gone(self, error: TransientError, plan: RunPlan, fault: Fault) -> str:
         assert fault.happened, f"failed without a fault: {type(error).__name__}: {error}"
-        self.story.tell(f"{plan.end} {plan.at}: {type(error).__name__}")
+        self.story.note(f"{plan.end} {plan.at}: {type(error).__name__}")
         return "GONE"
 
     def _check_status(self, plan: RunPlan, status: str, cause: str | None, fault: Fault) -> None:
@@ -246,7 +246,7 @@ class InProcess:
         try:
             self.world.request(kind)
         except StorageTransientError:  # the marker of a hang: the root is gone for good
-            self.story.tell(f"{kind} could not be asked for")
+            self.story.note(f"{kind} could not be asked for")
 
     def _give_up(self, fault: Fault, hung: threading.Event) -> None:
         hung.set()
@@ -264,9 +264,9 @@ class InProcess:
         self.lost = lose_results(self.world, self._rng) if self.schedule.loses else []
         if self.lost:
             self.evidence.rewound()
-            self.story.tell(f"lost {len(self.lost)} files of results")
+            self.story.note(f"lost {len(self.lost)} files of results")
         if self.schedule.deletes:
             for uid in finished_sources(self.world.state()) - self._deleted:
                 shutil.rmtree(self.world.base / "in" / uid, ignore_errors=True)
                 self._deleted.add(uid)
-                self.story.tell(f"deleted the folder of {uid}")
+                self.story.note(f"deleted the folder of {uid}")

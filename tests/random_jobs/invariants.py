@@ -33,12 +33,12 @@ LEFT_YET = re.compile(r"\.(tmp|probe)-[\w-]+")
 
 def finished_sources(state: JobState) -> set[str]:
     """Return the sources whose functions are no longer needed: dropped ones, and those of finished vertices."""
-    found = {uid for uids in state.dropped.values() for uid in uids}
+    dropped = {uid for uids in state.dropped.values() for uid in uids}
     vertices = state.plan.graph.vertices if state.plan is not None else ()
     for vertex in vertices:
         if f"{vertex.uid}/0" in state.finished:
-            found |= set(vertex.sources)
-    return found
+            dropped |= set(vertex.sources)
+    return dropped
 
 
 def check_calls(finished: Iterable[str], called: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ def check_siblings(definition: Definition, base: Path) -> None:
         shown = [_shown(base, sink, definition.job_id) for sink in every]
         check_prefixes(sinks[0].input, shown)
         rows = [Counter(released(base, sink, definition.job_id)) for sink in sinks]
-        assert all(one == rows[0] for one in rows), f"sinks of {sinks[0].input} hold other rows: {rows}"
+        assert all(row == rows[0] for row in rows), f"sinks of {sinks[0].input} hold other rows: {rows}"
 
 
 def check_prefixes(uid: str, shown: Sequence[Mapping[int, Counter[Values]]]) -> None:
@@ -72,16 +72,16 @@ def check_prefixes(uid: str, shown: Sequence[Mapping[int, Counter[Values]]]) -> 
     checkpoint are compared. They must rise over the checkpoints of all sinks, and be equal at the same checkpoint.
     """
     held: list[tuple[int, Counter[Values]]] = []
-    for one in shown:
+    for sink_rows in shown:
         total: Counter[Values] = Counter()
-        for checkpoint in sorted(one):
-            total = total + one[checkpoint]
+        for checkpoint in sorted(sink_rows):
+            total = total + sink_rows[checkpoint]
             held.append((checkpoint, total))
     held.sort(key=lambda at: (at[0], at[1].total()))
     for (before, fewer), (after, more) in pairwise(held):
         is_so = fewer == more if before == after else fewer <= more
-        told = [{checkpoint: rows.total() for checkpoint, rows in one.items()} for one in shown]
-        assert is_so, f"{uid}: sinks differ between checkpoints {before} and {after}: {told}"
+        totals = [{checkpoint: rows.total() for checkpoint, rows in sink_rows.items()} for sink_rows in shown]
+        assert is_so, f"{uid}: sinks differ between checkpoints {before} and {after}: {totals}"
 
 
 def _shown(base: Path, sink: SinkDef, job_id: str) -> dict[int, Counter[Values]]:
@@ -109,7 +109,7 @@ def check_nothing_left(definition: Definition, world: World) -> None:
     under = [path for path in world.everything_under_root() if not LEFT_YET.fullmatch(path)]
     left = [path for path in under if not re.fullmatch(STAYS.format(world.job_id), path)]
     kept = [f"{world.job_id}/vertices/{uid}/0/partition" for uid in definition.kept]
-    left = [path for path in left if not any(path == one or path.startswith(f"{one}/") for one in kept)]
+    left = [path for path in left if not any(path == folder or path.startswith(f"{folder}/") for folder in kept)]
     assert not left, f"left under the root: {left[:10]}"
     for sink in definition.sinks:
         check_folder(world.base / sink.place, world.job_id)
@@ -121,8 +121,8 @@ def check_folder(folder: Path, job_id: str) -> None:
     Other jobs may have staged files there.
     """
     shown = {file.path for manifest in read_manifests(str(folder)) for file in manifest.files}
-    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert there == shown, f"{folder}: files and manifests differ: {sorted(there ^ shown)[:5]}"
+    existing = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert existing == shown, f"{folder}: files and manifests differ: {sorted(existing ^ shown)[:5]}"
     beside = books(folder)
     staged = rf"(?!{job_id}/)\w+/\w+/staging/.+"
     left = {str(path.relative_to(beside)) for path in beside.rglob("*") if path.is_file()}

@@ -45,30 +45,34 @@ class Incomparable(Exception):
 
 def paths(definition: Definition) -> Mapping[str, Path]:
     """Return operator -> path. Raises Incomparable."""
-    found = {one.uid: Path(frozenset([one.uid]) if one.watermark else frozenset()) for one in definition.sources}
+    source_paths = {
+        source.uid: Path(frozenset([source.uid]) if source.watermark else frozenset()) for source in definition.sources
+    }
     for transform in definition.transforms:
-        found[transform.uid] = _behind(transform, [found[uid] for uid in (*transform.inputs, *transform.others)])
-    return found
+        source_paths[transform.uid] = _path_after(
+            transform, [source_paths[uid] for uid in (*transform.inputs, *transform.others)]
+        )
+    return source_paths
 
 
-def _behind(transform: TransformDef, inputs: list[Path]) -> Path:
+def _path_after(transform: TransformDef, inputs: list[Path]) -> Path:
     kind = transform.kind
-    marked = frozenset(uid for one in inputs for uid in one.marked)
-    drops = frozenset(drop for one in inputs for drop in one.drops)
-    windows = [one.windows for one in inputs if one.windows]
+    marked = frozenset(uid for path in inputs for uid in path.marked)
+    drops = frozenset(drop for path in inputs for drop in path.drops)
+    windows = [path.windows for path in inputs if path.windows]
     if (drops and kind not in BEHIND_DROPS) or (windows and kind not in BEHIND_WINDOWS) or len(windows) > 1:
         raise Incomparable
     if marked and kind in ("sessions", "left_join"):
         raise Incomparable
-    by_window = all(one.by_window for one in inputs) and len(windows) in (0, len(inputs))
+    by_window = all(path.by_window for path in inputs) and len(windows) in (0, len(inputs))
     # in mode "complete" no state is dropped, and so no row is late
     if marked and kind in DROPS and transform.output_mode != "complete":
         # a window's row has the window's time, and is in time where its rows were
         drops |= {marked}
         by_window &= kind in WINDOWS or bool(windows)
-    known = kind in KEEPS_TIME | WINDOWS | {"join"}
+    is_known = kind in KEEPS_TIME | WINDOWS | {"join"}
     counting = transform if kind in WINDOWS else windows[0] if windows else None
-    return Path(marked if known else frozenset(), drops, by_window, counting)
+    return Path(marked if is_known else frozenset(), drops, by_window, counting)
 
 
 def is_comparable(definition: Definition) -> bool:
@@ -91,7 +95,7 @@ def sure_files(definition: Definition, path: Path) -> Mapping[str, list[list[Row
     """Return source -> its files without the rows that some operator on the path may drop."""
     files = {
         source.uid: files_of(definition.seed, number, source)
-        for number, source in enumerate(sorted(definition.sources, key=lambda one: one.uid))
+        for number, source in enumerate(sorted(definition.sources, key=lambda source_def: source_def.uid))
     }
     live = [source for source in definition.live if all(source.uid in drop for drop in path.drops)]
     return {
@@ -106,7 +110,7 @@ def _slowest(source: SourceDef, live: list[SourceDef], files: Mapping[str, list[
     Event time never passes a live source that every dropping operator waits for. Operators wait for a bounded source
     only until it ends.
     """
-    return min((_passed(one, files[one.uid]) for one in live if one != source), default=float("inf"))
+    return min((_passed(other, files[other.uid]) for other in live if other != source), default=float("inf"))
 
 
 def _passed(source: SourceDef, files: list[list[Row]]) -> float:

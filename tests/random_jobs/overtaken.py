@@ -39,8 +39,8 @@ class Overtaken(InProcess):
         self._between()
         other = self._other()
         other.run()
-        replaced = [one for one in self.definition.sinks if self._is_replaced(one, other)]
-        self.story.tell(f"replaced: {[one.uid for one in replaced]}")
+        replaced = [sink for sink in self.definition.sinks if self._is_replaced(sink, other)]
+        self.story.note(f"replaced: {[sink.uid for sink in replaced]}")
         self._go_on(replaced)
         for sink in self.definition.sinks:
             self._check_folder(sink, other)
@@ -48,7 +48,7 @@ class Overtaken(InProcess):
 
     def _other(self) -> InProcess:
         sinks = tuple(
-            replace(one, folder=str(self.world.base / one.place), mode="overwrite") for one in self.definition.sinks
+            replace(sink, folder=str(self.world.base / sink.place), mode="overwrite") for sink in self.definition.sinks
         )
         definition = replace(self.definition, seed=self.definition.seed + 1_000_000, job_id="other", sinks=sinks)
         return InProcess(self.spark, definition, UNDISTURBED, self.world.base / "other")
@@ -58,22 +58,24 @@ class Overtaken(InProcess):
 
         Its first release records that, even for no rows.
         """
-        found = manifests(other.world.base, self._of_other(sink, other), "other")
-        return any(name.job_id == "job" and name.sink == sink.uid for one in found for name in one.supersedes)
+        releases = manifests(other.world.base, self._of_other(sink, other), "other")
+        return any(
+            name.job_id == "job" and name.sink == sink.uid for manifest in releases for name in manifest.supersedes
+        )
 
     @staticmethod
     def _of_other(sink: SinkDef, other: InProcess) -> SinkDef:
-        return next(one for one in other.definition.sinks if one.uid == sink.uid)
+        return next(candidate for candidate in other.definition.sinks if candidate.uid == sink.uid)
 
     def _go_on(self, replaced: list[SinkDef]) -> None:
         """Continue the overtaken job. It notices at its start, or at a release, and then its run ends FAILED."""
-        said = "'other'"
+        message = "'other'"
         try:
             status = self._attempt(RunPlan("finish", drains=True))
         except WAYS_OUT as error:
-            status, said = type(error).__name__, str(error)
-            self.story.tell(f"{status}: {error}")
-        assert "'other'" in said, said
+            status, message = type(error).__name__, str(error)
+            self.story.note(f"{status}: {error}")
+        assert "'other'" in message, message
         assert not replaced or status != "FINISHED", f"{replaced} were replaced, and the job went on"
 
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:

@@ -54,11 +54,11 @@ def _definition(rng: random.Random, seed: int, kind: str) -> Definition:
         sinks = (SinkDef("out0", "t1", "rows"), SinkDef("out1", "t0", "last"))[: rng.choice([1, 2])]
     elif kind == "event time of one source":
         marked = rng.choice(["history0", "live1"])
-        sources = tuple(replace(one, watermark=DELAY if one.uid == marked else None) for one in sources)  # type: ignore[assignment]
+        sources = tuple(replace(source, watermark=DELAY if source.uid == marked else None) for source in sources)  # type: ignore[assignment]
         transforms = (TransformDef("t0", rng.choice(["windows", "dedup_in_time", "dedup_within", "distinct"]), inputs),)
         sinks = (SinkDef("out0", "t0", "rows"),)
     else:
-        sources = tuple(replace(one, watermark=DELAY) for one in sources)  # type: ignore[assignment]
+        sources = tuple(replace(source, watermark=DELAY) for source in sources)  # type: ignore[assignment]
         first, second = ("map", "dedup_in_time") if kind == "duplicates behind a cut" else ("windows", "windows")
         base = inputs if kind != "duplicates behind a cut" else (rng.choice(inputs),)
         transforms = (TransformDef("t0", first, base), TransformDef("t1", second, ("t0",)))
@@ -80,5 +80,5 @@ class PlanJob(InProcess):
     def _refused(self, error: InvalidInputError, fresh: bool) -> str:
         assert fresh, f"refused in mid-life: {type(error).__name__}: {error}"
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {type(error).__name__}: {error}")
+        self.story.note(f"refused: {type(error).__name__}: {error}")
         return "REFUSED"

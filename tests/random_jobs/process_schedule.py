@@ -30,7 +30,7 @@ class Step:
 
 def steps(seed: int) -> tuple[Step, ...]:
     rng = random.Random(seed * 7 + 1)
-    found = []
+    drawn = []
     for _ in range(rng.randint(1, 4)):
         deed: Deed = rng.choice(["kill", "kill", "kill", "stop", "take over", "pause"])
         moment = rng.choice([*FILES, *STATUSES])
@@ -39,5 +39,5 @@ def steps(seed: int) -> tuple[Step, ...]:
             count = 1
         delay = rng.choice([0.0, rng.uniform(0, 0.03), rng.uniform(0, 1.0)])
         target = "all" if deed != "kill" else rng.choice(["python", "jvm", "all", "all"])
-        found.append(Step(deed, Kill(target, moment, count, delay), rng.random() < 0.15))
-    return tuple(found)
+        drawn.append(Step(deed, Kill(target, moment, count, delay), rng.random() < 0.15))
+    return tuple(drawn)

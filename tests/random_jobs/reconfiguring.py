@@ -41,32 +41,32 @@ class Changes:
         self._rng, self._base = rng, base
 
     def draw(self, vertices: tuple[JobVertex, ...], stateful: Collection[str]) -> Reconfiguration:
-        found, anything = Reconfiguration(), [self._limit, self._logic, self._logic, self._weight, self._pace]
+        change, anything = Reconfiguration(), [self._limit, self._logic, self._logic, self._weight, self._pace]
         for vertex in self._rng.sample(vertices, min(len(vertices), self._rng.choice([1, 1, 2]))):
             among = [*anything, *[self._parts] * 3] if vertex.uid in stateful else anything
             for add in self._rng.sample(among, self._rng.choice([1, 1, 2])):
-                add(found, vertex)
-        return found
+                add(change, vertex)
+        return change
 
-    def _limit(self, found: Reconfiguration, vertex: JobVertex) -> None:
+    def _limit(self, change: Reconfiguration, vertex: JobVertex) -> None:
         if self._rng.random() < 0.5:
-            found.assign_workload(vertex.uid, max_files_per_batch=self._rng.randint(1, 3))
+            change.assign_workload(vertex.uid, max_files_per_batch=self._rng.randint(1, 3))
         else:
-            found.assign_workload(vertex.uid, max_bytes_per_batch=self._rng.choice([1, 3000, 1 << 20]))
+            change.assign_workload(vertex.uid, max_bytes_per_batch=self._rng.choice([1, 3000, 1 << 20]))
 
-    def _parts(self, found: Reconfiguration, vertex: JobVertex) -> None:
-        found.assign_workload(vertex.uid, state_partitions=self._rng.randint(1, 4))
+    def _parts(self, change: Reconfiguration, vertex: JobVertex) -> None:
+        change.assign_workload(vertex.uid, state_partitions=self._rng.randint(1, 4))
 
-    def _weight(self, found: Reconfiguration, vertex: JobVertex) -> None:
-        found.assign_resources(vertex.uid, pool_weight=self._rng.randint(1, 4))
+    def _weight(self, change: Reconfiguration, vertex: JobVertex) -> None:
+        change.assign_resources(vertex.uid, pool_weight=self._rng.randint(1, 4))
 
-    def _pace(self, found: Reconfiguration, vertex: JobVertex) -> None:
-        found.assign_workload(vertex.uid, trigger_interval=self._rng.choice([0.0, 0.05, 0.2]))
+    def _pace(self, change: Reconfiguration, vertex: JobVertex) -> None:
+        change.assign_workload(vertex.uid, trigger_interval=self._rng.choice([0.0, 0.05, 0.2]))
 
-    def _logic(self, found: Reconfiguration, vertex: JobVertex) -> None:
+    def _logic(self, change: Reconfiguration, vertex: JobVertex) -> None:
         """Assign a function: from another file, or the job's own again."""
         reference = None if self._rng.random() < 0.2 else f"{self._version()}:job"
-        found.assign_execution_logic(self._rng.choice(vertex.operators), reference)
+        change.assign_execution_logic(self._rng.choice(vertex.operators), reference)
 
     def _version(self) -> Path:
         """Write one of three versions. A file is never rewritten, because a later run is refused then."""
@@ -76,7 +76,7 @@ class Changes:
         return path
 
 
-class ReconfigurationState(Restarting):
+class ReconfiguringJob(Restarting):
     """A job with changed queries.
 
     Raises AssertionError unless its output is the same as without changes.
@@ -104,12 +104,12 @@ class ReconfigurationState(Restarting):
     def _ask(self) -> None:
         client = JobClient(str(self.world.root), self.world.job_id)
         state = client.look()
-        vertices = tuple(one for one in state.graph().vertices if f"{one.uid}/0" not in state.finished)
+        vertices = tuple(vertex for vertex in state.graph().vertices if f"{vertex.uid}/0" not in state.finished)
         if state.status != "RUNNING" or not vertices:
             return
         try:
-            known = {} if state.definition is None else state.definition.vertices
-            stateful = {uid for uid, one in known.items() if one.stateful}
+            definitions = {} if state.definition is None else state.definition.vertices
+            stateful = {uid for uid, definition in definitions.items() if definition.stateful}
             self.asked.append(client.reconfigure(self._changes.draw(vertices, stateful)).name)
         except InvalidInputError as error:  # nothing is written
             self.outcomes[f"refused: {type(error).__name__}"] += 1
@@ -122,7 +122,7 @@ class ReconfigurationState(Restarting):
             if outcome is not None and outcome.result.value != "accepted" and f"of {name}" not in self.outcomes:
                 self.outcomes[f"of {name}"] = 0
                 self.outcomes[outcome.result.value] += 1
-                self.story.tell(f"{outcome}"[:300])
+                self.story.note(f"{outcome}"[:300])
 
-    def told(self) -> str:
+    def summary(self) -> str:
         return ", ".join(f"{kind}: {count}" for kind, count in sorted(self.outcomes.items()) if count)

@@ -53,16 +53,16 @@ class FailingQueries(WrappedStorage):
 
     def replace(self, path: str, data: bytes) -> None:
         """Fail the write of a note: the batch is staged, and Spark does not commit it."""
-        found = _PREPARED.search(f"/{path}")
-        if found is not None and self.failures.draw(found[1]):
+        match = _PREPARED.search(f"/{path}")
+        if match is not None and self.failures.draw(match[1]):
             raise StorageTransientError(verb="replace", uri=path, reason="drawn")
         super().replace(path, data)
 
     def create(self, path: str, data: bytes) -> None:
         """Fail the write of an entry: Spark has committed the batch, and the entry may or may not be written."""
-        found = _LOG.search(f"/{path}")
-        if found is not None:
-            self._entry(found[1], path, data)
+        match = _LOG.search(f"/{path}")
+        if match is not None:
+            self._entry(match[1], path, data)
         super().create(path, data)
 
     def _entry(self, subtask: str, path: str, data: bytes) -> None:
@@ -100,7 +100,7 @@ class Restarting(InProcess):
     def _gone(self, error: TransientError, plan: RunPlan, fault: Fault) -> str:
         """Retry a run that failed at its start, while it published a batch that the previous run had committed."""
         if not fault.happened and "drawn" in str(error):
-            self.story.tell(f"failed while it started: {error}")
+            self.story.note(f"failed while it started: {error}")
             return self._attempt(plan)
         return super()._gone(error, plan, fault)
 

@@ -26,7 +26,7 @@ class SecondJob(InProcess):
     def __init__(self, first: InProcess, definition: Definition, schedule: Schedule) -> None:
         base = first.world.base / "second"
         folders = {sink.uid: first.world.base / sink.place for sink in first.definition.sinks}
-        sinks = tuple(replace(one, folder=str(first.world.base / one.place)) for one in definition.sinks)
+        sinks = tuple(replace(sink, folder=str(first.world.base / sink.place)) for sink in definition.sinks)
         super().__init__(first.spark, replace(definition, sinks=sinks), schedule, base)
         self.first = first
         self._there = {sink.uid: self._rows_of_first(sink) for sink in first.definition.sinks}
@@ -48,7 +48,7 @@ class SecondJob(InProcess):
             return super()._refused(error, fresh)
         assert fresh, f"refused in mid-life: {error}"
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {error}")
+        self.story.note(f"refused: {error}")
         return "REFUSED"
 
     def _between(self) -> None:
@@ -67,11 +67,11 @@ class SecondJob(InProcess):
     def _check_first(self) -> None:
         for mine, its in self._pairs():
             has_released = bool(manifests(self.world.base, mine, self.definition.job_id))
-            rows, there = self._rows_of_first(its), self._there[its.uid]
-            told = f"{its.uid}: {rows.total()} of {there.total()} rows of the first job, beside {mine}"
+            rows, shown = self._rows_of_first(its), self._there[its.uid]
+            difference = f"{its.uid}: {rows.total()} of {shown.total()} rows of the first job, beside {mine}"
             if mine.mode == "overwrite" and has_released:
-                assert not rows, f"{told} that has released"
+                assert not rows, f"{difference} that has released"
             else:
-                assert rows == there, told
-            if mine.mode == "errorifexists" and there:
-                assert not has_released, told
+                assert rows == shown, difference
+            if mine.mode == "errorifexists" and shown:
+                assert not has_released, difference

@@ -12,13 +12,13 @@ from tests.random_jobs.definition import Definition, simpler
 from tests.random_jobs.in_process import InProcess
 from tests.random_jobs.schedule import Schedule
 
-MasterRestartPolicy = tuple[Definition, Schedule]
+FailingCase = tuple[Definition, Schedule]
 
 
-def shrink(spark: SparkSession, failing: MasterRestartPolicy, base: Path, tries: int = 40) -> MasterRestartPolicy:
+def shrink(spark: SparkSession, failing: FailingCase, base: Path, tries: int = 40) -> FailingCase:
     """Return the smallest job found in so many tries that still raises, perhaps another error."""
     for _ in range(tries):
-        smaller = next((one for one in _smaller(failing) if _fails(spark, one, base)), None)
+        smaller = next((variant for variant in _smaller(failing) if _fails(spark, variant, base)), None)
         if smaller is None:
             return failing
         failing = smaller
@@ -26,15 +26,15 @@ def shrink(spark: SparkSession, failing: MasterRestartPolicy, base: Path, tries:
     return failing
 
 
-def _smaller(failing: MasterRestartPolicy) -> Iterator[MasterRestartPolicy]:
+def _smaller(failing: FailingCase) -> Iterator[FailingCase]:
     definition, schedule = failing
     for at in range(len(schedule.runs) - 1):
         yield definition, replace(schedule, runs=(*schedule.runs[:at], *schedule.runs[at + 1 :]))
-    for one in simpler(definition):
-        yield one, schedule
+    for variant in simpler(definition):
+        yield variant, schedule
 
 
-def _fails(spark: SparkSession, candidate: MasterRestartPolicy, base: Path) -> bool:
+def _fails(spark: SparkSession, candidate: FailingCase, base: Path) -> bool:
     here = base / f"smaller-{sum(1 for _ in base.glob('smaller-*'))}"
     here.mkdir(parents=True)
     try:

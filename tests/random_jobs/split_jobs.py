@@ -58,7 +58,7 @@ class SplitJob:
     def __str__(self) -> str:
         feed = f"  {LIVE}: {self.files} files, {self.at_start} at the start" if self.has_live else "  no live feed"
         head = f"seed {self.seed}: mode {self.mode}, interval {self.interval}, retained {self.retained}"
-        return "\n".join([head, *(f"  {one}" for one in (*self.sources, *self.sinks)), feed])
+        return "\n".join([head, *(f"  {part}" for part in (*self.sources, *self.sinks)), feed])
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class SplitSchedule:
 def split_job(seed: int) -> SplitJob:
     rng = random.Random(seed * 37 + 5)
     sources = tuple(_source(rng, f"parts{number}") for number in range(rng.choice([1, 1, 2])))
-    uids = [one.uid for one in sources]
+    uids = [source.uid for source in sources]
     live = rng.random() < 0.65
     sinks: list[SplitSink] = []
     if rng.random() < 0.75:  # several sources in one query
@@ -159,7 +159,7 @@ def _source(rng: random.Random, uid: str) -> SplitSource:
 
 def split_schedule(job: SplitJob) -> SplitSchedule:
     rng = random.Random(~job.seed)
-    declared = {one.uid: rng.choice([1, 1, 2, 3, 4]) for one in job.sources}
+    declared = {source.uid: rng.choice([1, 1, 2, 3, 4]) for source in job.sources}
     runs = []
     for _ in range(rng.choice([0, 1, 1, 2, 2])):
         runs.append(_run(rng, job, declared))
@@ -167,30 +167,30 @@ def split_schedule(job: SplitJob) -> SplitSchedule:
             if rng.random() < 0.35:
                 declared[uid] = rng.randint(1, 5)
     runs.append(_last(rng, job, declared))
-    found = SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
+    schedule = SplitSchedule(tuple(runs), rng.choice([0.3, 0.6, 1.0]))
     if rng.random() < 0.2:
-        found = _anew(rng, job, found)
-    found = replace(found, loses=rng.random() < 0.5)
-    return replace(found, runs=tuple(_together(rng, run) for run in found.runs))
+        schedule = _restarted_from_scratch(rng, job, schedule)
+    schedule = replace(schedule, loses=rng.random() < 0.5)
+    return replace(schedule, runs=tuple(_together(rng, run) for run in schedule.runs))
 
 
 def _together(rng: random.Random, run: SplitRun) -> SplitRun:
     return replace(run, most=rng.choice([None, None, 1, 5, 64, 64]), stays_down=rng.random() < 0.5)
 
 
-def _anew(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:
+def _restarted_from_scratch(rng: random.Random, job: SplitJob, drawn: SplitSchedule) -> SplitSchedule:
     """Several subtasks have read when the first run dies.
 
     The job restarts from scratch with one, and gets others whose logs exist.
     """
-    splits = [len(one.rows) for one in job.sources]
-    many, one = ({source.uid: count for source in job.sources} for count in (rng.randint(2, 4), 1))
+    splits = [len(source.rows) for source in job.sources]
+    many, single = ({source.uid: count for source in job.sources} for count in (rng.randint(2, 4), 1))
     first = SplitRun(many, fails=(rng.randint(1, sum(splits)),), slow=rng.choice(SLOW))
     more = tuple(
         Rescale(source.uid, rng.randint(2, 5), rng.randint(1, max(1, len(source.rows) // 4)), rng.choice(WAITS))
         for source in job.sources
     )
-    rest = [replace(run, parallelism=one, restore=False) for run in drawn.runs]
+    rest = [replace(run, parallelism=single, restore=False) for run in drawn.runs]
     return SplitSchedule((first, replace(rest[0], rescales=more), *rest[1:]), drawn.feeding, anew=True)
 
 
@@ -229,7 +229,7 @@ def _last(rng: random.Random, job: SplitJob, declared: Mapping[str, int]) -> Spl
 
 def _rescales(rng: random.Random, job: SplitJob, declared: Mapping[str, int], *, kills: bool) -> tuple[Rescale, ...]:
     """Draw rescales. ``kills``: the first one asks for more subtasks, and the run is killed during it."""
-    found = []
+    rescales = []
     for number in range(rng.choice([1, 1, 2, 3] if kills else [0, 1, 1, 2, 3])):
         source = rng.choice(job.sources)
         first_kills = kills and number == 0
@@ -240,11 +240,11 @@ def _rescales(rng: random.Random, job: SplitJob, declared: Mapping[str, int], *,
             behind, waits = rng.randint(max(1, splits - 6), max(1, splits - 1)), rng.choice(LATE_WAITS)
         else:
             behind, waits = rng.randint(1, max(1, splits // 4)), rng.choice(WAITS)
-        found.append(Rescale(source.uid, wanted, behind, waits))
-    return tuple(sorted(found, key=lambda one: one.behind))
+        rescales.append(Rescale(source.uid, wanted, behind, waits))
+    return tuple(sorted(rescales, key=lambda rescale: rescale.behind))
 
 
 def _fails(rng: random.Random, job: SplitJob, at_least_one: bool) -> tuple[int, ...]:
     count = rng.choice([1, 1, 2] if at_least_one else [0, 0, 1, 2, 3])
-    splits = sum(len(one.rows) for one in job.sources)
+    splits = sum(len(source.rows) for source in job.sources)
     return tuple(sorted({rng.randint(1, splits) for _ in range(count)}))

@@ -88,7 +88,9 @@ class Asked:
             self.failed += fails
             if fails and self._run.stays_down:
                 self._down ^= {(uid, split["id"])}
-            for rescale in [one for one in self._rescales if one.uid == uid and self._of[uid] >= one.behind]:
+            for rescale in [
+                waiting for waiting in self._rescales if waiting.uid == uid and self._of[uid] >= waiting.behind
+            ]:
                 self._rescales.remove(rescale)
                 self._begin(rescale)
         while not (self._free.wait(0.05) or self._is_dead()):
@@ -116,7 +118,7 @@ class Asked:
     def _ask(self, rescale: Rescale) -> None:
         resumes = functools.cache(functools.partial(self._go_on, rescale))
         try:
-            self._story.tell(f"{rescale.uid} -> {rescale.parallelism}: {self._answer(rescale, resumes)}")
+            self._story.note(f"{rescale.uid} -> {rescale.parallelism}: {self._answer(rescale, resumes)}")
         except Exception as error:
             self.problems.append(f"{rescale}: {type(error).__name__}: {error}")
         finally:
@@ -150,7 +152,7 @@ class Asked:
                 raise
             return "overtaken"
         if outcome is not None and outcome.result.value == "refused":
-            assert any(re.fullmatch(one, outcome.detail) for one in REFUSALS), outcome
+            assert any(re.fullmatch(pattern, outcome.detail) for pattern in REFUSALS), outcome
         return str(outcome)
 
     def _wait(self, until: Callable[[], bool]) -> bool:
@@ -160,8 +162,8 @@ class Asked:
     @staticmethod
     def _is_answered(client: JobClient, name: str) -> bool:
         state = client.look()
-        told = state.outcomes.get(name)
-        return not state.is_held or (told is not None and told.is_last)
+        outcome = state.outcomes.get(name)
+        return not state.is_held or (outcome is not None and outcome.is_last)
 
 
 def _may_be_asked(state: JobState) -> bool:
@@ -175,9 +177,9 @@ class Killing(WrappedStorage):
     ``slow``: seconds for each batch of a query.
     """
 
-    def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, known: set[str]) -> None:
+    def __init__(self, inner: Storage, kill: Kill | None, slow: float, fault: Fault, seen: set[str]) -> None:
         super().__init__(inner)
-        self.kill, self.slow, self.fault, self.known = kill, slow, fault, known
+        self.kill, self.slow, self.fault, self.seen = kill, slow, fault, seen
 
     def replace(self, path: str, data: bytes) -> None:
         if _NOTE.search(f"/{path}"):
@@ -185,14 +187,14 @@ class Killing(WrappedStorage):
         super().replace(path, data)
 
     def create(self, path: str, data: bytes) -> None:
-        found = _LOG.search(f"/{path}")
-        if self.kill == "open" and found is not None and found[1] not in self.known and "changed" in self.known:
+        match = _LOG.search(f"/{path}")
+        if self.kill == "open" and match is not None and match[1] not in self.seen and "changed" in self.seen:
             self._die(path)
-        if found is not None:
-            self.known.add(found[1])
+        if match is not None:
+            self.seen.add(match[1])
         super().create(path, data)
         if b'"Reconfigured"' in data:
-            self.known.add("changed")
+            self.seen.add("changed")
             if self.kill == "change":
                 self._die(path)
 
@@ -201,7 +203,7 @@ class Killing(WrappedStorage):
         raise StorageTransientError(verb="create", uri=path, reason="killed")
 
     def _wrap(self, inner: Storage) -> Killing:
-        return Killing(inner, self.kill, self.slow, self.fault, self.known)
+        return Killing(inner, self.kill, self.slow, self.fault, self.seen)
 
 
 class Splitting:
@@ -227,22 +229,22 @@ class Splitting:
             if status == "FINISHED":
                 break
             self._between()
-            self._begin_anew(run)
+            self._discard_first_run(run)
         if self._told_left:
-            self.story.tell("started again, for what was left")
+            self.story.note("started again, for what was left")
             status = self._attempt(SplitRun(self.schedule.runs[-1].parallelism))
         assert status == "FINISHED", status
         self._check_end()
         return self.story
 
-    def _begin_anew(self, run: SplitRun) -> None:
+    def _discard_first_run(self, run: SplitRun) -> None:
         """Discard the evidence of the first run, if no checkpoint covers it."""
         if not self.schedule.anew or run is not self.schedule.runs[0] or not self.world.root.exists():
             return
         if nothing_is_covered(self.world.state()):
             self._is_anew = True
             self.evidence.rewound()
-            self.story.tell("begins anew")
+            self.story.note("restarts from scratch")
 
     # ---- the job
 
@@ -251,11 +253,11 @@ class Splitting:
         self._fed += 1
 
     def _splits(self, number: int) -> list[dict[str, Any]]:
-        found, first = [], (number + 1) * APART
+        runs, first = [], (number + 1) * APART
         for at, rows in enumerate(self.job.sources[number].rows):
-            found.append({"id": f"part-{at}", "first": first, "rows": rows})
+            runs.append({"id": f"part-{at}", "first": first, "rows": rows})
             first += rows
-        return found
+        return runs
 
     def _ids(self, uid: str) -> list[int]:
         if uid == LIVE:
@@ -346,13 +348,13 @@ class Splitting:
             return self._gone(error, fault)
         self._told_left = any(LEFT in line["message"] for line in ended.of("warning"))
         at = f"at verb {fault.verbs.count}, {asked.count} splits asked for, {asked.failed} failed"
-        self.story.tell(f"{ended.status} {ended.cause or ''} {at}, {self.failures.count} writes failed so far")
+        self.story.note(f"{ended.status} {ended.cause or ''} {at}, {self.failures.count} writes failed so far")
         self._check_status(run, ended.status, ended.cause, asked, fault)
         return ended.status
 
     def _gone(self, error: TransientError, fault: Fault) -> str:
         assert fault.happened, f"failed without a fault: {type(error).__name__}: {error}"
-        self.story.tell(f"{type(error).__name__} at verb {fault.verbs.count}")
+        self.story.note(f"{type(error).__name__} at verb {fault.verbs.count}")
         return "GONE"
 
     def _check_status(self, run: SplitRun, status: str, cause: str | None, asked: Asked, fault: Fault) -> None:
@@ -408,7 +410,7 @@ class Splitting:
         try:
             self.world.request(kind)
         except StorageTransientError:
-            self.story.tell(f"{kind} could not be asked for")
+            self.story.note(f"{kind} could not be asked for")
 
     @staticmethod
     def _give_up(fault: Fault, hung: threading.Event) -> None:
@@ -431,26 +433,26 @@ class Splitting:
             self._check_no_more(sink)
         if self.schedule.loses and (lost := lose_results(self.world, self._rng)):
             self.evidence.rewound()
-            self.story.tell(f"lost {len(lost)} files of results")
+            self.story.note(f"lost {len(lost)} files of results")
 
     def _published(self, state: JobState, uid: str) -> set[str]:
         """Return the splits with a valid entry, and check that each has only one."""
         if state.plan is None:
             return set()
-        found: list[tuple[str, int]] = []
+        completed: list[tuple[str, int]] = []
         for number in range(state.graph().vertex(uid).parallelism):
             log = SubtaskLog(self.world.storage, subtask_log_path(self.world.job_id, uid, number))
             log.load()
-            records = [one for _, one in log.records()]
-            if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.since(uid):
+            records = [record for _, record in log.records()]
+            if max((record.epoch for record in records if isinstance(record, Open)), default=0) < state.since(uid):
                 continue  # from before the restart from scratch
-            found += [(name, number) for one in records if isinstance(one, Batch) for name in one.splits]
-        twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]
-        assert not twice, f"{uid}: {twice} were completed more than once: {found}"
-        return {split for split, _ in found}
+            completed += [(name, number) for record in records if isinstance(record, Batch) for name in record.splits]
+        twice = [split for split, count in Counter(split for split, _ in completed).items() if count > 1]
+        assert not twice, f"{uid}: {twice} were completed more than once: {completed}"
+        return {split for split, _ in completed}
 
     def _wanted(self, sink: SplitSink) -> Counter[int]:
-        return Counter(one for uid in sink.inputs for one in self._ids(uid))
+        return Counter(split_id for uid in sink.inputs for split_id in self._ids(uid))
 
     def _check_no_more(self, sink: SplitSink) -> None:
         extra = Counter(self.world.released_ids(sink.uid)) - self._wanted(sink)
@@ -462,8 +464,8 @@ class Splitting:
         assert state.last_released == state.last_completed, (state.last_released, state.last_completed)
         for number, source in enumerate(self.job.sources):
             covered = numbers(covered_splits(state, source.uid, state.last_completed))
-            ids = [one["id"] for one in self._splits(number)]
-            done = self._published(state, source.uid) | {ids[one] for one in covered}
+            ids = [split["id"] for split in self._splits(number)]
+            done = self._published(state, source.uid) | {ids[number] for number in covered}
             assert done == set(ids), f"{source.uid}: {set(ids) - done} are not done"
         for sink in self.job.sinks:
             self._check_no_more(sink)
@@ -484,5 +486,5 @@ class Splitting:
         """Return the number of changes of the graph during runs."""
         return sum("graph" in event and event["type"] == "Reconfigured" for event in journal_events(self.world))
 
-    def begun_anew(self) -> int:
+    def restarts_from_scratch(self) -> int:
         return sum(event["type"] == "Restored" for event in journal_events(self.world))

@@ -73,14 +73,14 @@ class TableCase:
         For an upsert, files repeat ids of earlier files with other values. An id occurs once in a file.
         """
         rng = random.Random(self.seed * 53 + source)
-        found: list[list[tuple[int, int]]] = []
+        files: list[list[tuple[int, int]]] = []
         for file in range(self.files[source]):
-            rows = [(source * APART + file * 100 + one, file * 1000 + one) for one in range(self.each)]
-            if self.mode == "upsert" and found and rng.random() < 0.8:
-                again = {row[0] for rows in found for row in rows}
-                rows += [(one, file * 1000 + 500) for one in rng.sample(sorted(again), min(2, len(again)))]
-            found.append(rows)
-        return found
+            rows = [(source * APART + file * 100 + number, file * 1000 + number) for number in range(self.each)]
+            if self.mode == "upsert" and files and rng.random() < 0.8:
+                again = {row[0] for rows in files for row in rows}
+                rows += [(number, file * 1000 + 500) for number in rng.sample(sorted(again), min(2, len(again)))]
+            files.append(rows)
+        return files
 
     @property
     def draws(self) -> list[str]:
@@ -94,9 +94,9 @@ def table_case(seed: int, kind: Kind | None = None) -> TableCase:
     change = rng.choice(CHANGES)
     moment: Moment = rng.choice(["staged", "completed", "completed"])
     mode: Mode = rng.choice(["append", "upsert", "replace"])
-    triggers = [one for one in TRIGGERS[kind] if one != "keeps" or mode == "replace"]
+    triggers = [trigger for trigger in TRIGGERS[kind] if trigger != "keeps" or mode == "replace"]
     if change in ("rename column", "drop column"):  # an audit names the column, and a database refuses the change then
-        triggers = [one for one in triggers if one != "audits"]
+        triggers = [trigger for trigger in triggers if trigger != "audits"]
     runs = [
         TableRun(rng.randint(10, 90), rng.choice(["before", "after"]), rng.random() < 0.2)
         for _ in range(rng.choice([0, 1, 1, 2]))

@@ -115,7 +115,7 @@ class TableJob:
             status, cause = "GONE", str(error)
         finally:
             hung.cancel()
-        self.story.tell(f"{run}: {status} {cause or ''} at verb {fault.verbs.count}")
+        self.story.note(f"{run}: {status} {cause or ''} at verb {fault.verbs.count}")
         assert status != "RESTARTING" or fault.happened, f"ended RESTARTING without a fault: {cause}"
         return status, cause
 
@@ -162,17 +162,17 @@ class TableJob:
             self._events[name] += 1
             if self._there is None and name == self.case.moment and self._events[name] >= self.case.number:
                 self._there = self.target.change()
-                had = "released rows" if any(one[0] >= 0 for one in self._there) else "none released"
+                had = "released rows" if any(row[0] >= 0 for row in self._there) else "none released"
                 self.outcomes.append(f"{self.case.change}, {had}")
-                self.story.tell(f"{self.case.change}, after {name} {self._events[name]}, of {self._there}")
+                self.story.note(f"{self.case.change}, after {name} {self._events[name]}, of {self._there}")
 
     def _mend(self, cause: str) -> None:
         """Remove the trigger or the change that the error names. It must name one."""
         stops: list[str] = [self.case.trigger] if self.case.trigger in SHOWN else []
         stops += [self.case.change] if self.case.change in SHOWN and self._there is not None else []
-        named = [one for one in stops if re.search(SHOWN[one], cause)]
+        named = [stop for stop in stops if re.search(SHOWN[stop], cause)]
         assert named, f"stopped without naming one of {stops}: {cause}"
-        self.outcomes += [f"{one} reported" for one in named]
+        self.outcomes += [f"{trigger} reported" for trigger in named]
         if self.case.trigger in named:
             self.target.drop_trigger()
         if self.case.change in named:
@@ -202,15 +202,15 @@ class TableJob:
             self._apply(rows, dict(self._there))
         return list(rows.items())
 
-    def _apply(self, rows: dict[int, int | None], there: Mapping[int, int | None]) -> None:
-        """Apply the change of others. ``there``: the rows just before it."""
-        if self.case.change == "insert row" and not (self.case.mode == "replace" and OLD[0] in there):
+    def _apply(self, rows: dict[int, int | None], existing: Mapping[int, int | None]) -> None:
+        """Apply the change of others. ``existing``: the rows just before it."""
+        if self.case.change == "insert row" and not (self.case.mode == "replace" and OLD[0] in existing):
             rows[OTHERS[0]] = OTHERS[1]
-        if self.case.change == "delete row" and self.target.victim in there:
+        if self.case.change == "delete row" and self.target.victim in existing:
             del rows[self.target.victim]
         if self.case.change == "drop column":
-            for one in rows.keys() & there.keys():  # a row that was upserted later has its value again
-                rows[one] = None if rows[one] == there[one] else rows[one]
+            for key in rows.keys() & existing.keys():  # a row that was upserted later has its value again
+                rows[key] = None if rows[key] == existing[key] else rows[key]
 
     def _check_audit(self) -> None:
         """Check that the trigger saw each released row once. Of an upsert, only a row's newest value must be there."""

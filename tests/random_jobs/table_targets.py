@@ -104,7 +104,7 @@ class SqlTarget(Target):
 
     def change(self) -> list[Pair]:
         with self.at_once() as run:
-            there = [(row[0], row[1]) for row in run(f"SELECT id, v FROM {self.quoted}")]
+            rows = [(row[0], row[1]) for row in run(f"SELECT id, v FROM {self.quoted}")]
             match self.case.change:
                 case "add column":
                     run(f"ALTER TABLE {self.quoted} ADD COLUMN extra BIGINT")
@@ -116,7 +116,7 @@ class SqlTarget(Target):
                     run(f"INSERT INTO {self.quoted} VALUES {OTHERS}")
                 case "delete row":
                     run(f"DELETE FROM {self.quoted} WHERE id = {self.victim}")
-        return there
+        return rows
 
     def restore_column(self) -> None:
         if self.case.change == "rename column" and not self._has_v():
@@ -241,8 +241,8 @@ class IcebergTarget(Target):
 
     @staticmethod
     def _pairs(table: Table, snapshot: int) -> list[Pair]:
-        found = table.scan(snapshot_id=snapshot).to_arrow().to_pylist()
-        return [(row["id"], row.get("v")) for row in found]
+        rows = table.scan(snapshot_id=snapshot).to_arrow().to_pylist()
+        return [(row["id"], row.get("v")) for row in rows]
 
     def drop_trigger(self) -> None:
         """Do nothing: a table of Iceberg has no triggers."""

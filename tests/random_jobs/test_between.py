@@ -33,7 +33,7 @@ def test_late_rows_are_counted_or_not(released: list[Values]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("released", "said"),
+    ("released", "expected"),
     [
         ([LATE], "lost that are in time"),
         ([], "lost that are in time"),
@@ -43,8 +43,8 @@ def test_late_rows_are_counted_or_not(released: list[Values]) -> None:
         ([(10_000_001, 1, 6, 0)], "too many"),
     ],
 )
-def test_rows_that_are_lost_repeated_or_made_up_are_found(released: list[Values], said: str) -> None:
-    with pytest.raises(AssertionError, match=said):
+def test_lost_repeated_and_invented_rows_are_found(released: list[Values], expected: str) -> None:
+    with pytest.raises(AssertionError, match=expected):
         SOME_LATE.check(ROWS, released)
 
 
@@ -68,12 +68,12 @@ def test_a_window_counts_all_rows_in_time_and_some_late_ones(values: list[int]) 
         [window([5, 6]), window([1], 40_001)],
     ],
 )
-def test_a_window_that_counts_other_rows_is_found(released: list[Values]) -> None:
+def test_a_window_with_a_wrong_count_is_found(released: list[Values]) -> None:
     with pytest.raises(AssertionError):
         COUNTED.check(ROWS, released)
 
 
-def test_of_a_window_that_is_told_again_the_last_row_counts() -> None:
+def test_the_last_row_of_an_updated_window_counts() -> None:
     COUNTED.check(LAST, [window([5]), window([5, 6, 9])])
     with pytest.raises(AssertionError):
         COUNTED.check(LAST, [window([5, 6, 9]), window([5])])

@@ -49,10 +49,10 @@ class CleanUpFails(InProcess):
 
 
 @pytest.mark.parametrize(("tree", "when", "once"), [(1, "before", False), (2, "after", False), (6, "before", True)])
-def test_what_a_failed_clean_up_left_is_gone_after_the_next_start(
+def test_the_next_start_completes_a_failed_clean_up(
     tree: int, when: When, once: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
     job = CleanUpFails(spark, JOB, Schedule((RunPlan("fault", when=when, once=once),), 1.0, deletes=False), tmp_path)
     job.tree = tree
     story = job.run()
-    assert any(line.startswith("started again") for line in story.told), story
+    assert any(line.startswith("started again") for line in story.notes), story

@@ -36,21 +36,21 @@ STRUCT = Kind("struct", (("city", Kind("STRING")), ("street", Kind("STRING"))))
 def test_the_special_inputs_of_jobs_are_drawn() -> None:
     counts = Counter(draw for seed in SEEDS for draw in draws_of(definition(seed)))
     wanted = ("folders of zones", "empty for good", "empty folder at first", "missing folder at first", "late rows")
-    assert {one: counts[one] for one in wanted if counts[one] < 5} == {}
+    assert {draw: counts[draw] for draw in wanted if counts[draw] < 5} == {}
 
 
 def test_every_bound_is_drawn_and_changed() -> None:
     drawn = [bound_changes(seed) for seed in range(1, 40)]
-    assert {one[0] for one in drawn} == {*BOUNDS}
+    assert {change[0] for change in drawn} == {*BOUNDS}
     assert all(before != after for _, _, before, after in drawn)
 
 
 def test_every_trigger_and_change_of_a_table_is_drawn() -> None:
     cases = [table_case(seed) for seed in SEEDS]
     assert cases == [table_case(seed) for seed in SEEDS]
-    assert {one.change for one in cases} == {*CHANGES}
-    assert {one.trigger for one in cases} == {*get_args(Trigger)}
-    assert {(one.kind, one.mode) for one in cases} == {
+    assert {case.change for case in cases} == {*CHANGES}
+    assert {case.trigger for case in cases} == {*get_args(Trigger)}
+    assert {(case.kind, case.mode) for case in cases} == {
         (kind, mode) for kind in get_args(table_cases.Kind) for mode in get_args(Mode)
     }
 
@@ -58,16 +58,16 @@ def test_every_trigger_and_change_of_a_table_is_drawn() -> None:
 def test_every_shape_and_type_of_values_is_drawn() -> None:
     cases = [value_case(seed) for seed in SEEDS]
     assert cases == [value_case(seed) for seed in SEEDS]
-    shapes = [shape for one in cases for shape in one.shapes]
-    assert {one.order for one in shapes} == {*get_args(Order)}
-    assert {(one.cut, one.consumer, one.apart) for one in shapes} == {
+    shapes = [shape for case in cases for shape in case.shapes]
+    assert {shape.order for shape in shapes} == {*get_args(Order)}
+    assert {(shape.cut, shape.consumer, shape.apart) for shape in shapes} == {
         (cut, consumer, apart) for cut in (False, True) for consumer in (False, True) for apart in (False, True)
     }
-    assert {kind.name for one in cases for _, kind in one.history} == {*ATOMS, "struct", "array", "map"}
-    assert any("names in another case" in one.draws for one in cases)
+    assert {kind.name for case in cases for _, kind in case.history} == {*ATOMS, "struct", "array", "map"}
+    assert any("names in another case" in case.draws for case in cases)
 
 
-def test_every_draw_and_every_kind_of_plan_comes_up() -> None:
+def test_every_draw_and_every_kind_of_plan_is_drawn() -> None:
     drawn = {draw for seed in SEEDS for draw in value_case(seed).draws}
     settings = "spark.sql.parquet.outputTimestampType=TIMESTAMP_MILLIS"
     assert drawn >= {"fields in another order", "names of files", "another zone at a restart", settings}
@@ -75,7 +75,7 @@ def test_every_draw_and_every_kind_of_plan_comes_up() -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 16))
-def test_a_value_is_the_same_after_a_file_in_any_variant(seed: int, tmp_path: Path) -> None:
+def test_a_value_survives_a_file_in_any_variant(seed: int, tmp_path: Path) -> None:
     case = value_case(seed)
     for source, columns in (("history", case.history), ("live", case.live)):
         rows = case.rows(source)[0]
@@ -87,7 +87,7 @@ def test_a_value_is_the_same_after_a_file_in_any_variant(seed: int, tmp_path: Pa
             assert [kind.plain(row[name]) for row in read] == [kind.plain(row[name.lower()]) for row in rows]
 
 
-def test_swapped_fields_are_seen_and_reordered_ones_are_not() -> None:
+def test_swapped_values_differ_and_reordered_fields_do_not() -> None:
     other = replace(STRUCT, inner=STRUCT.inner[::-1])
     row = {"city": "Rom", "street": "Corso"}
     assert STRUCT.plain(row) == other.plain(dict(reversed(row.items())))
@@ -95,7 +95,7 @@ def test_swapped_fields_are_seen_and_reordered_ones_are_not() -> None:
     assert {variant(random.Random(seed), STRUCT) for seed in range(20)} == {STRUCT, other}
 
 
-def test_a_microsecond_is_seen() -> None:
+def test_a_microsecond_makes_a_difference() -> None:
     kind = Kind("TIMESTAMP")
     assert kind.plain(EPOCH) != kind.plain(EPOCH + timedelta(microseconds=1))
 
@@ -109,10 +109,12 @@ def test_an_instant_without_a_zone_is_in_utc() -> None:
 # ---- tables
 
 
-def test_a_change_of_others_is_expected_in_the_table(tmp_path: Path) -> None:
+def test_expected_rows_include_a_foreign_change_of_the_table(tmp_path: Path) -> None:
     """Without a job: nothing was released when the table was changed."""
     cases = {
-        (one.kind, one.change): one for one in map(table_case, SEEDS) if one.trigger == "none" and one.kind in LOCAL
+        (case.kind, case.change): case
+        for case in map(table_case, SEEDS)
+        if case.trigger == "none" and case.kind in LOCAL
     }
     for case in cases.values():
         if case.change in ("none", "delete row"):
@@ -127,7 +129,7 @@ def test_a_change_of_others_is_expected_in_the_table(tmp_path: Path) -> None:
         assert sorted(target.rows()) == sorted([*old, *([OTHERS] if case.change == "insert row" else [])])
 
 
-def test_what_others_did_to_released_rows_is_expected(tmp_path: Path) -> None:
+def test_expected_rows_include_foreign_changes_of_released_rows(tmp_path: Path) -> None:
     case = replace(_case(), change="drop column", trigger="none", mode="append")
     job = TableJob(case, SQLiteTarget(case, tmp_path), tmp_path)
     everything = dict(row for rows in (*case.rows(0), *case.rows(1)) for row in rows)
@@ -136,11 +138,11 @@ def test_what_others_did_to_released_rows_is_expected(tmp_path: Path) -> None:
     job._there = [OLD, *first]
     assert dict(job.expected()) == {**everything, OLD[0]: None, **{row[0]: None for row in first}}
     job.case = replace(case, change="delete row")
-    assert {one[0] for one in job.expected()} == {*everything, OLD[0]} - {first[0][0]}
+    assert {row[0] for row in job.expected()} == {*everything, OLD[0]} - {first[0][0]}
 
 
 @pytest.mark.parametrize("trigger", ["swallows", "keeps"])
-def test_a_stop_that_does_not_name_its_cause_is_a_finding(tmp_path: Path, trigger: Any) -> None:
+def test_a_stop_without_its_cause_is_a_finding(tmp_path: Path, trigger: Any) -> None:
     case = replace(_case(), trigger=trigger, change="none")
     job = TableJob(case, SQLiteTarget(case, tmp_path), tmp_path)
     job.target.make()
@@ -152,7 +154,7 @@ def test_a_stop_that_does_not_name_its_cause_is_a_finding(tmp_path: Path, trigge
 
 
 def _case() -> TableCase:
-    return next(one for seed in SEEDS if (one := table_case(seed)).kind == "sqlite" and one.mode == "append")
+    return next(case for seed in SEEDS if (case := table_case(seed)).kind == "sqlite" and case.mode == "append")
 
 
 # ---- the summary

@@ -64,6 +64,6 @@ def behind_a_join(kind: str, apart: bool) -> Definition:
         pytest.param(behind_a_join("join", apart=True), id="inner join, duplicates apart"),
     ],
 )
-def test_a_query_of_its_own_gives_the_same_rows(job: Definition, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_separate_query_gives_the_same_rows(job: Definition, spark: SparkSession, tmp_path: Path) -> None:
     """Run without faults (R13). The job is refused by name if event time cannot be carried across the edge."""
     InProcess(spark, job, UNDISTURBED, tmp_path).run()

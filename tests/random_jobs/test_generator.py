@@ -28,24 +28,24 @@ def test_a_seed_gives_the_same_job_and_the_same_schedule() -> None:
         assert (random_schedule(seed), steps(seed)) == (random_schedule(seed), steps(seed))
 
 
-def test_a_definition_survives_its_text() -> None:
+def test_a_definition_survives_json() -> None:
     for seed in SEEDS:
         assert Definition.from_json(definition(seed).to_json()) == definition(seed)
 
 
 @pytest.mark.slow
-def test_every_job_is_whole_and_so_are_the_simpler_ones(tmp_path: Path) -> None:
+def test_every_job_and_its_simpler_variants_are_valid(tmp_path: Path) -> None:
     for seed in SEEDS:
         drawn = definition(seed)
-        for one in (drawn, *simpler(drawn)):
-            build(one, tmp_path).validate()
+        for job in (drawn, *simpler(drawn)):
+            build(job, tmp_path).validate()
         assert drawn not in simpler(drawn)
 
 
 def test_every_kind_of_transform_and_every_feature_is_drawn() -> None:
     drawn = [definition(seed) for seed in SEEDS]
-    assert {one.kind for job in drawn for one in job.transforms} == set(KINDS)
-    assert {one.output_mode for job in drawn for one in job.transforms} == {"append", "update", "complete"}
+    assert {transform.kind for job in drawn for transform in job.transforms} == set(KINDS)
+    assert {transform.output_mode for job in drawn for transform in job.transforms} == {"append", "update", "complete"}
     assert {(s.bounded, s.chain, s.watermark is None) for job in drawn for s in job.sources} == {
         (bounded, chain, marked) for bounded in (True, False) for chain in (True, False) for marked in (True, False)
     }
@@ -59,7 +59,7 @@ def test_every_kind_of_transform_and_every_feature_is_drawn() -> None:
     assert {len(job.sinks) for job in drawn} == {1, 2, 3}
 
 
-def test_every_change_is_drawn_and_leaves_a_whole_job(tmp_path: Path) -> None:
+def test_every_change_is_drawn_and_leaves_a_valid_job(tmp_path: Path) -> None:
     names = set()
     for seed in SEEDS:
         before = definition(seed)
@@ -89,14 +89,14 @@ def test_sources_with_late_rows_have_some() -> None:
 
 
 def late_rows(seed: int, number: int, source: SourceDef) -> int:
-    newest, found = 0, 0
+    newest, sources = 0, 0
     for rows in files_of(seed, number, source):
-        found += sum(1 for row in rows if row["second"] <= newest - DELAY)
+        sources += sum(1 for row in rows if row["second"] <= newest - DELAY)
         newest = max([newest, *(row["second"] for row in rows)])
-    return found
+    return sources
 
 
-def test_rows_that_are_surely_counted_are_some_of_the_late_ones_and_all_of_the_others() -> None:
+def test_certain_rows_include_all_rows_that_are_not_late() -> None:
     """Check the oracle's rows that no operator may drop."""
     for seed in SEEDS:
         drawn = definition(seed)
@@ -104,50 +104,50 @@ def test_rows_that_are_surely_counted_are_some_of_the_late_ones_and_all_of_the_o
             way = path_to(drawn, sink)
             if way is None:
                 continue
-            for number, source in enumerate(sorted(drawn.sources, key=lambda one: one.uid)):
+            for number, source in enumerate(sorted(drawn.sources, key=lambda source_def: source_def.uid)):
                 files, newest = files_of(seed, number, source), 0
                 for rows, sure in zip(files, sure_files(drawn, way)[source.uid], strict=True):
                     assert [row for row in rows if row["second"] > newest - DELAY or row in sure] == sure
                     newest = max([newest, *(row["second"] for row in rows)])
 
 
-def test_ways_that_part_and_meet_again_are_drawn() -> None:
+def test_diamonds_are_drawn() -> None:
     """Draw diamonds: united and joined, with operators on both paths and on only one."""
-    found = set()
+    diamonds = set()
     for seed in SEEDS:
         drawn = definition(seed)
-        above = {one.uid: {one.uid} for one in drawn.sources}
-        for one in drawn.transforms:
-            inputs = (*one.inputs, *one.others)
-            above[one.uid] = {one.uid}.union(*(above[uid] for uid in inputs))
+        above = {source.uid: {source.uid} for source in drawn.sources}
+        for transform in drawn.transforms:
+            inputs = (*transform.inputs, *transform.others)
+            above[transform.uid] = {transform.uid}.union(*(above[uid] for uid in inputs))
             if len(inputs) == 2 and above[inputs[0]] & above[inputs[1]]:
                 bare = inputs[0] in above[inputs[1]] or inputs[1] in above[inputs[0]]
-                found.add((one.kind in JOINS, bare))
-    assert found == {(joined, bare) for joined in (True, False) for bare in (True, False)}
+                diamonds.add((transform.kind in JOINS, bare))
+    assert diamonds == {(joined, bare) for joined in (True, False) for bare in (True, False)}
 
 
 def test_second_jobs_of_every_mode_are_drawn(tmp_path: Path) -> None:
     drawn = [second_job(seed, definition(seed)) for seed in SEEDS]
-    seconds = [one for one in drawn if one is not None]
-    assert {sink.mode for one in seconds for sink in one.sinks} == {"errorifexists", "append", "overwrite"}
-    for one in seconds:
-        build(one, tmp_path).validate()
+    seconds = [job for job in drawn if job is not None]
+    assert {sink.mode for job in seconds for sink in job.sinks} == {"errorifexists", "append", "overwrite"}
+    for job in seconds:
+        build(job, tmp_path).validate()
 
 
-def test_a_seed_gives_the_same_job_with_splits_and_every_source_of_it_is_read() -> None:
+def test_a_seed_gives_the_same_split_job_with_all_sources_read() -> None:
     for seed in SEEDS:
         drawn = split_job(seed)
         assert (drawn, split_schedule(drawn)) == (split_job(seed), split_schedule(split_job(seed)))
-        assert {uid for sink in drawn.sinks for uid in sink.inputs} >= {one.uid for one in drawn.sources}
+        assert {uid for sink in drawn.sinks for uid in sink.inputs} >= {source.uid for source in drawn.sources}
 
 
-def test_everything_that_may_happen_to_a_job_with_splits_is_drawn() -> None:
+def test_every_event_of_a_job_with_splits_is_drawn() -> None:
     runs = [run for seed in SEEDS for run in split_schedule(split_job(seed)).runs]
-    assert {one.kill for one in runs} == {None, "change", "open"}
-    assert {one.waits for run in runs for one in run.rescales} == {"no", "accepted", "answered"}
-    assert {(one.restarts, bool(one.fails), one.verbs_fail) for one in runs} >= {
+    assert {run.kill for run in runs} == {None, "change", "open"}
+    assert {rescale.waits for run in runs for rescale in run.rescales} == {"no", "accepted", "answered"}
+    assert {(run.restarts, bool(run.fails), run.verbs_fail) for run in runs} >= {
         (False, True, False),
         (True, True, True),
         (True, False, True),
     }
-    assert all(any(getattr(one, what) for one in runs) for what in ("stop", "fault", "restore", "once", "slow"))
+    assert all(any(getattr(run, field) for run in runs) for field in ("stop", "fault", "restore", "once", "slow"))

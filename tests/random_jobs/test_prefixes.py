@@ -14,7 +14,7 @@ Shown = Mapping[int, str]
 
 
 def check(*shown: Shown) -> None:
-    rows = [{at: Counter((ord(row), 0, 0, 0) for row in of) for at, of in one.items()} for one in shown]
+    rows = [{at: Counter((ord(row), 0, 0, 0) for row in of) for at, of in sink_rows.items()} for sink_rows in shown]
     check_prefixes("t0", rows)
 
 
@@ -28,7 +28,7 @@ def check(*shown: Shown) -> None:
         pytest.param(({3: "aab"}, {3: "aba"}), id="in any order"),
     ],
 )
-def test_r24_a_sink_may_get_what_it_lacks_with_a_later_checkpoint(shown: tuple[Shown, ...]) -> None:
+def test_r24_a_sink_may_get_missing_rows_with_a_later_checkpoint(shown: tuple[Shown, ...]) -> None:
     check(*shown)
 
 
@@ -43,6 +43,6 @@ def test_r24_a_sink_may_get_what_it_lacks_with_a_later_checkpoint(shown: tuple[S
         pytest.param(({3: "ab"}, {3: "ab", 4: "b"}, {4: "ab"}), id="a row twice"),
     ],
 )
-def test_r24_sinks_that_hold_other_rows_at_a_checkpoint_are_told(shown: tuple[Shown, ...]) -> None:
+def test_r24_sinks_with_different_rows_at_a_checkpoint_are_found(shown: tuple[Shown, ...]) -> None:
     with pytest.raises(AssertionError, match="sinks differ between checkpoints"):
         check(*shown)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.random_jobs.bounds import BoundChanged, bound_changes, first_run
 from tests.random_jobs.drawn import RecordProperty, record
-from tests.random_jobs.seeds import seeds, telling
+from tests.random_jobs.seeds import describing_failure, seeds
 
 pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -24,7 +24,7 @@ def test_a_job_does_not_continue_with_another_bound(
 ) -> None:
     name, uid, before, after = bound_changes(seed)
     first = first_run(seed)
-    with telling(
+    with describing_failure(
         f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_BOUNDS=1\nchanged: {name} of {uid}; {first}\n{before}\nto {after}"
     ):
         job = BoundChanged(spark, name, uid, before, after, first, tmp_path)

@@ -19,7 +19,7 @@ from tests.random_jobs.generate import definition
 from tests.random_jobs.in_process import InProcess
 from tests.random_jobs.schedule import random_schedule
 from tests.random_jobs.second import SecondJob
-from tests.random_jobs.seeds import seeds, telling
+from tests.random_jobs.seeds import describing_failure, seeds
 from tests.random_jobs.shrink import shrink
 
 SHRINKS = os.environ.get("CKPT_RANDOM_SHRINK") == "1"
@@ -27,13 +27,13 @@ pytestmark = [pytest.mark.random_jobs, pytest.mark.spark, pytest.mark.timeout(72
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_JOBS", 10))
-def test_a_random_job_releases_what_a_plain_batch_gives(
+def test_a_random_job_releases_the_rows_of_a_plain_batch(
     seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty
 ) -> None:
     """Check R1, R2, R4, R5, R9, R10, R11, R12, R13, R23, R24."""
     drawn, schedule = definition(seed), random_schedule(seed)
     record(record_property, *draws_of(drawn))
-    with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_JOBS=1\n{drawn}\n  {schedule}"):
+    with describing_failure(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_JOBS=1\n{drawn}\n  {schedule}"):
         try:
             job = InProcess(spark, drawn, schedule, tmp_path / "job")
             if not job.run().refused and (second := second_job(seed, drawn)) is not None:

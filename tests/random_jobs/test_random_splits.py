@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.random_jobs.seeds import seeds, telling
+from tests.random_jobs.seeds import describing_failure, seeds
 from tests.random_jobs.split_jobs import (
     Rescale,
     SplitJob,
@@ -32,28 +32,26 @@ def test_a_job_with_splits_releases_each_row_once(seed: int, spark: SparkSession
     """Check R1, R2, R11, R14, R21, R23."""
     drawn = split_job(seed)
     schedule = split_schedule(drawn)
-    with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_SPLITS=1\n{drawn}\n{schedule}"):
+    with describing_failure(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_SPLITS=1\n{drawn}\n{schedule}"):
         job = Splitting(spark, drawn, schedule, tmp_path)
         job.run()
         print(f"  {job.changes()} changes of the graph, {job.failures.count} writes failed")
 
 
-def test_a_job_begun_anew_and_killed_in_a_rescale_goes_on_behind_what_it_has_read(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_job_killed_in_a_rescale_after_a_restart_keeps_its_progress(spark: SparkSession, tmp_path: Path) -> None:
     """The new subtasks' logs predate the restart from scratch and were not opened since.
 
     This looked like an interrupted restore, so that everything was read again. Found by seed 6.
     """
     sources = (SplitSource("parts0", (1,) * 24), SplitSource("parts1", (3,)))
-    sinks = tuple(SplitSink(f"raw_{one.uid}", (one.uid,), direct=True) for one in sources)
-    many, one = {"parts0": 3, "parts1": 1}, {"parts0": 1, "parts1": 1}
+    sinks = tuple(SplitSink(f"raw_{source.uid}", (source.uid,), direct=True) for source in sources)
+    many, single = {"parts0": 3, "parts1": 1}, {"parts0": 1, "parts1": 1}
     runs = (
         SplitRun(many, fails=(10,), most=1),
-        SplitRun(one, kill="change", rescales=(Rescale("parts0", 3, 8, "no"),)),
-        SplitRun(one),
+        SplitRun(single, kill="change", rescales=(Rescale("parts0", 3, 8, "no"),)),
+        SplitRun(single),
     )
     drawn = SplitJob(1, sources, sinks, files=1, at_start=1, mode="batch", interval=600.0, retained=2)
     job = Splitting(spark, drawn, SplitSchedule(runs, 1.0, anew=True), tmp_path)
     job.run()
-    assert (job.changes(), job.begun_anew()) == (1, 1)
+    assert (job.changes(), job.restarts_from_scratch()) == (1, 1)

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.random_jobs.drawn import RecordProperty, record
-from tests.random_jobs.seeds import seeds, telling
+from tests.random_jobs.seeds import describing_failure, seeds
 from tests.random_jobs.table_cases import TableCase, table_case
 from tests.random_jobs.table_jobs import TableJob
 from tests.random_jobs.table_servers import MariaDBTarget, PostgresTarget
@@ -35,12 +35,12 @@ def target_of(case: TableCase, base: Path, request: pytest.FixtureRequest) -> Ta
 
 
 @pytest.mark.parametrize("seed", seeds("CKPT_RANDOM_TABLES", 4))
-def test_a_table_that_others_change_holds_each_row_once(
+def test_a_table_with_foreign_changes_contains_each_row_once(
     seed: int, spark: SparkSession, tmp_path: Path, record_property: RecordProperty, request: pytest.FixtureRequest
 ) -> None:
     """Check R5, R9, R10."""
     case = table_case(seed)
-    with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_TABLES=1\n{case}"):
+    with describing_failure(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_TABLES=1\n{case}"):
         job = TableJob(case, target_of(case, tmp_path, request), tmp_path)
         job.run()
         record(record_property, *case.draws, *job.outcomes)

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.random_jobs.drawn import RecordProperty, record
-from tests.random_jobs.seeds import seeds, telling
+from tests.random_jobs.seeds import describing_failure, seeds
 from tests.random_jobs.value_cases import SHAPES, value_case
 from tests.random_jobs.value_jobs import ShapedJob
 
@@ -27,7 +27,7 @@ def test_no_shape_of_a_job_changes_a_value(
     """Check R1, R2, R5, R13. Each shape is compared with the rows that were written, so all shapes agree."""
     case = value_case(seed)
     shape = case.shapes[number]
-    with telling(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_VALUES=1\n{case}\n{shape}"):
+    with describing_failure(f"CKPT_RANDOM_SEED={seed} CKPT_RANDOM_VALUES=1\n{case}\n{shape}"):
         story = ShapedJob(spark, case, shape, tmp_path).run()
         refused = [f"refused: {story.refused}"] if story.refused else []
         record(record_property, *case.draws, *shape.draws, *refused)

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.job import Job
 from tests.random_jobs.build import build
 from tests.random_jobs.definition import Definition
-from tests.random_jobs.reconfiguring import ReconfigurationState
+from tests.random_jobs.reconfiguring import ReconfiguringJob
 from tests.random_jobs.schedule import RunPlan
 from tests.spark.faults import Fault, FaultySink
 from tests.spark.harness import Line
@@ -36,7 +36,7 @@ def built(base: Path) -> Job:
     return build(definition, base, functools.partial(FaultySink, fault=_FAULTS[base]))
 
 
-class Upgrading(ReconfigurationState):
+class Upgrading(ReconfiguringJob):
     """A job with upgrades.
 
     Raises AssertionError unless its output is the same as without changes.
@@ -46,9 +46,9 @@ class Upgrading(ReconfigurationState):
         _FAULTS[self.world.base] = fault
         return super()._hear(plan, fault)
 
-    def told(self) -> str:
-        upgraded = sum("the job runs as" in one for one in self.story.told)
-        return f"{super().told()}; upgraded {upgraded} times"
+    def summary(self) -> str:
+        upgraded = sum("the job runs as" in line for line in self.story.notes)
+        return f"{super().summary()}; upgraded {upgraded} times"
 
     def _ask(self) -> None:
         client = JobClient(str(self.world.root), self.world.job_id)

@@ -61,12 +61,12 @@ class ValueCase:
     @property
     def draws(self) -> list[str]:
         kinds = sorted({kind.name for _, kind in self.history})
-        found = [*kinds, f"zone {self.zone}"]
-        found += ["names in another case"] if _names(self.history) != _names(self.live) else []
-        found += ["another zone at a restart"] if self.later_zone != self.zone else []
-        found += ["fields in another order"] if _inner(self.history) != _inner(self.live) else []
-        found += ["names of files"] if self.names_files else []
-        return [*found, *(f"{key}={value}" for key, value in self.conf)]
+        drawn = [*kinds, f"zone {self.zone}"]
+        drawn += ["names in another case"] if _names(self.history) != _names(self.live) else []
+        drawn += ["another zone at a restart"] if self.later_zone != self.zone else []
+        drawn += ["fields in another order"] if _inner(self.history) != _inner(self.live) else []
+        drawn += ["names of files"] if self.names_files else []
+        return [*drawn, *(f"{key}={value}" for key, value in self.conf)]
 
     def rows(self, source: str) -> list[list[Row]]:
         """Return the rows of each file, by column names in lower case."""
@@ -83,7 +83,7 @@ class ValueCase:
 
     @staticmethod
     def _row(rng: random.Random, columns: tuple[tuple[str, Kind], ...], number: int) -> Row:
-        row = {name.lower(): kind.draw(rng) for name, kind in sorted(columns, key=lambda one: one[0].lower())}
+        row = {name.lower(): kind.draw(rng) for name, kind in sorted(columns, key=lambda column: column[0].lower())}
         at = ATOMS["TIMESTAMP"].draw(rng)
         return {**row, "id": number, "at": at, "text": at.strftime("%Y-%m-%d %H:%M:%S.%f")}
 

@@ -84,14 +84,14 @@ class ShapedJob:
         finally:
             hung.cancel()
         assert not fault.happened, f"a run hung ({self.shape})"
-        self.story.tell(f"{self.shape}: {run.status} {run.cause or ''}")
+        self.story.note(f"{self.shape}: {run.status} {run.cause or ''}")
         assert run.status in ("FINISHED", "STOPPED"), f"{self.shape} ended {run.status}: {run.cause}"
         return run.status
 
     def _refused(self, error: InvalidInputError) -> str:
         assert not self.world.root.exists(), f"refused in mid-life: {error}"
         self.story.refused = type(error).__name__
-        self.story.tell(f"refused: {type(error).__name__}: {error}")
+        self.story.note(f"refused: {type(error).__name__}: {error}")
         return "REFUSED"
 
     @contextmanager
@@ -186,8 +186,8 @@ class ShapedJob:
             if self.case.conf:  # the setting counts for files of sinks, and must not count for result partitions
                 wanted, got = (Counter(map(_in_millis, rows.elements())) for rows in (wanted, got))
             lost, extra = wanted - got, got - wanted
-            told = f"{self.shape}, sink {uid}"
-            assert not lost | extra, f"{told}: {_differences(columns, list(lost), list(extra))}"
+            where = f"{self.shape}, sink {uid}"
+            assert not lost | extra, f"{where}: {_differences(columns, list(lost), list(extra))}"
 
     def _rows(self) -> list[Row]:
         return [row for uid in ("history", "live") for rows in self.case.rows(uid) for row in rows]
@@ -233,21 +233,21 @@ def _in_millis(value: Any) -> Any:
 
 
 def _plain(columns: list[tuple[str, Kind]], row: Row) -> Values:
-    given = {name.lower(): value for name, value in row.items()}
-    assert len(given) == len(row) == len(columns), f"other columns: {sorted(row)}"
-    return tuple(kind.plain(given[name]) for name, kind in columns)
+    fields = {name.lower(): value for name, value in row.items()}
+    assert len(fields) == len(row) == len(columns), f"other columns: {sorted(row)}"
+    return tuple(kind.plain(fields[name]) for name, kind in columns)
 
 
 def _differences(columns: list[tuple[str, Kind]], lost: list[Values], extra: list[Values]) -> str:
     """Return the first values that differ, by column; or the ids of lost and repeated rows."""
     here = {row[0]: row for row in extra}
-    found = []
-    for row in sorted(lost, key=lambda one: one[0])[:3]:
+    problems = []
+    for row in sorted(lost, key=lambda pair: pair[0])[:3]:
         other = here.get(row[0])
         if other is None:
-            found.append(f"row {row[0]} is lost")
+            problems.append(f"row {row[0]} is lost")
             continue
         for (name, kind), before, after in zip(columns, row, other, strict=True):
             if before != after:
-                found.append(f"row {row[0]}, {name} {kind.ddl}: {after!r} instead of {before!r}")
-    return "; ".join(found) or f"rows {sorted(here)[:5]} are there too often"
+                problems.append(f"row {row[0]}, {name} {kind.ddl}: {after!r} instead of {before!r}")
+    return "; ".join(problems) or f"rows {sorted(here)[:5]} are there too often"

@@ -49,7 +49,9 @@ class Kind:
         if rng.random() < 1 / 6:
             return None
         if self.name == "struct":
-            return {name.lower(): kind.draw(rng) for name, kind in sorted(self.inner, key=lambda one: one[0].lower())}
+            return {
+                name.lower(): kind.draw(rng) for name, kind in sorted(self.inner, key=lambda field: field[0].lower())
+            }
         if self.name == "array":
             return [self.inner[0][1].draw(rng) for _ in range(rng.randint(0, 3))]
         if self.name == "map":
@@ -63,9 +65,9 @@ class Kind:
         if self.name == "struct":
             return {name: kind.stored(value[name.lower()]) for name, kind in self.inner}
         if self.name == "array":
-            return [self.inner[0][1].stored(one) for one in value]
+            return [self.inner[0][1].stored(element) for element in value]
         if self.name == "map":
-            return [(key, self.inner[0][1].stored(one)) for key, one in value.items()]
+            return [(key, self.inner[0][1].stored(entry)) for key, entry in value.items()]
         return value
 
     def plain(self, read: Any) -> Any:
@@ -73,14 +75,14 @@ class Kind:
         if read is None:
             return None
         if self.name == "struct":
-            given = {name.lower(): one for name, one in read.items()}
-            assert given.keys() == {name.lower() for name, _ in self.inner}, f"{self.ddl} holds {sorted(given)}"
-            return tuple((name.lower(), kind.plain(given[name.lower()])) for name, kind in _ordered(self.inner))
+            fields = {name.lower(): field for name, field in read.items()}
+            assert fields.keys() == {name.lower() for name, _ in self.inner}, f"{self.ddl} holds {sorted(fields)}"
+            return tuple((name.lower(), kind.plain(fields[name.lower()])) for name, kind in _ordered(self.inner))
         if self.name == "array":
-            return tuple(self.inner[0][1].plain(one) for one in read)
+            return tuple(self.inner[0][1].plain(element) for element in read)
         if self.name == "map":
             entries = read.items() if isinstance(read, dict) else read
-            return frozenset((key, self.inner[0][1].plain(one)) for key, one in entries)
+            return frozenset((key, self.inner[0][1].plain(entry)) for key, entry in entries)
         return _instant(read) if self.name == "TIMESTAMP" else read
 
 
@@ -91,7 +93,7 @@ def _instant(read: datetime) -> datetime:
 
 
 def _ordered(inner: tuple[tuple[str, Kind], ...]) -> list[tuple[str, Kind]]:
-    return sorted(inner, key=lambda one: one[0].lower())
+    return sorted(inner, key=lambda field: field[0].lower())
 
 
 @dataclass(frozen=True)
@@ -144,9 +146,9 @@ def draw_kind(rng: random.Random, depth: int = 2) -> Kind:
 def variant(rng: random.Random, kind: Kind, *, top: bool = True) -> Kind:
     """Return the type as another source may declare it: fields in another order, or of another width."""
     if kind.name == "struct":
-        fields = [(name, variant(rng, one, top=False)) for name, one in kind.inner]
+        fields = [(name, variant(rng, inner, top=False)) for name, inner in kind.inner]
         rng.shuffle(fields)
         return replace(kind, inner=tuple(fields))
     if kind.inner:
-        return replace(kind, inner=tuple((name, variant(rng, one, top=False)) for name, one in kind.inner))
+        return replace(kind, inner=tuple((name, variant(rng, inner, top=False)) for name, inner in kind.inner))
     return Kind(WIDER[kind.name]) if top and kind.name in WIDER and rng.random() < 0.5 else kind

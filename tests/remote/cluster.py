@@ -159,7 +159,7 @@ class Cluster:
         self.processes = [process for process in self.processes if not process.is_over]
 
     def _run_one(self, other_than: SimulatedProcess | None = None) -> None:
-        ready = [one for one in self.processes if one.can_run and one is not other_than]
+        ready = [process for process in self.processes if process.can_run and process is not other_than]
         if ready:
             self.random.choice(ready).run()
 
@@ -177,9 +177,9 @@ class Cluster:
             finally:
                 self._depth -= 1
 
-    def may_fail(self, process: SimulatedProcess, what: str) -> None:
+    def may_fail(self, process: SimulatedProcess, moment: str) -> None:
         if self.random.random() < self.faults * 4:
-            raise OSError(f"{process.name}: {what}")
+            raise OSError(f"{process.name}: {moment}")
 
     # -- processes
 
@@ -208,7 +208,11 @@ class Cluster:
         return f"{kind}{self._names}"
 
     def awake(self, kind: type[SimulatedProcess]) -> list[SimulatedProcess]:
-        return [one for one in self.processes if isinstance(one, kind) and not one.is_over and self._is_awake(one)]
+        return [
+            process
+            for process in self.processes
+            if isinstance(process, kind) and not process.is_over and self._is_awake(process)
+        ]
 
     def _is_awake(self, process: SimulatedProcess) -> bool:
         return self.clock.now >= process.wakes_at
@@ -226,7 +230,7 @@ class Cluster:
             self.add(self.master())
         if len(self.awake(StandbyProcess)) < self.standbys:
             self.add(self.standby())
-        workers = [one for one in self.awake(WorkerProcess) if not isinstance(one, StandbyProcess)]
+        workers = [worker for worker in self.awake(WorkerProcess) if not isinstance(worker, StandbyProcess)]
         missing = [group for group in self.groups if self._misses(group, workers)]
         if self.room is not None:
             missing = missing[: max(0, self.room - len(workers))]
@@ -237,7 +241,7 @@ class Cluster:
         is_done = self.state.finished.issuperset(self.state.with_colocated(group))
         if is_done or not (self.replaces or group not in self._tries):
             return False
-        return not any(isinstance(one, WorkerProcess) and one.subtasks == group for one in workers)
+        return not any(isinstance(worker, WorkerProcess) and worker.subtasks == group for worker in workers)
 
     # -- faults
 

@@ -24,14 +24,14 @@ class RunningAttempt:
     cluster: Cluster
     stop_after: float | None = None
     ends: list[ExitCode] = field(default_factory=list)
-    told: list[StatusLine] = field(default_factory=list)
+    lines: list[StatusLine] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         storage = self.cluster.world.live
         options = RunOptions("synthetic.py:job", storage.uri, JOB, attempt="hosted", stop_after=self.stop_after)
         job = SimpleNamespace(sinks=(), controllers=())
         remote = RemoteJob(job, options, Location(storage.uri), Timing(0.02))
-        self.host = MasterHost(lambda begins: run_master(remote, self.told.append, begins), self.ends.append)
+        self.host = MasterHost(lambda begins: run_master(remote, self.lines.append, begins), self.ends.append)
 
     def epoch(self) -> int:
         return Journal(self.cluster.world.live, JOB).refresh().epoch

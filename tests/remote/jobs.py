@@ -36,7 +36,7 @@ def two_by_split(random: Random) -> JobGraph:
     b = JobVertex("b", ("h", "b"), ("h",), ("h",), ("out",), bounded=True, parallelism=random.randint(1, 2))
     c = JobVertex("c", ("c",), (), (), ("first",), bounded=True)
     ways = (("a", "b"), ("parts", "b"), ("more", "b"), ("more", "c"))
-    edges = tuple(JobEdge(f"{one}__{other}", one, other, other, "all_to_all") for one, other in ways)
+    edges = tuple(JobEdge(f"{producer}__{other}", producer, other, other, "all_to_all") for producer, other in ways)
     return JobGraph((a, parts, more, b, c), edges)
 
 
@@ -79,7 +79,7 @@ def one_worker(mode: RuntimeMode = "streaming", *, rows: int = 6, splits: int = 
     b = JobVertex("b", ("b",), (), (), ("out",), bounded=True)
     graph = JobGraph((src, b), (JobEdge("src__b", "src", "b", "b", "all_to_all"),))
     named = {"src": {f"s{number}": 2 for number in range(splits)}} if splits else None
-    groups = [graph.subtasks] if workers == 1 else [(one,) for one in graph.subtasks]
+    groups = [graph.subtasks] if workers == 1 else [(subtask,) for subtask in graph.subtasks]
     name = f"remote-{os.getpid()}-{next(_NUMBERS)}"
     cluster = Cluster(graph, {("src/0", "src"): rows}, mode, groups, name=name, seed=0, splits=named)
     cluster.supervises = False
@@ -91,5 +91,5 @@ def endless() -> Cluster:
     live = JobVertex("live", ("live",), ("live",), (), ("raw",), bounded=False, parallelism=2)
     b = JobVertex("b", ("b",), (), (), ("out",), bounded=False)
     graph = JobGraph((live, b), (JobEdge("live__b", "live", "b", "b", "all_to_all"),))
-    groups = [(one,) for one in graph.subtasks]
+    groups = [(subtask,) for subtask in graph.subtasks]
     return Cluster(graph, {}, "streaming", groups, name=f"remote-{os.getpid()}-{next(_NUMBERS)}", seed=0)

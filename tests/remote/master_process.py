@@ -58,8 +58,8 @@ class Planner(SimulatedProcess):
         for uid, named in splits.items():
             if uid not in journal.state.frozen:
                 path = f"frozen/{uid}.json"
-                found = freeze_splits(storage, f"{JOB}/{path}", uid, [Split(one, one) for one in named])
-                journal.write(SourceFrozen(uid, path, len(found), time.time()))
+                frozen = freeze_splits(storage, f"{JOB}/{path}", uid, [Split(name, name) for name in named])
+                journal.write(SourceFrozen(uid, path, len(frozen), time.time()))
         open_logs(journal, logs, epoch, cluster.mode, None)
         void_removed_logs(journal, storage, epoch)
         if all(log.state.opened for log in logs.values()):
@@ -123,8 +123,8 @@ class MasterProcess(SimulatedProcess):
         for owner, thread in zip((job._releaser, job._retention), self.threads, strict=True):
             owner._thread.shutdown()
             owner._thread = thread
-        found: JobMaster = job
-        return found
+        master: JobMaster = job
+        return master
 
     def _turn(self, job: JobMaster) -> None:
         """Do one turn of :meth:`JobMaster.run`."""

@@ -103,8 +103,8 @@ class LaterThread:
     def __init__(self) -> None:
         self.work: deque[Callable[[], None]] = deque()
 
-    def submit(self, function: Callable[..., None], *given: object) -> None:
-        self.work.append(lambda: function(*given))
+    def submit(self, function: Callable[..., None], *arguments: object) -> None:
+        self.work.append(lambda: function(*arguments))
 
     def shutdown(self, *, wait: bool) -> None:
         while self.work:

@@ -61,27 +61,29 @@ class StandbyProcess(WorkerProcess):
     def _lives(self, place: Place) -> bool | None:
         if not self.sees_processes:
             return None
-        return any(place.host == one.shown_as for one in self.cluster.processes if isinstance(one, WorkerProcess))
+        return any(
+            place.host == process.shown_as for process in self.cluster.processes if isinstance(process, WorkerProcess)
+        )
 
     def _look(self, standby: Standby) -> None:
-        found = standby._poll()
-        if isinstance(found, WorkerEnd):
-            self.is_over, self.end = True, found
-        elif found is not None:
+        abandoned = standby._poll()
+        if isinstance(abandoned, WorkerEnd):
+            self.is_over, self.end = True, abandoned
+        elif abandoned is not None:
             self.turns += 1
-            self.shown_as, self.subtasks = f"{self.own_name}-{self.turns}", found
+            self.shown_as, self.subtasks = f"{self.own_name}-{self.turns}", abandoned
             self.cluster.took_over += 1
 
     def _work(self) -> None:
         try:
             super().step()
         except SubtaskTakenError:
-            self._begin_anew()
+            self._stand_by_again()
         if self.is_over and self.end is WorkerEnd.DONE:
             self.is_over, self.end = False, None
-            self._begin_anew()
+            self._stand_by_again()
 
-    def _begin_anew(self) -> None:
+    def _stand_by_again(self) -> None:
         self.subtasks, self._standby, self._begun = (), None, False
         self.tasks, self.logs, self._readers = [], {}, {}
         self._journal = Journal(self.storage, JOB, clock=self.cluster.clock)

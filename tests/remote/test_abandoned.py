@@ -36,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
     made.world.delete()
 
 
-def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cluster: Cluster) -> None:
+def test_an_abandoned_jobmaster_leaves_the_job_to_the_next_one(cluster: Cluster) -> None:
     first, storage = RunningAttempt(cluster), cluster.world.live
     first.host.start()
     path = f"{deployment_path(JOB, 1)}/{master_name(2)}.json"
@@ -44,7 +44,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
     first.host.abandon()
     assert first.host.has_ended_within(30)
     assert first.ends == [ExitCode.FAILED]
-    assert [line.kind for line in first.told if "next one resumes it" in line.message] == ["warning"]
+    assert [line.kind for line in first.lines if "next one resumes it" in line.message] == ["warning"]
     state = Journal(storage, JOB).refresh()
     assert (state.deployment, state.cause) == (1, None)
     assert state.status is None or state.status.is_alive
@@ -58,7 +58,7 @@ def test_it_leaves_the_job_to_the_next_one_and_tells_the_workers_that_it_goes(cl
     assert second.host.has_ended_within(30)
 
 
-def test_one_that_is_abandoned_before_it_begins_claims_nothing(cluster: Cluster) -> None:
+def test_a_jobmaster_abandoned_before_its_start_claims_nothing(cluster: Cluster) -> None:
     hosted = RunningAttempt(cluster)
     hosted.host.abandon()
     hosted.host.start()
@@ -66,7 +66,7 @@ def test_one_that_is_abandoned_before_it_begins_claims_nothing(cluster: Cluster)
     assert hosted.epoch() == 1
 
 
-def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster) -> None:
+def test_a_jobmaster_abandoned_during_its_takeover_runs_nothing(cluster: Cluster) -> None:
     hosted, made = RunningAttempt(cluster), Master.make
     threads: list[threading.Thread] = []
 
@@ -84,13 +84,13 @@ def test_one_that_is_abandoned_while_it_takes_over_runs_nothing(cluster: Cluster
     assert read_outbox(cluster.world.live, path) is None
 
 
-def test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_successor(cluster: Cluster) -> None:
+def test_a_jobmaster_abandoned_just_before_its_claim_claims_nothing(cluster: Cluster) -> None:
     hosted, admitted = RunningAttempt(cluster), Master._admit
 
     def admit(master: Master, state: JobState) -> int:
-        found = admitted(master, state)
+        epoch = admitted(master, state)
         hosted.host.abandon()
-        return found
+        return epoch
 
     with mock.patch.object(Master, "_admit", admit):
         hosted.host.start()

@@ -36,7 +36,7 @@ class More(Controller):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["one JobMaster", "another one"])
-def test_a_controller_has_a_source_read_by_more_while_workers_run_the_job(killed: bool) -> None:
+def test_a_controller_rescales_a_source_of_a_job_with_workers(killed: bool) -> None:
     cluster, more = one_worker(splits=60, workers=3), More()
     cluster.supervises, cluster.controllers = True, (more,)
     cluster.run(lambda: cluster.state.status is JobStatus.RUNNING)
@@ -44,7 +44,7 @@ def test_a_controller_has_a_source_read_by_more_while_workers_run_the_job(killed
         cluster.awake(MasterProcess)[0].kill()
     cluster.finish()
     changes = [event for _, event in cluster.world.journal if isinstance(event, Reconfigured)]
-    assert [one.by for one in changes] == ["More"]
+    assert [change.by for change in changes] == ["More"]
     assert len(cluster.state.graph().vertex("src").subtasks) == 5
     assert more.seen[0].sources["src"].total == 60
     cluster.world.delete()
@@ -60,29 +60,29 @@ def bench(tmp_path: Path) -> WorkerBench:
     return bench
 
 
-def test_a_worker_says_how_its_micro_batches_went(bench: WorkerBench) -> None:
+def test_a_worker_reports_its_batch_measurements(bench: WorkerBench) -> None:
     assert bench.turn(MEASURED) == [MEASURED]
     idle = rp.QueryMeasured(*WORLD, None)
     assert bench.turn(idle) == [idle]
-    assert [wire.from_json(wire.to_json(one)) for one in (MEASURED, idle)] == [MEASURED, idle]
+    assert [wire.from_json(wire.to_json(report)) for report in (MEASURED, idle)] == [MEASURED, idle]
 
 
-def test_a_jobmaster_that_does_not_look_is_told_no_more_of_them_than_it_may_want(bench: WorkerBench) -> None:
+def test_unread_measurements_are_limited(bench: WorkerBench) -> None:
     """Measurements beyond the limit are dropped; other reports are not."""
     for _ in range(MAX_UNREAD + 50):
         bench.worker.post(MEASURED)
     bench.worker.post(rp.SubtaskAtEndOfData(*WORLD))
     bench.clock.now += 1.0
     bench.worker._step(bench.gateway)
-    told = bench.master.receive(bench.says.name)[1]
-    assert len(told) == MAX_UNREAD + 1
-    assert told[-1] == rp.SubtaskAtEndOfData(*WORLD)
+    reports = bench.master.receive(bench.outbox_of_worker.name)[1]
+    assert len(reports) == MAX_UNREAD + 1
+    assert reports[-1] == rp.SubtaskAtEndOfData(*WORLD)
     bench.master.deliver()  # this acknowledges the messages
     assert bench.turn() == []
     assert bench.turn(MEASURED) == [MEASURED]
 
 
-def test_the_next_jobmaster_is_told_from_then_on(bench: WorkerBench) -> None:
+def test_the_next_jobmaster_gets_only_new_measurements(bench: WorkerBench) -> None:
     bench.turn(MEASURED)
     assert MEASURED not in bench.claim()
     assert MEASURED not in bench.turn(cm.DeploySubtask(*WORLD, PLAN))

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.remote.cluster import FakeClock
 
 
-class MasterRestartPolicy(WrappedStorage):
+class FailingStorage(WrappedStorage):
     """A storage whose next change fails. ``fails``: "before" or "after" the change takes effect."""
 
     fails: str | None = None
@@ -37,14 +37,14 @@ def message(number: int) -> SubtaskRunning:
 
 class Pair:
     def __init__(self, folder: Path) -> None:
-        self.storage, self.clock = MasterRestartPolicy(open_storage(folder)), FakeClock()
-        self.one, self.other = self.again("one"), self.again("other")
+        self.storage, self.clock = FailingStorage(open_storage(folder)), FakeClock()
+        self.sender, self.receiver = self.reopen("one"), self.reopen("other")
 
-    def again(self, name: str) -> Mailbox:
+    def reopen(self, name: str) -> Mailbox:
         return Mailbox(self.storage, "job", 1, name, Worker("host"), self.clock)
 
-    def heard(self, by: Mailbox, sender: str) -> list[int]:
-        return [one.plan for one in by.receive(sender)[1] if isinstance(one, SubtaskRunning)]
+    def received(self, by: Mailbox, sender: str) -> list[int]:
+        return [report.plan for report in by.receive(sender)[1] if isinstance(report, SubtaskRunning)]
 
 
 @pytest.fixture
@@ -53,70 +53,71 @@ def pair(tmp_path: Path) -> Pair:
 
 
 def test_messages_are_read_once_and_in_order(pair: Pair) -> None:
-    assert pair.other.receive("one") == (None, [])
+    assert pair.receiver.receive("one") == (None, [])
     for number in (1, 2):
-        pair.one.post("other", message(number))
-    pair.one.deliver()
-    assert pair.heard(pair.other, "one") == [1, 2]
-    assert pair.heard(pair.other, "one") == []
-    pair.one.post("other", message(3))
-    pair.one.deliver()
-    assert pair.heard(pair.other, "one") == [3]
+        pair.sender.post("other", message(number))
+    pair.sender.deliver()
+    assert pair.received(pair.receiver, "one") == [1, 2]
+    assert pair.received(pair.receiver, "one") == []
+    pair.sender.post("other", message(3))
+    pair.sender.deliver()
+    assert pair.received(pair.receiver, "one") == [3]
 
 
-def test_a_message_stays_until_its_receiver_says_that_it_was_read(pair: Pair) -> None:
-    pair.one.post("other", message(1))
-    pair.one.deliver()
-    assert pair.heard(pair.again("other"), "one") == [1]  # a reader that dies before it acknowledges has read nothing
-    assert pair.heard(pair.other, "one") == [1]
-    pair.one.post("other", message(2))
-    pair.one.receive("other")
-    pair.one.deliver()
-    assert pair.heard(pair.again("other"), "one") == [1, 2]
-    pair.other.deliver()
-    pair.one.receive("other")
-    pair.one.deliver()
-    assert pair.heard(pair.again("other"), "one") == [2]
+def test_a_message_stays_until_its_receiver_acknowledges_it(pair: Pair) -> None:
+    pair.sender.post("other", message(1))
+    pair.sender.deliver()
+    # a reader that dies before it acknowledges has read nothing
+    assert pair.received(pair.reopen("other"), "one") == [1]
+    assert pair.received(pair.receiver, "one") == [1]
+    pair.sender.post("other", message(2))
+    pair.sender.receive("other")
+    pair.sender.deliver()
+    assert pair.received(pair.reopen("other"), "one") == [1, 2]
+    pair.receiver.deliver()
+    pair.sender.receive("other")
+    pair.sender.deliver()
+    assert pair.received(pair.reopen("other"), "one") == [2]
 
 
 @pytest.mark.parametrize("fails", ["before", "after"])
-def test_what_could_not_be_delivered_is_delivered_later_and_read_once(pair: Pair, fails: str) -> None:
-    pair.one.post("other", message(1))
+def test_a_failed_delivery_is_repeated_and_read_once(pair: Pair, fails: str) -> None:
+    pair.sender.post("other", message(1))
     pair.storage.fails = fails
     with pytest.raises(StorageTransientError):
-        pair.one.deliver()
-    early = pair.heard(pair.other, "one")
+        pair.sender.deliver()
+    early = pair.received(pair.receiver, "one")
     pair.storage.fails = None
-    pair.one.deliver()
-    assert early + pair.heard(pair.other, "one") == [1]
+    pair.sender.deliver()
+    assert early + pair.received(pair.receiver, "one") == [1]
 
 
-def test_nothing_is_kept_for_who_is_forgotten(pair: Pair) -> None:
-    pair.one.post("other", message(1))
-    pair.one.forget("other")
-    pair.one.post("other", message(2))
-    pair.one.deliver()
-    assert pair.heard(pair.other, "one") == [2]
+def test_messages_to_a_forgotten_receiver_are_dropped(pair: Pair) -> None:
+    pair.sender.post("other", message(1))
+    pair.sender.forget("other")
+    pair.sender.post("other", message(2))
+    pair.sender.deliver()
+    assert pair.received(pair.receiver, "one") == [2]
 
 
-def test_an_outbox_is_written_when_it_says_something_new_and_with_each_beat(pair: Pair) -> None:
+def test_an_outbox_is_written_with_each_message_and_each_beat(pair: Pair) -> None:
     def beat() -> int:
-        pair.one.deliver()
-        outbox = pair.other.receive("one")[0]
+        pair.sender.deliver()
+        outbox = pair.receiver.receive("one")[0]
         assert outbox is not None
         return outbox.beat
 
     assert [beat(), beat()] == [1, 1]
     pair.clock.now += BEAT
     assert [beat(), beat()] == [2, 2]
-    pair.one.post("other", message(1))
+    pair.sender.post("other", message(1))
     assert beat() == 3
-    pair.one.leave("it was told to")
+    pair.sender.leave("it was told to")
     assert beat() == 4
-    assert pair.other.senders("on") == ["one"]
+    assert pair.receiver.senders("on") == ["one"]
 
 
-def test_w26_only_close_looks_count() -> None:
+def test_w26_a_long_gap_between_polls_does_not_count_as_silence() -> None:
     liveness = HeartbeatMonitor(10.0, 2.0)
     liveness.observe(1, 100.0)
     liveness.observe(

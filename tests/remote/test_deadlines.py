@@ -47,7 +47,7 @@ def look(cluster: Cluster) -> JobState:
     return Journal(cluster.world.live, JOB).refresh()
 
 
-def test_stop_after_counts_on_under_the_next_jobmaster(cluster: Cluster) -> None:
+def test_stop_after_does_not_restart_under_the_next_jobmaster(cluster: Cluster) -> None:
     first = RunningAttempt(cluster, stop_after=HOUR / 2)
     first.host.start()
     wait_until(lambda: look(cluster).status is JobStatus.RUNNING, "the job runs")

@@ -57,17 +57,17 @@ class Spares:
         self.both = cluster.standby(), cluster.standby()
         for _ in range(200):
             cluster.clock.now += 0.1
-            for one in self.both:
-                if not one.subtasks:
-                    one.run()
-        assert [one.subtasks for one in self.both] == [cluster.graph.subtasks] * 2
+            for spare in self.both:
+                if not spare.subtasks:
+                    spare.run()
+        assert [spare.subtasks for spare in self.both] == [cluster.graph.subtasks] * 2
 
     @property
     def state(self) -> JobState:
         return self.cluster._watched.refresh()
 
     @staticmethod
-    def opens(spare: StandbyProcess, at: int = 0) -> bool:
+    def open_log(spare: StandbyProcess, at: int = 0) -> bool:
         """Open the worker's log number ``at``. Return whether there was one to open."""
         if not spare._begun:
             spare.run()
@@ -78,7 +78,7 @@ class Spares:
         spare.run()
         return True
 
-    def hears(self, spare: StandbyProcess) -> None:
+    def read_reports(self, spare: StandbyProcess) -> None:
         """Let the worker read its reports and check whether it still owns its logs."""
         if spare._begun:
             spare.random = Does()
@@ -86,47 +86,47 @@ class Spares:
             self.cluster.clock.now += 2.0
             spare.run()
 
-    def opens_all(self, spare: StandbyProcess) -> None:
+    def open_all(self, spare: StandbyProcess) -> None:
         """Let the worker open logs until it has all of them or none of the subtasks."""
         for _ in range(10):
-            while self.opens(spare):
+            while self.open_log(spare):
                 pass
             if spare in self.at_work() or not spare.subtasks:
                 return
-            self.hears(spare)
+            self.read_reports(spare)
 
     def at_work(self) -> list[StandbyProcess]:
         """Return the workers that have opened all their logs and still believe that they own them."""
-        return [one for one in self.both if one.subtasks and one.logs.keys() == set(one.subtasks)]
+        return [spare for spare in self.both if spare.subtasks and spare.logs.keys() == set(spare.subtasks)]
 
-    def stands_by(self, spare: StandbyProcess) -> bool:
+    def is_standing_by(self, spare: StandbyProcess) -> bool:
         return not spare.is_over and not spare.subtasks
 
     def attempts(self) -> list[AttemptId]:
         self.cluster.world.look()
-        return [one.attempt for one in self.cluster.world.logs[LOG] if isinstance(one, Open)]
+        return [record.attempt for record in self.cluster.world.logs[LOG] if isinstance(record, Open)]
 
-    def settles(self) -> StandbyProcess:
+    def settle(self) -> StandbyProcess:
         """Run both workers until one of them stands by again. Return the other one, which runs the subtasks."""
         for _ in range(20):
-            for one in self.both:
-                self.opens_all(one)
-                self.hears(one)
+            for spare in self.both:
+                self.open_all(spare)
+                self.read_reports(spare)
         (winner,) = self.at_work()
-        (loser,) = (one for one in self.both if one is not winner)
-        assert self.stands_by(loser)
+        (loser,) = (spare for spare in self.both if spare is not winner)
+        assert self.is_standing_by(loser)
         return winner
 
     def finish(self, winner: StandbyProcess) -> None:
         """Kill the winner and check that the other worker takes over. Each row arrives once."""
         cluster = self.cluster
-        for one in self.both:
-            one.random = Random(1)
-            cluster.add(one)
+        for spare in self.both:
+            spare.random = Random(1)
+            cluster.add(spare)
         released = self.state.last_released
         cluster.run(lambda: self.state.last_released > released)
         winner.kill()
-        (other,) = (one for one in self.both if one is not winner)
+        (other,) = (spare for spare in self.both if spare is not winner)
         cluster.run(lambda: other.subtasks == cluster.graph.subtasks)
         released = self.state.last_released
         cluster.run(lambda: self.state.last_released > released)
@@ -142,30 +142,30 @@ def spares() -> Iterator[Spares]:
 
 
 def ordered(spares: Spares, *, is_swapped: bool) -> tuple[StandbyProcess, StandbyProcess]:
-    one, other = spares.both
-    return (other, one) if is_swapped else (one, other)
+    first, other = spares.both
+    return (other, first) if is_swapped else (first, other)
 
 
 both_orders = pytest.mark.parametrize("is_swapped", [False, True], ids=["one first", "the other first"])
 
 
 @both_orders
-def test_w14_who_opens_the_logs_first_runs_them(spares: Spares, is_swapped: bool) -> None:
+def test_w14_the_worker_that_opens_the_logs_first_runs_the_subtasks(spares: Spares, is_swapped: bool) -> None:
     """The second worker has read the same last attempts, but opens its logs later: it opens none."""
     first, second = ordered(spares, is_swapped=is_swapped)
     first.run()
     second.run()
     before = spares.attempts()
-    spares.opens_all(first)
-    spares.opens_all(second)
+    spares.open_all(first)
+    spares.open_all(second)
     assert second.tasks == []
-    assert spares.settles() is first
+    assert spares.settle() is first
     assert len(spares.attempts()) == len(before) + 1
     spares.finish(first)
 
 
 @both_orders
-def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: Spares, is_swapped: bool) -> None:
+def test_w14_a_worker_overtaken_while_it_opens_a_log_opens_none(spares: Spares, is_swapped: bool) -> None:
     """The second worker has read the log and is about to write to it."""
     first, second = ordered(spares, is_swapped=is_swapped)
     first.run()
@@ -175,21 +175,19 @@ def test_w14_who_comes_to_it_while_the_other_one_opens_a_log_opens_none(spares: 
     def at_verb(process: SimulatedProcess, when: str, verb: str, path: str) -> None:
         if process is second and (when, verb) == ("before", "create") and "/log/" in path and not opened:
             opened.append(path)
-            spares.opens_all(first)
+            spares.open_all(first)
 
     spares.cluster.at_verb = at_verb  # type: ignore[method-assign]
-    spares.opens(second)
+    spares.open_log(second)
     assert opened
     assert second.tasks == []
-    assert spares.settles() is first
+    assert spares.settle() is first
     spares.finish(first)
 
 
 @both_orders
-def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_them(
-    spares: Spares, is_swapped: bool
-) -> None:
-    """The second worker found the subtasks abandoned, and then slept.
+def test_w14_a_worker_that_reads_opened_logs_takes_them_over(spares: Spares, is_swapped: bool) -> None:
+    """The second worker found the subtasks abandoned, and was then paused.
 
     The first one, which runs them now, loses its logs. It writes nothing more and stands by again.
     """
@@ -198,42 +196,40 @@ def test_w14_one_that_reads_the_logs_when_the_other_one_has_opened_them_takes_th
     cluster.add(first)
     cluster.run(lambda: spares.state.last_released > released)
     cluster.processes.remove(first)
-    spares.opens_all(second)
+    spares.open_all(second)
     attempts = spares.attempts()
     refused: list[BaseException] = []
-    written = {one: len(log) for one, log in cluster.world.logs.items()}
-    for task in [one for one in first.tasks if one.can_run]:
+    written = {subtask: len(log) for subtask, log in cluster.world.logs.items()}
+    for task in [task for task in first.tasks if task.can_run]:
         for _ in range(50):
             if task.can_run:
                 task.take_step(refused.append)
-    assert {type(one) for one in refused} <= {LogFencedError}
+    assert {type(error) for error in refused} <= {LogFencedError}
     for log in first.logs.values():
         with pytest.raises(LogFencedError):
             log.end_of_data("finish")
     cluster.world.look()
-    assert {one: len(log) for one, log in cluster.world.logs.items()} == written
-    assert spares.settles() is second
+    assert {subtask: len(log) for subtask, log in cluster.world.logs.items()} == written
+    assert spares.settle() is second
     assert spares.attempts() == attempts
     spares.finish(second)
 
 
 @both_orders
-def test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work(
-    spares: Spares, is_swapped: bool
-) -> None:
+def test_w14_one_of_two_workers_wins_if_each_opens_other_logs_first(spares: Spares, is_swapped: bool) -> None:
     """Both workers open logs in turn, in different orders. Each one opens a log that the other one still needs."""
     first, second = ordered(spares, is_swapped=is_swapped)
     for _ in range(20):
-        for one in (first, second):
-            if not one._begun:
-                one.run()
+        for spare in (first, second):
+            if not spare._begun:
+                spare.run()
         for _ in spares.cluster.graph.subtasks:
-            spares.opens(first, 0)
-            spares.opens(second, 2)
-        for one in (first, second):
-            spares.hears(one)
+            spares.open_log(first, 0)
+            spares.open_log(second, 2)
+        for spare in (first, second):
+            spares.read_reports(spare)
         if spares.at_work():
             break
     (winner,) = spares.at_work()
-    assert winner is spares.settles()
+    assert winner is spares.settle()
     spares.finish(winner)

@@ -32,13 +32,13 @@ from tests.simulation.world import JOB
 def make() -> Iterator[Callable[..., Cluster]]:
     made: list[Cluster] = []
 
-    def cluster(**given: int) -> Cluster:
-        made.append(one_worker(**given))  # type: ignore[arg-type]
+    def cluster(**options: int) -> Cluster:
+        made.append(one_worker(**options))  # type: ignore[arg-type]
         return made[-1]
 
     yield cluster
-    for one in made:
-        one.world.delete()
+    for started in made:
+        started.world.delete()
 
 
 def planned(cluster: Cluster) -> Cluster:
@@ -52,7 +52,7 @@ def live(cluster: Cluster) -> tuple[SimulatedProcess, list[SimulatedProcess]]:
     return cluster.add(cluster.master()), [cluster.add(cluster.worker(group)) for group in cluster.groups]
 
 
-def test_w19_nobody_begins_before_the_job_is_prepared(make: Callable[..., Cluster]) -> None:
+def test_w19_jobmaster_and_workers_wait_until_the_job_is_prepared(make: Callable[..., Cluster]) -> None:
     """A planner that dies half-way must be followed by another planner."""
     cluster = make()
     planner = cluster.planner()
@@ -70,7 +70,7 @@ def test_w19_nobody_begins_before_the_job_is_prepared(make: Callable[..., Cluste
     assert not worker._begun
 
 
-def test_w20_a_jobmaster_does_not_claim_what_was_planned_again_since(make: Callable[..., Cluster]) -> None:
+def test_w20_a_jobmaster_does_not_claim_a_job_that_was_planned_again(make: Callable[..., Cluster]) -> None:
     cluster = planned(make())
     master = cluster.master()
     reads = iter(range(10_000))
@@ -85,7 +85,7 @@ def test_w20_a_jobmaster_does_not_claim_what_was_planned_again_since(make: Calla
     assert [event.deployment for event in cluster.claims()] == [0, 0]
 
 
-def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[..., Cluster]) -> None:
+def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_plan(make: Callable[..., Cluster]) -> None:
     """The worker has read the plan, and then waits for Spark to start."""
     cluster = planned(make())
     worker = cluster.worker(cluster.groups[0])
@@ -95,7 +95,7 @@ def test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one(make: Callable[
         WorkerPart.of(worker.storage, state, worker.subtasks)
 
 
-def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[..., Cluster]) -> None:
+def test_a_worker_leaves_when_another_takes_its_subtasks(make: Callable[..., Cluster]) -> None:
     """The later worker fences the first one."""
     cluster = planned(make())
     _, (first,) = live(cluster)
@@ -108,7 +108,7 @@ def test_a_worker_leaves_for_another_one_of_the_same_subtasks(make: Callable[...
     assert second.end in (WorkerEnd.DONE, WorkerEnd.JOB_OVER)
 
 
-def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: Callable[..., Cluster]) -> None:
+def test_w14_an_earlier_try_that_resumes_takes_nothing_from_a_later_one(make: Callable[..., Cluster]) -> None:
     """The earlier worker slept while Spark started and opened no log. A later try runs now."""
     cluster = planned(make())
     cluster.counts_tries, cluster.supervises = True, False
@@ -130,7 +130,7 @@ def test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one(make: C
     assert later.end is WorkerEnd.DONE
 
 
-def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_again(
+def test_an_attempt_that_fails_before_its_predecessor_is_lost_restarts(
     make: Callable[..., Cluster],
 ) -> None:
     """A worker is killed. The first try of the next worker, which starts at once, fails."""
@@ -140,8 +140,8 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
     first.kill()
     failures = iter(["after an attempt has opened its log"])
 
-    def may_fail(process: SimulatedProcess, what: str) -> None:
-        if process is not first and what == next(failures, None):
+    def may_fail(process: SimulatedProcess, moment: str) -> None:
+        if process is not first and moment == next(failures, None):
             raise OSError("on purpose")
 
     cluster.may_fail = may_fail  # type: ignore[method-assign]
@@ -152,9 +152,7 @@ def test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_aga
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
-    make: Callable[..., Cluster], seed: int
-) -> None:
+def test_a_worker_reports_its_end_to_a_jobmaster_that_read_too_early(make: Callable[..., Cluster], seed: int) -> None:
     """The previous JobMaster finished the subtasks and is gone. The workers stay until the journal has the end."""
     cluster = planned(make())
     cluster.random.seed(seed)
@@ -162,13 +160,13 @@ def test_a_jobmaster_that_reads_the_logs_before_the_last_word_is_told_it(
     second: list[SimulatedProcess] = []
 
     def second_comes() -> bool:
-        hosted = [one for worker in workers if isinstance(worker, WorkerProcess) and worker._begun
-                  for one in worker.worker._slots._running.values()]  # fmt: skip
+        hosted = [subtask for worker in workers if isinstance(worker, WorkerProcess) and worker._begun
+                  for subtask in worker.worker._slots._running.values()]  # fmt: skip
         if not second and isinstance(master, MasterProcess) and any("Finish" in f"{q}" for q in queued(master)):
             second.append(cluster.add(cluster.master()))
             second[0].run()  # it has claimed the epoch and read the logs
             master.wakes_at = cluster.clock.now + 1e6
-        return bool(second) and all(one.is_done for one in hosted)
+        return bool(second) and all(subtask.is_done for subtask in hosted)
 
     cluster.run(second_comes)
     cluster.processes.remove(master)
@@ -183,7 +181,7 @@ def queued(master: MasterProcess) -> list[object]:
     return [message for queue in queues.values() for message in queue]
 
 
-def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_next(
+def test_w13_splits_returned_under_one_jobmaster_are_returned_once(
     make: Callable[..., Cluster],
 ) -> None:
     """The first reader fails with some splits, another reader gets them, and then the JobMaster is killed."""
@@ -196,13 +194,13 @@ def test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_ne
 
     cluster.before_step = reads
     master, workers = live(cluster)
-    victim = next(one for one in workers if isinstance(one, WorkerProcess) and one.subtasks == ("src/0",))
-    others = [one for one in workers if one is not victim]
-    for one in others:  # the first reader gets two splits; its next attempt gets one of them back first
-        one.wakes_at = math.inf
+    victim = next(worker for worker in workers if isinstance(worker, WorkerProcess) and worker.subtasks == ("src/0",))
+    others = [worker for worker in workers if worker is not victim]
+    for worker in others:  # the first reader gets two splits; its next attempt gets one of them back first
+        worker.wakes_at = math.inf
     cluster.run(lambda: bool(assigned(cluster)))
-    for one in others:
-        one.wakes_at = 0.0
+    for worker in others:
+        worker.wakes_at = 0.0
     cluster.run(lambda: assigned(cluster) >= {SubtaskId("src/0"), SubtaskId("src/1"), SubtaskId("src/2")})
     victim.worker.post(rp.SubtaskFailed(1, victim.subtasks[0], victim.tasks[-1].attempt, "on purpose"))
     held.add("src/1")
@@ -233,7 +231,7 @@ def places(event: SplitsAssigned) -> set[int]:
     return {number for start, end in event.splits for number in range(start, end)}
 
 
-def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(make: Callable[..., Cluster]) -> None:
+def test_w20_the_next_jobmaster_takes_the_stop_of_a_dead_one(make: Callable[..., Cluster]) -> None:
     cluster = planned(make(rows=500))
     master, _ = live(cluster)
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING)
@@ -246,7 +244,7 @@ def test_w20_a_stop_that_a_jobmaster_has_taken_and_died_of_is_taken_by_the_next(
     assert cluster.state.outcomes[name].is_carried_out
 
 
-def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attempt_may_live(
+def test_w13_splits_stay_assigned_while_their_attempt_may_live(
     make: Callable[..., Cluster],
 ) -> None:
     """A worker is paused with splits while another JobMaster takes over. It reads them after it wakes up."""
@@ -257,7 +255,7 @@ def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attemp
     )
     master, workers = live(cluster)
     cluster.run(lambda: assigned(cluster) >= {SubtaskId("src/0"), SubtaskId("src/1"), SubtaskId("src/2")})
-    late = next(one for one in workers if isinstance(one, WorkerProcess) and one.subtasks == ("src/0",))
+    late = next(worker for worker in workers if isinstance(worker, WorkerProcess) and worker.subtasks == ("src/0",))
     cluster.run(lambda: any(task._runner.reading.next() for task in late.tasks))  # type: ignore[attr-defined]
     late.wakes_at = cluster.clock.now + 5.0
     master.kill()
@@ -269,7 +267,7 @@ def test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attemp
     cluster.finish()
 
 
-def test_w14_that_a_log_was_taken_over_is_noticed_without_a_write(make: Callable[..., Cluster]) -> None:
+def test_w14_a_taken_log_is_noticed_without_a_write(make: Callable[..., Cluster]) -> None:
     world = make().world
     mine, others = (SubtaskLog(world.live, "log") for _ in range(2))
     mine.load()

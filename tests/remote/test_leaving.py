@@ -88,34 +88,36 @@ def run(storage: Storage, *, restarts: bool, jvm_is_gone: bool = False) -> tuple
     return worker.run(gateway), worker
 
 
-def test_a_worker_that_somebody_starts_again_leaves_with_its_subtask_and_says_why(storage: Storage) -> None:
+def test_a_supervised_worker_leaves_with_the_cause_of_its_failure(storage: Storage) -> None:
     end, worker = run(storage, restarts=False)
     assert end is WorkerEnd.FAILED
     assert worker.failure is not None
     assert worker.failure.cause == "disk full"
 
 
-def test_another_one_waits_for_the_jobmaster_to_say_so(storage: Storage) -> None:
+def test_a_worker_with_restarts_stays_after_a_failure(storage: Storage) -> None:
     assert run(storage, restarts=True)[0] is WorkerEnd.ASKED
 
 
-def test_one_without_spark_leaves_in_any_case(storage: Storage) -> None:
+def test_a_worker_whose_spark_is_lost_leaves(storage: Storage) -> None:
     assert run(storage, restarts=True, jvm_is_gone=True)[0] is WorkerEnd.SPARK_LOST
 
 
-def test_the_jobmaster_hears_of_the_failure_and_that_another_worker_is_to_come(storage: Storage) -> None:
+def test_the_jobmaster_gets_the_failure_of_a_worker_that_left(storage: Storage) -> None:
     run(storage, restarts=False)
-    heard: list[TaskReport] = []
+    received: list[TaskReport] = []
     gateway = RemoteGateway(
         outbox_of(storage, master_name(MASTER)),
         MASTER,
         DEPLOYMENT,
-        heard.append,
+        received.append,
         poll_interval=0.01,
         lost_after=30.0,
         unassigned=UnassignedSubtasks([V], lambda subtasks: None, 0.0),
         check_fenced=lambda: None,
     )
     gateway.poll()
-    failures = [one for one in heard if isinstance(one, SubtaskFailed)]
-    assert {(one.cause, one.driver_is_lost, one.worker_is_lost) for one in failures[:1]} == {("disk full", False, True)}
+    failures = [report for report in received if isinstance(report, SubtaskFailed)]
+    assert {(failure.cause, failure.driver_is_lost, failure.worker_is_lost) for failure in failures[:1]} == {
+        ("disk full", False, True)
+    }

@@ -65,9 +65,9 @@ class Job:
         )
 
     def complete(self, number: int) -> CheckpointCompleted:
-        one = CheckpointCompleted(number, 0.0, 1.0, "checkpoint", {V: self.writer.barrier(1, number)}, {})
-        self.journal.write(one)
-        return one
+        completed = CheckpointCompleted(number, 0.0, 1.0, "checkpoint", {V: self.writer.barrier(1, number)}, {})
+        self.journal.write(completed)
+        return completed
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(f"memory://{tmp_path}")
 
 
-def test_r9_a_release_has_all_that_its_checkpoint_covers_or_fails(storage: Storage) -> None:
+def test_r9_a_release_after_a_failed_read_is_complete(storage: Storage) -> None:
     job, sink = Job(storage), ReleaseRecorder()
     for number in range(1, 4):
         job.publish(number)
@@ -91,7 +91,7 @@ def test_r9_a_release_has_all_that_its_checkpoint_covers_or_fails(storage: Stora
     assert sink.released == ["h1", "h2", "h3", "h4"]
 
 
-def test_r7_what_could_not_be_read_holds_the_log(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_r7_a_failed_read_keeps_the_log_from_truncation(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log must not be truncated either, because batches without released handles would be deleted."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     job = Job(storage)
@@ -110,5 +110,5 @@ def test_r7_what_could_not_be_read_holds_the_log(storage: Storage, monkeypatch: 
     master.close()
     again = SubtaskLog(storage, job.path)
     again.load()
-    handles = [one.handles["s"]["id"] for _, one in again.records() if isinstance(one, Batch)]
+    handles = [record.handles["s"]["id"] for _, record in again.records() if isinstance(record, Batch)]
     assert handles == ["h1", "h2", "h3", "h4"]

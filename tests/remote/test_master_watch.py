@@ -27,12 +27,12 @@ class Twin:
     def __init__(self, storage: MemoryStorage) -> None:
         self.storage, self.journal, self.now = storage, Journal(storage, "orders"), 0.0
         prepared(self.journal)
-        self.claims(JOB_ID)
+        self.claim(JOB_ID)
 
-    def claims(self, name: str) -> None:
+    def claim(self, name: str) -> None:
         self.journal.claim(name, Worker(), 3.0, deployment=1)
 
-    def says(self, outbox: Outbox) -> None:
+    def write(self, outbox: Outbox) -> None:
         write_outbox(self.storage, f"orders/deployments/0001/master-{self.journal.state.epoch:04d}.json", outbox)
 
     def watch(self) -> LeaderMonitor:
@@ -40,11 +40,11 @@ class Twin:
 
     def seen(self, watch: LeaderMonitor, seconds: float) -> list[Owner]:
         """Poll every five seconds. Return the owners that the watch saw."""
-        found = []
+        owners = []
         for _ in range(int(seconds / 5)):
             self.now += 5.0
-            found.append(watch.poll()[0])
-        return found
+            owners.append(watch.poll()[0])
+        return owners
 
 
 @pytest.fixture
@@ -54,52 +54,52 @@ def twin() -> Iterator[Twin]:
     storage.delete_tree("")
 
 
-def test_one_whose_beat_grows_lives(twin: Twin) -> None:
+def test_a_twin_with_heartbeats_is_alive(twin: Twin) -> None:
     watch = twin.watch()
     for beat in range(20):
-        twin.says(replace(FIRST, beat=beat))
+        twin.write(replace(FIRST, beat=beat))
         assert twin.seen(watch, 25.0) == [Owner.TWIN] * 5
 
 
-def test_one_that_gives_no_sign_of_life_is_followed_and_not_before(twin: Twin) -> None:
-    twin.says(FIRST)
+def test_a_silent_twin_counts_as_gone_after_the_timeout(twin: Twin) -> None:
+    twin.write(FIRST)
     watch = twin.watch()
     assert twin.seen(watch, 45.0) == [Owner.TWIN] * 6 + [Owner.NOBODY] * 3
 
 
-def test_one_that_died_before_it_said_anything_is_followed(twin: Twin) -> None:
+def test_a_twin_without_any_heartbeat_counts_as_gone(twin: Twin) -> None:
     assert twin.seen(twin.watch(), 35.0)[-1] is Owner.NOBODY
 
 
-def test_one_that_has_left_is_followed_at_once(twin: Twin) -> None:
-    twin.says(replace(FIRST, left="its process goes"))
+def test_a_twin_that_has_left_counts_as_gone_at_once(twin: Twin) -> None:
+    twin.write(replace(FIRST, left="its process goes"))
     assert twin.watch().poll()[0] is Owner.NOBODY
 
 
-def test_a_second_twin_is_given_its_own_time(twin: Twin) -> None:
-    twin.says(FIRST)
+def test_a_second_twin_gets_its_own_timeout(twin: Twin) -> None:
+    twin.write(FIRST)
     watch = twin.watch()
     assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
-    twin.claims(JOB_ID)
+    twin.claim(JOB_ID)
     assert twin.seen(watch, 25.0)[-1] is Owner.TWIN
 
 
-def test_time_in_which_nobody_looked_is_not_held_against_it(twin: Twin) -> None:
-    twin.says(FIRST)
+def test_a_long_gap_between_polls_does_not_make_the_twin_gone(twin: Twin) -> None:
+    twin.write(FIRST)
     watch = twin.watch()
     watch.poll()
     twin.now += 600.0
     assert watch.poll()[0] is Owner.TWIN
 
 
-def test_another_name_has_the_job(twin: Twin) -> None:
-    twin.claims("shop.orders.r1~t2.coordinate")
+def test_another_attempt_name_owns_the_job(twin: Twin) -> None:
+    twin.claim("shop.orders.r1~t2.coordinate")
     owner, state = twin.watch().poll()
     assert (owner, state.epoch) == (Owner.OTHER, 3)
 
 
 @pytest.mark.parametrize("status", ["FINISHED", "STOPPED", "FAILED"])
-def test_a_job_that_has_ended_has_no_master(twin: Twin, status: str) -> None:
+def test_an_ended_job_has_no_jobmaster(twin: Twin, status: str) -> None:
     twin.journal.write(StatusChanged(JobStatus(status), 5.0))
     owner, state = twin.watch().poll()
     assert (owner, state.status) == (Owner.OVER, status)

@@ -36,13 +36,13 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(tmp_path)
 
 
-def test_every_command_and_report_comes_back_as_it_was(storage: Storage) -> None:
+def test_every_command_and_report_survives_the_outbox(storage: Storage) -> None:
     outbox = Outbox(Worker("host"), 1, {"one": tuple(enumerate(MESSAGES, 1)), "other": ()}, {"one": 3})
     write_outbox(storage, "o.json", outbox)
     assert read_outbox(storage, "o.json") == outbox
 
 
-def test_golden_an_outbox_still_reads_and_writes_the_same(storage: Storage) -> None:
+def test_golden_an_outbox_reads_and_writes_the_same(storage: Storage) -> None:
     golden = GOLDEN.read_bytes()
     storage.create("golden.json", golden)
     assert read_outbox(storage, "golden.json") == SAMPLE
@@ -50,7 +50,7 @@ def test_golden_an_outbox_still_reads_and_writes_the_same(storage: Storage) -> N
     assert json_without_checksum(storage.read("o.json")) == json.loads(golden)
 
 
-def test_nobody_has_said_anything_yet(storage: Storage) -> None:
+def test_a_missing_outbox_reads_as_none(storage: Storage) -> None:
     assert read_outbox(storage, "o.json") is None
 
 
@@ -69,20 +69,20 @@ def test_nobody_has_said_anything_yet(storage: Storage) -> None:
     ],
     ids=str,
 )
-def test_one_that_cannot_be_understood_names_itself(storage: Storage, change: dict[str, object]) -> None:
+def test_the_error_names_an_invalid_outbox(storage: Storage, change: dict[str, object]) -> None:
     storage.create("o.json", json.dumps({**json.loads(GOLDEN.read_text()), **change}).encode())
     with pytest.raises(MalformedDocumentError, match=r"o\.json"):
         read_outbox(storage, "o.json")
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100])
-def test_one_that_is_cut_off_names_itself(storage: Storage, cut: int) -> None:
+def test_the_error_names_a_truncated_outbox(storage: Storage, cut: int) -> None:
     storage.create("o.json", GOLDEN.read_bytes()[:cut])
     with pytest.raises(MalformedDocumentError, match=r"o\.json"):
         read_outbox(storage, "o.json")
 
 
-def test_one_of_a_later_version_asks_for_an_upgrade(storage: Storage) -> None:
+def test_an_outbox_of_a_later_version_asks_for_an_upgrade(storage: Storage) -> None:
     storage.create("o.json", json.dumps({**json.loads(GOLDEN.read_text()), "version": 2}).encode())
     with pytest.raises(NewerFormatError):
         read_outbox(storage, "o.json")

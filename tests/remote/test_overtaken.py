@@ -39,8 +39,8 @@ class Succession:
         cluster.planner().run()
         self.old = cluster.master()
         self.workers = [cluster.worker(group) for group in cluster.groups]
-        for one in (self.old, *self.workers):
-            cluster.add(one)
+        for process in (self.old, *self.workers):
+            cluster.add(process)
         cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RUNNING and cluster.state.last_released > 0)
         self.at_deletion: Callable[[], None] | None = None
         self.cluster.at_verb = self._at_verb  # type: ignore[method-assign]
@@ -51,7 +51,7 @@ class Succession:
             self.at_deletion = None
             act()
 
-    def succeeds(self) -> MasterProcess:
+    def add_successor(self) -> MasterProcess:
         """Let another JobMaster claim the job, and let the awake workers notice it. Return the new JobMaster.
 
         It is asleep, and has read none of the workers' messages.
@@ -60,14 +60,14 @@ class Succession:
         cluster.add(new)
         cluster.run(lambda: cluster._watched.refresh().epoch == 3, 2000)
         new.wakes_at = FOR_EVER
-        cluster.run(lambda: all(self.epoch_of(one) == 3 for one in cluster.awake(WorkerProcess)))
+        cluster.run(lambda: all(self.epoch_of(process) == 3 for process in cluster.awake(WorkerProcess)))
         return new
 
     @staticmethod
     def epoch_of(process: SimulatedProcess) -> int:
         return process.worker._epoch if isinstance(process, WorkerProcess) and process._begun else 0
 
-    def look(self, master: MasterProcess) -> None:
+    def poll_once(self, master: MasterProcess) -> None:
         assert master.job is not None
         gateway = master.job._gateway
         assert isinstance(gateway, RemoteGateway)
@@ -78,7 +78,7 @@ class Succession:
         return {name: live.read(f"{FOLDER}/{name}") for name in live.list(FOLDER)}
 
     def for_successor(self) -> dict[str, bytes]:
-        return {name: said for name, said in self.written().items() if b'"master-0003"' in said}
+        return {name: content for name, content in self.written().items() if b'"master-0003"' in content}
 
     def finish(self) -> None:
         """Replace the workers that left, drain the job, and check that each row arrives once."""
@@ -95,16 +95,16 @@ def job() -> Iterator[Succession]:
     made.cluster.world.delete()
 
 
-def test_w27_the_last_word_of_a_worker_to_its_successor_stays(job: Succession) -> None:
+def test_w27_a_worker_s_last_report_to_the_successor_stays(job: Succession) -> None:
     """The worker leaves, and reports it to the successor. The paused JobMaster reads the outbox first."""
     cluster, leaves = job.cluster, job.workers[0]
     job.old.wakes_at = FOR_EVER
-    new = job.succeeds()
+    new = job.add_successor()
     leaves.worker.leave()
     cluster.run(lambda: leaves.is_over)
     before = job.written()
     with pytest.raises(FencedError):
-        job.look(job.old)
+        job.poll_once(job.old)
     assert job.written() == before
     new.wakes_at = job.old.wakes_at = 0.0
     cluster.run(lambda: job.old.is_over)
@@ -117,9 +117,7 @@ def test_w27_the_last_word_of_a_worker_to_its_successor_stays(job: Succession) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_left", [True, False], ids=["it has left", "it gave no sign of life"])
-def test_w27_stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s(
-    job: Succession, has_left: bool
-) -> None:
+def test_w27_a_jobmaster_paused_before_a_deletion_spares_its_successor(job: Succession, has_left: bool) -> None:
     """The old JobMaster has checked the journal already.
 
     This worker, or its replacement, then works for the successor.
@@ -129,7 +127,7 @@ def test_w27_stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor
     news: list[MasterProcess] = []
 
     def meanwhile() -> None:
-        news.append(job.succeeds())
+        news.append(job.add_successor())
         gone.wakes_at, gone.tasks = 0.0, []  # it first finds that there is another JobMaster
         cluster.run(lambda: gone.is_over, 2000)
         cluster.run(lambda: len(job.for_successor()) == len(at_work), 2000)

@@ -42,8 +42,10 @@ def attempts(cluster: Cluster) -> int:
 
 
 def worker(cluster: Cluster) -> WorkerProcess:
-    (found,) = [one for one in cluster.processes if isinstance(one, WorkerProcess) and one.subtasks == (LIVE,)]
-    return found
+    (running,) = [
+        process for process in cluster.processes if isinstance(process, WorkerProcess) and process.subtasks == (LIVE,)
+    ]
+    return running
 
 
 def loses_its_jobmaster(cluster: Cluster) -> Callable[[], bool]:
@@ -74,17 +76,17 @@ def unread(cluster: Cluster, subtask: SubtaskId) -> set[str]:
     state = cluster._watched.refresh()
     done = state.checkpoints.get(state.last_completed)
     snapshots = [
-        (done.subtasks.get(one) if done else None, channel) for one, channel in readers(cluster.graph, subtask)
+        (done.subtasks.get(reader) if done else None, channel) for reader, channel in readers(cluster.graph, subtask)
     ]
-    lowest = min(0 if one is None else one.inputs.get(channel.key, 0) for one, channel in snapshots)
+    lowest = min(0 if snapshot is None else snapshot.inputs.get(channel.key, 0) for snapshot, channel in snapshots)
     # these are the archive's records: no entry is ever deleted from it
     records = list(enumerate(cluster.world.logs[subtask]))
-    batches = [one for number, one in records if isinstance(one, Batch) and number >= lowest - 1]
+    batches = [record for number, record in records if isinstance(record, Batch) and number >= lowest - 1]
     return {file.path for batch in batches for file in batch.files}
 
 
 @pytest.mark.parametrize("happens", [loses_its_jobmaster, loses_a_worker, has_a_worker_leave, is_stopped])
-def test_what_is_published_and_not_read_stays_whatever_happens(
+def test_unread_partition_files_survive_every_failure(
     cluster: Cluster, happens: Callable[[Cluster], Callable[[], bool]]
 ) -> None:
     cluster.run(happens(cluster))
@@ -97,14 +99,18 @@ def test_what_is_published_and_not_read_stays_whatever_happens(
     assert cluster.left == {}
 
 
-def test_r7_what_all_have_read_is_given_back_while_the_job_runs_and_what_they_have_not_is_not(
+def test_r7_only_partition_files_that_all_readers_have_read_are_deleted(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Partitions are cleaned up after each checkpoint. A reader that misses a file would block the job forever."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     first = {subtask: set(files) for subtask, files in cluster.world.partitions().items()}
     cluster.run(
-        lambda: not any(first[one] & set(files) for one, files in cluster.world.partitions().items() if one in first),
+        lambda: (
+            not any(
+                first[subtask] & set(files) for subtask, files in cluster.world.partitions().items() if subtask in first
+            )
+        ),
         4000,
     )
     write_request(cluster.world.live, JOB, DrainRequest(epoch=cluster.state.epoch))

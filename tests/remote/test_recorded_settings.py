@@ -23,7 +23,7 @@ def of(*operators: str) -> JobGraph:
     return JobGraph((JobVertex(operators[-1], operators, ("live",), (), (), bounded=False),), ())
 
 
-def test_r21_an_operator_that_was_left_out_leaves_what_it_was_given_behind(tmp_path: Path) -> None:
+def test_r21_a_removed_operator_loses_its_assigned_function(tmp_path: Path) -> None:
     """When the operator returns it is new, and has the function that the job declares."""
     made = Journal(open_root(open_storage(tmp_path)), "job")
     made.claim("a", Worker(), 1.0)

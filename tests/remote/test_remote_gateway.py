@@ -39,12 +39,12 @@ class Bench:
 
     def __init__(self, folder: Path, previous_lost_after: float | None = None) -> None:
         self.storage, self.clock = Unreachable(open_storage(folder)), FakeClock()
-        self.heard: list[rp.TaskReport] = []
+        self.reports: list[rp.TaskReport] = []
         self.gateway = RemoteGateway(
-            self.correspondence("master-0005"),
+            self.mailbox("master-0005"),
             5,
             1,
-            self.heard.append,
+            self.reports.append,
             poll_interval=0.5,
             lost_after=10.0,
             previous_lost_after=previous_lost_after,
@@ -53,25 +53,25 @@ class Bench:
             clock=self.clock,
         )
 
-    def correspondence(self, name: str) -> Mailbox:
+    def mailbox(self, name: str) -> Mailbox:
         return Mailbox(self.storage, "job", 1, name, Place(name), self.clock)
 
     def worker(self, name: str, *says: rp.TaskReport) -> Mailbox:
-        worker = self.correspondence(f"worker-{name}")
-        for one in says:
-            worker.post("master-0005", one)
+        worker = self.mailbox(f"worker-{name}")
+        for report in says:
+            worker.post("master-0005", report)
         worker.deliver()
         return worker
 
-    def look(self, seconds: float = 2.0) -> list[rp.TaskReport]:
+    def poll(self, seconds: float = 2.0) -> list[rp.TaskReport]:
         self.clock.now += seconds
         self.gateway.poll()
-        heard = self.heard[:]
-        self.heard.clear()
-        return heard
+        reports = self.reports[:]
+        self.reports.clear()
+        return reports
 
     @staticmethod
-    def told(worker: Mailbox) -> list[Message]:
+    def commands_to(worker: Mailbox) -> list[Message]:
         return worker.receive("master-0005")[1]
 
 
@@ -84,136 +84,136 @@ def opened(attempt: AttemptId = FIRST, epoch: int = 1) -> rp.SubtaskOpened:
     return rp.SubtaskOpened(epoch, V, attempt)
 
 
-def causes(heard: list[rp.TaskReport]) -> list[tuple[AttemptId, str]]:
-    return [(one.attempt, one.cause) for one in heard if isinstance(one, rp.SubtaskFailed)]
+def causes(reports: list[rp.TaskReport]) -> list[tuple[AttemptId, str]]:
+    return [(report.attempt, report.cause) for report in reports if isinstance(report, rp.SubtaskFailed)]
 
 
-def test_the_epoch_of_the_deployment_stands_for_that_of_the_jobmaster(bench: Bench) -> None:
+def test_messages_of_workers_carry_the_epoch_of_the_deployment(bench: Bench) -> None:
     worker = bench.worker("w", opened(), rp.SubtaskRunning(1, V, FIRST, 2))
-    assert bench.look() == [opened(epoch=5), rp.SubtaskRunning(5, V, FIRST, 2)]
+    assert bench.poll() == [opened(epoch=5), rp.SubtaskRunning(5, V, FIRST, 2)]
     bench.gateway.send(cm.TriggerBarrier(5, V, FIRST, 3))
-    bench.look()
-    assert bench.told(worker) == [cm.TriggerBarrier(1, V, FIRST, 3)]
+    bench.poll()
+    assert bench.commands_to(worker) == [cm.TriggerBarrier(1, V, FIRST, 3)]
 
 
-def test_a_command_goes_to_whoever_has_begun_the_attempt(bench: Bench) -> None:
-    one, twin = bench.worker("one", opened()), bench.worker("twin", opened(TWIN))
-    bench.look()
+def test_a_command_goes_to_the_worker_that_began_the_attempt(bench: Bench) -> None:
+    first, twin = bench.worker("one", opened()), bench.worker("twin", opened(TWIN))
+    bench.poll()
     bench.gateway.send(cm.FinishSubtask(5, V, TWIN))
     bench.gateway.send(cm.FinishSubtask(5, V, AttemptId(1, 1, "nobody")))
-    bench.look()
-    assert (bench.told(one), bench.told(twin)) == ([], [cm.FinishSubtask(1, V, TWIN)])
+    bench.poll()
+    assert (bench.commands_to(first), bench.commands_to(twin)) == ([], [cm.FinishSubtask(1, V, TWIN)])
 
 
-def test_attempts_that_are_over_are_not_remembered_as_long_as_their_worker_lives(bench: Bench) -> None:
+def test_a_gateway_forgets_superseded_attempts_of_a_live_worker(bench: Bench) -> None:
     attempts = [AttemptId(1, number, "n") for number in range(1, 50)]
     worker = bench.worker("w", *map(opened, attempts))
-    assert len(bench.look()) == len(attempts)
+    assert len(bench.poll()) == len(attempts)
     assert bench.gateway._host_of == {(V, attempts[-1]): "worker-w"}
     bench.gateway.send(cm.FinishSubtask(5, V, attempts[0]), cm.FinishSubtask(5, V, attempts[-1]))
-    bench.look()
-    assert bench.told(worker) == [cm.FinishSubtask(1, V, attempts[-1])]
+    bench.poll()
+    assert bench.commands_to(worker) == [cm.FinishSubtask(1, V, attempts[-1])]
 
 
-def test_a_worker_that_lives_through_many_jobmasters_tells_of_the_last_one_only(bench: Bench) -> None:
+def test_an_outbox_acknowledges_only_the_current_jobmaster(bench: Bench) -> None:
     worker = bench.worker("w")
     for epoch in range(5, 20):
-        master = bench.correspondence(f"master-{epoch:04d}")
+        master = bench.mailbox(f"master-{epoch:04d}")
         worker.follow_master(epoch)
         master.post(worker.name, cm.FinishSubtask(1, V, FIRST))
         master.deliver()
         assert len(worker.receive(master.name)[1]) == 1
         worker.post(master.name, opened())
         worker.deliver()
-        shown, heard = master.receive(worker.name)
+        shown, reports = master.receive(worker.name)
         assert shown is not None
-        assert (shown.read, heard) == ({master.name: 1}, [opened()])
+        assert (shown.read, reports) == ({master.name: 1}, [opened()])
 
 
-def test_one_whose_next_attempt_came_to_nothing_can_be_told_to_begin_again(bench: Bench) -> None:
+def test_a_subtask_whose_next_attempt_failed_can_be_restarted(bench: Bench) -> None:
     worker = bench.worker("w", rp.SubtaskFailed(1, V, FIRST, "no log"))
-    assert causes(bench.look()) == [(FIRST, "no log")]
+    assert causes(bench.poll()) == [(FIRST, "no log")]
     restart = cm.RestartSubtask(5, V, FIRST, 1.0, VertexPlan(0, ()))
     bench.gateway.send(restart)
-    bench.look()
-    assert bench.told(worker) == [cm.RestartSubtask(1, V, FIRST, 1.0, VertexPlan(0, ()))]
+    bench.poll()
+    assert bench.commands_to(worker) == [cm.RestartSubtask(1, V, FIRST, 1.0, VertexPlan(0, ()))]
 
 
-def test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once(bench: Bench) -> None:
+def test_attempts_of_a_silent_worker_fail_once(bench: Bench) -> None:
     bench.worker("w", opened())
-    bench.look()
-    heard = [one for _ in range(12) for one in bench.look()]
-    assert [(attempt, "no sign of life" in cause) for attempt, cause in causes(heard)] == [(FIRST, True)]
-    assert len(heard) == 1
+    bench.poll()
+    reports = [report for _ in range(12) for report in bench.poll()]
+    assert [(attempt, "no sign of life" in cause) for attempt, cause in causes(reports)] == [(FIRST, True)]
+    assert len(reports) == 1
 
 
-def test_workers_of_the_jobmaster_before_have_a_time_of_their_own_for_the_first_sign(tmp_path: Path) -> None:
+def test_workers_of_the_previous_jobmaster_have_their_own_timeout(tmp_path: Path) -> None:
     """The timeout is Flink's ``execution.batch.job-recovery.previous-worker.recovery.timeout``."""
     bench = Bench(tmp_path, previous_lost_after=4.0)
     bench.worker("gone", opened())
     living = bench.worker("living", opened(TWIN))
-    bench.look()
+    bench.poll()
     living.deliver()
-    causes_ = [cause for _ in range(3) for cause in causes(bench.look())]
+    causes_ = [cause for _ in range(3) for cause in causes(bench.poll())]
     assert [attempt for attempt, _ in causes_] == [FIRST]
     assert "for 4 s" in causes_[0][1]
-    late = [cause for _ in range(4) for cause in causes(bench.look())]
+    late = [cause for _ in range(4) for cause in causes(bench.poll())]
     assert [(attempt, "for 10 s" in cause) for attempt, cause in late] == [(TWIN, True)]
 
 
-def test_a_worker_that_lives_after_all_hears_what_it_was_told_meanwhile(bench: Bench) -> None:
+def test_a_worker_that_was_only_silent_gets_its_queued_commands(bench: Bench) -> None:
     worker = bench.worker("w", opened())
     for _ in range(12):
-        bench.look()
+        bench.poll()
     restart = cm.RestartSubtask(5, V, FIRST, 0.0, VertexPlan(0, ()))
     bench.gateway.send(restart)
-    bench.look()
-    assert [type(one) for one in bench.told(worker)] == [cm.RestartSubtask]
+    bench.poll()
+    assert [type(command) for command in bench.commands_to(worker)] == [cm.RestartSubtask]
     worker.post("master-0005", opened(SECOND))
     worker.deliver()
-    assert bench.look() == [opened(SECOND, epoch=5)]
-    heard = [one for _ in range(12) for one in bench.look()]
-    assert [attempt for attempt, _ in causes(heard)] == [SECOND]  # the worker may count as lost again
+    assert bench.poll() == [opened(SECOND, epoch=5)]
+    reports = [report for _ in range(12) for report in bench.poll()]
+    assert [attempt for attempt, _ in causes(reports)] == [SECOND]  # the worker may count as lost again
 
 
-def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
+def test_a_worker_that_leaves_fails_its_attempts_at_once(bench: Bench) -> None:
     worker = bench.worker("w", opened())
-    bench.look()
+    bench.poll()
     worker.leave("it was told to")
     worker.deliver()
-    assert [(attempt, "has left: it was told to" in cause) for attempt, cause in causes(bench.look())] == [
+    assert [(attempt, "has left: it was told to" in cause) for attempt, cause in causes(bench.poll())] == [
         (FIRST, True)
     ]
     bench.gateway.send(cm.FinishSubtask(5, V, FIRST))
-    assert bench.look() == []
-    assert bench.told(worker) == []  # no command is queued for a worker that is gone
+    assert bench.poll() == []
+    assert bench.commands_to(worker) == []  # no command is queued for a worker that is gone
 
 
-def test_what_is_done_does_not_fail_with_its_worker(bench: Bench) -> None:
+def test_a_finished_subtask_does_not_fail_when_its_worker_leaves(bench: Bench) -> None:
     worker = bench.worker("w", opened(), rp.SubtaskDone(1, V, FIRST))
     worker.leave("its subtasks have finished")
     worker.deliver()
-    assert bench.look() == [opened(epoch=5), rp.SubtaskDone(5, V, FIRST)]
+    assert bench.poll() == [opened(epoch=5), rp.SubtaskDone(5, V, FIRST)]
 
 
-def test_a_storage_that_cannot_be_reached_is_nobody_s_death(bench: Bench) -> None:
+def test_an_unreachable_storage_makes_no_worker_lost(bench: Bench) -> None:
     bench.worker("w", opened())
-    bench.look()
+    bench.poll()
     bench.storage.is_down = True
-    assert bench.look(60.0) == []
+    assert bench.poll(60.0) == []
     bench.storage.is_down = False
-    assert bench.look(60.0) == []
+    assert bench.poll(60.0) == []
     bench.gateway.poll_changes()
 
 
-def test_what_a_look_fails_with_for_good_ends_the_jobmaster(bench: Bench) -> None:
+def test_a_permanent_poll_error_ends_the_jobmaster(bench: Bench) -> None:
     bench.storage.create("job/deployments/0001/worker-w.json", b"?")
     bench.gateway._run()
     with pytest.raises(MalformedDocumentError):
         bench.gateway.poll_changes()
 
 
-def test_workers_hear_that_the_run_is_over(bench: Bench) -> None:
+def test_workers_are_notified_of_the_end_of_the_run(bench: Bench) -> None:
     worker = bench.worker("w", opened())
     bench.gateway.start()
     bench.gateway.stop(after_batch=False)
@@ -242,12 +242,12 @@ class Pauses:
         """Do nothing: the event is never set."""
 
 
-def test_it_looks_ever_less_often_while_nothing_is_said(bench: Bench) -> None:
-    gateway, said = bench.gateway, bench.correspondence("worker-a")
+def test_a_gateway_polls_less_often_without_messages(bench: Bench) -> None:
+    gateway, sender = bench.gateway, bench.mailbox("worker-a")
 
     def speaks() -> None:
-        said.post("master-0005", rp.SubtaskRunning(1, V, FIRST))
-        said.deliver()
+        sender.post("master-0005", rp.SubtaskRunning(1, V, FIRST))
+        sender.deliver()
         bench.clock.now += LIST_EVERY
 
     gateway._longest = 1.0
@@ -257,7 +257,7 @@ def test_it_looks_ever_less_often_while_nothing_is_said(bench: Bench) -> None:
     assert pauses.asked == [0.65, 0.845, 1.0, 1.0, 1.0, 0.5, 0.65]
 
 
-def test_it_lists_seldom_while_each_subtask_has_a_worker(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_lists_rarely_while_each_subtask_has_a_worker(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     listed: list[float] = []
     real = bench.storage.list
 
@@ -269,38 +269,38 @@ def test_it_lists_seldom_while_each_subtask_has_a_worker(bench: Bench, monkeypat
     bench.gateway._interval = 1.0
     began = bench.clock.now
     for _ in range(5):
-        bench.look(1.0)
+        bench.poll(1.0)
     worker = bench.worker("a", rp.SubtaskOpened(1, V, FIRST))
     for _ in range(25):
         worker.deliver()
-        bench.look(1.0)
+        bench.poll(1.0)
     assert [at - began for at in listed] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 16.0, 26.0]
 
 
-def test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_running_for_ever(bench: Bench) -> None:
+def test_a_worker_whose_last_report_was_deleted_counts_as_lost(bench: Bench) -> None:
     """The overtaken JobMaster reads first that the worker left, and deletes the outbox.
 
     The owner of the job never reads it.
     """
     worker = bench.worker("w", opened())
-    bench.look()
+    bench.poll()
     worker.leave("it was told to")
     worker.deliver()
-    bench.correspondence("master-0004").delete_outbox(worker.name)
-    assert bench.look() == []
-    heard = [one for _ in range(7) for one in bench.look()]
-    assert [attempt for attempt, _ in causes(heard)] == [FIRST]
+    bench.mailbox("master-0004").delete_outbox(worker.name)
+    assert bench.poll() == []
+    reports = [report for _ in range(7) for report in bench.poll()]
+    assert [attempt for attempt, _ in causes(reports)] == [FIRST]
 
 
-def test_a_worker_that_was_buried_and_lives_is_heard_again_and_has_not_failed(bench: Bench) -> None:
+def test_a_live_worker_whose_outbox_was_deleted_has_not_failed(bench: Bench) -> None:
     worker = bench.worker("w", opened())
-    bench.look()
-    bench.correspondence("master-0004").delete_outbox(worker.name)
-    assert bench.look() == []
+    bench.poll()
+    bench.mailbox("master-0004").delete_outbox(worker.name)
+    assert bench.poll() == []
     worker.post("master-0005", rp.SubtaskRunning(1, V, FIRST, 2))
     worker.deliver()
-    assert bench.look() == [rp.SubtaskRunning(5, V, FIRST, 2)]
+    assert bench.poll() == [rp.SubtaskRunning(5, V, FIRST, 2)]
     for _ in range(8):
         worker.post("master-0005", rp.SubtaskRunning(1, V, FIRST, 2))
         worker.deliver()
-        assert causes(bench.look()) == []
+        assert causes(bench.poll()) == []

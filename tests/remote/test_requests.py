@@ -43,7 +43,7 @@ def is_answered(cluster: Cluster, name: str) -> bool:
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["not taken yet", "taken"])
-def test_a_drain_goes_on_under_the_next_jobmaster(cluster: Cluster, early: bool) -> None:
+def test_the_next_jobmaster_continues_a_drain(cluster: Cluster, early: bool) -> None:
     name = ask(cluster, DrainRequest())
     if not early:
         cluster.run(lambda: is_answered(cluster, name))
@@ -72,7 +72,7 @@ def test_a_stop_while_a_worker_is_missing_waits_for_it(cluster: Cluster) -> None
 
 
 @pytest.mark.slow
-def test_a_worker_that_never_comes_back_ends_the_run(cluster: Cluster) -> None:
+def test_a_missing_worker_ends_the_run(cluster: Cluster) -> None:
     cluster.awake(WorkerProcess)[0].kill()
     cluster.supervises = False
     cluster.run(lambda: cluster._watched.refresh().status is JobStatus.RESTARTING)
@@ -80,7 +80,7 @@ def test_a_worker_that_never_comes_back_ends_the_run(cluster: Cluster) -> None:
     cluster.run(lambda: not cluster.processes)
 
 
-def test_workers_are_not_rescaled(cluster: Cluster) -> None:
+def test_a_rescale_of_a_vertex_without_splits_is_refused(cluster: Cluster) -> None:
     name = ask(cluster, by("live", 3))
     cluster.run(lambda: is_answered(cluster, name))
     assert cluster.state.outcomes[name].result is RequestResult.REFUSED
@@ -88,7 +88,7 @@ def test_workers_are_not_rescaled(cluster: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place() -> None:
+def test_w20_a_rescale_that_a_dead_jobmaster_decided_is_carried_out() -> None:
     """The next JobMaster takes the request again, and has nothing left to decide."""
     cluster = one_worker(splits=60, workers=3)
     cluster.supervises = True
@@ -104,7 +104,7 @@ def test_w20_what_a_jobmaster_has_decided_before_it_died_took_place() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_again() -> None:
+def test_a_repeated_rescale_is_answered_as_completed() -> None:
     """A retried Airflow task repeats its request. By then all splits may be assigned."""
     cluster = one_worker(splits=60, workers=3)
     cluster.supervises = True
@@ -125,7 +125,7 @@ CUT, LOGIC = VertexSettings(state_partitions=5), VertexSettings(logic={"b": "v2.
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [CUT, LOGIC], ids=["cut", "logic"])
 @pytest.mark.parametrize("moment", ["asked", "taken", "decided"])
-def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
+def test_w20_a_change_is_applied_though_the_jobmaster_dies(
     cluster: Cluster, change: VertexSettings, moment: str
 ) -> None:
     """The next JobMaster does not repeat a decided change. It applies an undecided one as soon as the job runs.
@@ -152,15 +152,15 @@ def test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked(
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["asked", "taken", "decided"])
 @pytest.mark.parametrize("back", ["logic", "weight"])
-def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Cluster, back: str, moment: str) -> None:
+def test_w20_an_older_change_does_not_override_a_newer_one(cluster: Cluster, back: str, moment: str) -> None:
     """A user reverts a bad version while the job waits for a worker.
 
     The JobMaster that took the request for the bad version has died. The older request is completed first. The newer
     one is then refused, or it takes effect after a decided older one.
     """
-    one = LOGIC if back == "logic" else VertexSettings(pool_weight=2)
+    older = LOGIC if back == "logic" else VertexSettings(pool_weight=2)
     two = VertexSettings(logic={"b": ""}) if back == "logic" else VertexSettings(pool_weight=3)
-    first = ask(cluster, ReconfigureRequest({"b": one}))
+    first = ask(cluster, ReconfigureRequest({"b": older}))
 
     def has_come_so_far() -> bool:
         state = cluster._watched.refresh()
@@ -169,8 +169,8 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     cluster.run(has_come_so_far)
     epoch = cluster.state.epoch
     cluster.awake(MasterProcess)[0].kill()
-    workers = [one for one in cluster.awake(WorkerProcess) if isinstance(one, WorkerProcess)]
-    victim = next(one for one in workers if one.subtasks == ("live/1",))
+    workers = [worker for worker in cluster.awake(WorkerProcess) if isinstance(worker, WorkerProcess)]
+    victim = next(worker for worker in workers if worker.subtasks == ("live/1",))
     victim.kill()
     cluster.supervises = False
     cluster.add(cluster.master())
@@ -181,8 +181,8 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
     if moment == "decided":
         cluster.run(lambda: second in cluster._watched.refresh().outcomes)
     else:
-        told = cluster.clock.now + 3
-        cluster.run(lambda: cluster.clock.now > told)
+        later = cluster.clock.now + 3
+        cluster.run(lambda: cluster.clock.now > later)
         assert not {first, second} & cluster._watched.refresh().outcomes.keys(), "one worker is missing yet"
     cluster.add(cluster.worker(victim.subtasks))
     cluster.run(lambda: {first, second} <= cluster._watched.refresh().outcomes.keys())
@@ -193,14 +193,14 @@ def test_w20_an_older_change_does_not_take_place_over_a_newer_one(cluster: Clust
         assert state.settings.get("b") == (None if back == "logic" else two)
     else:
         assert str(state.outcomes[second]) == f"refused: reconfiguration 1 (of b, request {first}) is in progress"
-        assert state.settings["b"].changed_values() == one.changed_values()
+        assert state.settings["b"].changed_values() == older.changed_values()
 
 
-def test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last(cluster: Cluster) -> None:
+def test_w20_a_change_of_a_job_that_does_not_start_is_refused(cluster: Cluster) -> None:
     cluster.supervises = False
     name = ask(cluster, ReconfigureRequest({"b": CUT}))
-    for one in (*cluster.awake(WorkerProcess), *cluster.awake(MasterProcess)):
-        one.kill()
+    for process in (*cluster.awake(WorkerProcess), *cluster.awake(MasterProcess)):
+        process.kill()
     cluster.add(cluster.master())
     cluster.run(lambda: name in cluster._watched.refresh().outcomes)
     assert "does not run now" in cluster._watched.refresh().outcomes[name].detail

@@ -49,7 +49,7 @@ def cluster() -> Iterator[Cluster]:
 
 def published(cluster: Cluster) -> list[Batch]:
     log = TailingLogReader(cluster.world.live, subtask_log_path(JOB, GUEST.vertex, GUEST.number))
-    return [one for _, one in log.records() if isinstance(one, Batch)]
+    return [record for _, record in log.records() if isinstance(record, Batch)]
 
 
 def start_from_scratch(cluster: Cluster) -> OwnedJournal:
@@ -61,7 +61,7 @@ def start_from_scratch(cluster: Cluster) -> OwnedJournal:
     assert definition is not None
     frozen = journal.state.frozen["src"]
     assert frozen.path is not None
-    vertices = tuple(replace(one, parallelism=1) if one.splits else one for one in cluster.graph.vertices)
+    vertices = tuple(replace(vertex, parallelism=1) if vertex.splits else vertex for vertex in cluster.graph.vertices)
     narrow = replace(cluster.graph, vertices=vertices)
     journal.write(Restored(0, {}, time.time(), anew=True))
     record_plan(journal, JOB, narrow, definition, {}, {}, {"src": 1})
@@ -72,7 +72,7 @@ def start_from_scratch(cluster: Cluster) -> OwnedJournal:
     return journal
 
 
-def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: Cluster) -> None:
+def test_r21_a_returning_subtask_reads_its_old_splits_again(cluster: Cluster) -> None:
     """The log must be voided before a JobMaster reads it, also before the subtask begins.
 
     Otherwise that JobMaster would count the old splits as done. The next attempt voids them, so no subtask would read
@@ -88,7 +88,7 @@ def test_r21_what_a_subtask_that_comes_back_read_before_is_read_again(cluster: C
     assert master.job._coordinator._state.splits.progress("src") == (8, 0, 8)
 
 
-def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
+def test_entries_of_the_current_deployment_stay(cluster: Cluster) -> None:
     """The next planner voids no entries of this deployment."""
     journal = start_from_scratch(cluster)
     log = subtask_log_path(JOB, GUEST.vertex, GUEST.number)
@@ -97,7 +97,7 @@ def test_what_it_has_read_since_stays(cluster: Cluster) -> None:
     assert TailingLogReader(cluster.world.live, log).position == before
 
 
-def test_a_subtask_beside_another_that_no_worker_runs_is_told_by_the_name_of_that(cluster: Cluster) -> None:
+def test_an_unassigned_hosted_subtask_is_reported_by_its_host(cluster: Cluster) -> None:
     """No worker can be requested by the name of a hosted subtask."""
     journal = start_from_scratch(cluster)
     wider = journal.state.graph().rescaled({"src": 2})

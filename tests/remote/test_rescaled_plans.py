@@ -48,14 +48,14 @@ def hosts_of_the_next(journal: OwnedJournal, source: SourceDefinition, paralleli
 
 
 @pytest.mark.parametrize("paths", [("/in/a",), ("/in/b",), ()], ids=["the same", "read elsewhere", "over"])
-def test_whoever_ran_it_beside_another_does_so_again(journal: OwnedJournal, paths: tuple[str, ...]) -> None:
+def test_the_next_plan_keeps_the_hosts_of_added_subtasks(journal: OwnedJournal, paths: tuple[str, ...]) -> None:
     """A retry starts the same Airflow tasks, whatever else of the source has changed."""
     assert hosts_of_the_next(journal, replace(SOURCE, paths=paths), 2) == HOSTS
 
 
-def test_another_declared_parallelism_asks_for_each_by_its_name(journal: OwnedJournal) -> None:
+def test_a_changed_parallelism_removes_the_recorded_hosts(journal: OwnedJournal) -> None:
     assert hosts_of_the_next(journal, replace(SOURCE, parallelism=2), 2) == {}
 
 
-def test_one_that_the_job_has_no_more_is_beside_nobody(journal: OwnedJournal) -> None:
+def test_a_removed_subtask_has_no_host(journal: OwnedJournal) -> None:
     assert hosts_of_the_next(journal, SOURCE, 1) == {}

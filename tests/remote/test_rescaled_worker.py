@@ -48,78 +48,78 @@ WIDER = replace(PLAN, parallelism={"parts": 3})
 def bench(tmp_path: Path) -> WorkerBench:
     """The worker of v/0. The job also has v/1, and v reads by split."""
     bench = WorkerBench(tmp_path, by_split=True)
-    bench.happened(PlanRecorded(GRAPH, {}, 1.0, STREAMING))
+    bench.journaled(PlanRecorded(GRAPH, {}, 1.0, STREAMING))
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)
-    bench.told()
+    bench.sent_commands()
     return bench
 
 
-def begins(bench: WorkerBench) -> list[cm.RestartSubtask]:
-    return [one for one in bench.told() if isinstance(one, cm.RestartSubtask)]
+def restart_commands(bench: WorkerBench) -> list[cm.RestartSubtask]:
+    return [command for command in bench.sent_commands() if isinstance(command, cm.RestartSubtask)]
 
 
-def test_r21_it_begins_the_new_subtask_when_the_journal_says_that_it_may(bench: WorkerBench) -> None:
-    bench.happened(CHANGED)
+def test_r21_a_worker_begins_an_added_subtask_after_its_journal_entry(bench: WorkerBench) -> None:
+    bench.journaled(CHANGED)
     bench.turn()
-    assert begins(bench) == []
-    bench.happened(ADDED)
+    assert restart_commands(bench) == []
+    bench.journaled(ADDED)
     bench.turn()
-    (begin,) = begins(bench)
+    (begin,) = restart_commands(bench)
     assert (begin.subtask, begin.attempt, begin.plan.parallelism) == (GUEST, AttemptId.vacant(1), {"v": 3})
     bench.turn()
-    assert begins(bench) == [], "once"
+    assert restart_commands(bench) == [], "once"
 
 
-def test_one_that_is_put_beside_another_is_for_whoever_runs_that(bench: WorkerBench) -> None:
-    bench.happened(replace(CHANGED, graph=replace(CHANGE, hosts={GUEST: OTHER})), ADDED)
+def test_an_added_subtask_belongs_to_the_worker_of_its_host(bench: WorkerBench) -> None:
+    bench.journaled(replace(CHANGED, graph=replace(CHANGE, hosts={GUEST: OTHER})), ADDED)
     bench.turn()
-    assert begins(bench) == []
+    assert restart_commands(bench) == []
 
 
-def test_it_says_what_becomes_of_both_and_stays_for_both(bench: WorkerBench) -> None:
-    bench.happened(CHANGED, ADDED)
+def test_a_worker_stays_until_its_own_and_its_added_subtask_finish(bench: WorkerBench) -> None:
+    bench.journaled(CHANGED, ADDED)
     bench.turn()
     opened = rp.SubtaskOpened(1, GUEST, FIRST)
     assert bench.turn(opened) == [opened]
-    bench.happened(SubtaskFinished(V, str(FIRST), 4.0))
+    bench.journaled(SubtaskFinished(V, str(FIRST), 4.0))
     bench.turn(DONE)
     assert bench.worker._end is None
     bench.turn(rp.SubtaskDone(1, GUEST, FIRST))
     assert bench.worker._end is None, "the journal does not say so"
-    bench.happened(SubtaskFinished(GUEST, str(FIRST), 5.0))
+    bench.journaled(SubtaskFinished(GUEST, str(FIRST), 5.0))
     bench.turn()
     assert bench.worker._end is WorkerEnd.DONE
 
 
-def test_one_whose_own_are_done_stays_if_another_is_to_begin(bench: WorkerBench) -> None:
+def test_a_worker_with_finished_subtasks_begins_the_added_one(bench: WorkerBench) -> None:
     """The journal has the change before the end of its data, because no subtask ends during a rescale."""
-    bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
+    bench.journaled(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     bench.turn(DONE)
     assert bench.worker._end is None
-    assert [one.subtask for one in begins(bench)] == [GUEST]
+    assert [begin.subtask for begin in restart_commands(bench)] == [GUEST]
 
 
-def test_w14_one_that_was_only_stopped_takes_nothing_from_whoever_runs_its_subtasks_by_now(bench: WorkerBench) -> None:
+def test_w14_an_overtaken_worker_does_not_begin_an_added_subtask(bench: WorkerBench) -> None:
     """Its successor begins the new subtask.
 
     If both workers began it, each would own one of the two logs, and both would leave.
     """
-    bench.happened(CHANGED, ADDED)
+    bench.journaled(CHANGED, ADDED)
     bench.fenced_by = AttemptId(1, 2, "other")
     with pytest.raises(SubtaskTakenError):
         bench.turn()
-    assert begins(bench) == []
+    assert restart_commands(bench) == []
 
 
-def test_w14_of_two_that_are_given_the_same_who_has_the_log_of_one_that_reads_goes_on(bench: WorkerBench) -> None:
+def test_w14_a_worker_skips_the_log_of_a_finished_subtask(bench: WorkerBench) -> None:
     """v/0 has finished and its log is no longer opened, so this log does not show which worker was first."""
     gateway = CommandRecorder()
-    bench.happened(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
+    bench.journaled(CHANGED, ADDED, SubtaskFinished(V, str(FIRST), 4.0))
     part = WorkerPart.of(bench.storage, finished_log(bench), [V, GUEST])
     TaskSlots(part, lambda report: None).begin(gateway)
-    assert [one.subtask for one in gateway.sent] == [GUEST]
+    assert [command.subtask for command in gateway.sent] == [GUEST]
 
 
 def finished_log(bench: WorkerBench) -> JobState:
@@ -129,20 +129,20 @@ def finished_log(bench: WorkerBench) -> JobState:
     return bench.state
 
 
-def test_w20_it_takes_none_in_that_another_deployment_has(bench: WorkerBench) -> None:
+def test_w20_a_worker_refuses_a_subtask_of_another_deployment(bench: WorkerBench) -> None:
     log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
     log.load()
     log.open(AttemptId.first(9, "x"), 0)
-    bench.happened(CHANGED, ADDED)
+    bench.journaled(CHANGED, ADDED)
     with pytest.raises(DeploymentOverError):
         WorkerPart.of(bench.storage, bench.state, [GUEST])
 
 
-def test_what_an_earlier_deployment_did_with_it_is_not_gone_on_with(bench: WorkerBench) -> None:
+def test_an_added_subtask_ignores_attempts_of_an_earlier_deployment(bench: WorkerBench) -> None:
     log = SubtaskLog(bench.storage, subtask_log_path("job", "v", 2))
     log.load()
     log.open(AttemptId.first(1, "x"), 0)
-    bench.happened(CHANGED, ADDED)
+    bench.journaled(CHANGED, ADDED)
     bench.state.deployment = 5
     assert WorkerPart.of(bench.storage, bench.state, [GUEST]).attempts == {GUEST: AttemptId.vacant(5)}
 
@@ -156,52 +156,52 @@ def reader(tmp_path: Path) -> WorkerBench:
     bench = WorkerBench(tmp_path, reads={"parts": 2})
     bench.claim()
     bench.turn(OPENED)
-    bench.told()
+    bench.sent_commands()
     return bench
 
 
-def test_r21_one_that_was_begun_for_fewer_begins_again_before_it_is_deployed(reader: WorkerBench) -> None:
+def test_r21_a_reader_begun_with_fewer_channels_restarts_when_deployed(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, WIDER))
-    assert reader.told() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
+    assert reader.sent_commands() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
 
 
-def test_r21_one_that_runs_for_fewer_begins_again_for_the_next_jobmaster(reader: WorkerBench) -> None:
+def test_r21_a_reader_with_fewer_channels_restarts_for_the_next_jobmaster(reader: WorkerBench) -> None:
     """The previous JobMaster died before it announced the new subtask."""
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
-    reader.told()
+    reader.sent_commands()
     assert reader.claim() == [OPENED]
     assert reader.turn(cm.DeploySubtask(*WORLD, WIDER)) == []
-    assert reader.told() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
+    assert reader.sent_commands() == [cm.RestartSubtask(*WORLD, 0.0, WIDER)]
 
 
-def test_one_that_has_gone_on_with_more_does_not(reader: WorkerBench) -> None:
+def test_a_reader_that_resumed_with_the_new_channels_does_not_restart(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.turn(PAUSE)
     reader.turn(PAUSED)
     reader.turn(cm.ResumeSubtask(*WORLD, WIDER))
     reader.turn(RUNNING)
-    reader.told()
+    reader.sent_commands()
     assert reader.claim() == [OPENED]
     assert reader.turn(cm.DeploySubtask(*WORLD, WIDER)) == [RUNNING]
-    assert reader.told() == []
+    assert reader.sent_commands() == []
 
 
-def test_one_that_stands_still_for_it_goes_on_with_more_under_the_next_jobmaster(reader: WorkerBench) -> None:
+def test_a_paused_reader_resumes_with_the_new_channels(reader: WorkerBench) -> None:
     reader.turn(cm.DeploySubtask(*WORLD, replace(PLAN, parallelism={"parts": 2})), RUNNING)
     reader.turn(PAUSE)
     reader.turn(PAUSED)
-    reader.told()
+    reader.sent_commands()
     reader.claim()
     reader.turn(cm.DeploySubtask(*WORLD, WIDER))
-    assert reader.told() == [cm.ResumeSubtask(*WORLD, WIDER)]
+    assert reader.sent_commands() == [cm.ResumeSubtask(*WORLD, WIDER)]
 
 
-def test_one_that_reads_nothing_of_the_source_goes_on(tmp_path: Path) -> None:
+def test_a_subtask_that_does_not_read_the_source_continues(tmp_path: Path) -> None:
     bench = WorkerBench(tmp_path)
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, PLAN), RUNNING)
-    bench.told()
+    bench.sent_commands()
     bench.claim()
     assert bench.turn(cm.DeploySubtask(*WORLD, WIDER)) == [RUNNING]
-    assert bench.told() == []
+    assert bench.sent_commands() == []

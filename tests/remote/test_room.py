@@ -19,7 +19,7 @@ from tests.simulation.world import JOB
 SEEDS = int(os.environ.get("CKPT_REMOTE_SEEDS", "8"))
 
 
-def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wait_for_its_room() -> None:
+def test_w7_a_slow_producer_does_not_time_out_the_waiting_subtasks() -> None:
     cluster = one_worker("batch", workers=2)
     cluster.supervises, cluster.room, cluster.patience = True, 1, 5.0
     cluster.groups = tuple(sorted(cluster.groups, key=lambda group: "src/0" not in group))
@@ -34,16 +34,16 @@ def test_w7_a_producer_that_takes_its_time_does_not_end_the_run_of_those_that_wa
 
 
 @pytest.mark.slow
-def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
+def test_r21_subtasks_added_by_a_rescale_run_beside_all_others() -> None:
     """The number of places grows with the number of subtasks. It is not fixed when the JobMaster starts."""
     cluster = random_cluster(1, 0.0, "batch", rescales=0.0, splits=60, make_graph=two_by_split)
     states: dict[SubtaskId, SubtaskStatus] = {}
 
     def look() -> bool:
-        for one in cluster.awake(MasterProcess):
-            if isinstance(one, MasterProcess) and one.job is not None:
-                states.update(one.job._coordinator.subtask_statuses())
-        by_split = [states[one] for one in states if one.vertex in ("parts", "more")]
+        for master in cluster.awake(MasterProcess):
+            if isinstance(master, MasterProcess) and master.job is not None:
+                states.update(master.job._coordinator.subtask_statuses())
+        by_split = [states[subtask] for subtask in states if subtask.vertex in ("parts", "more")]
         return len(by_split) == 12 and set(by_split) == {SubtaskStatus.RUNNING}
 
     try:
@@ -51,7 +51,7 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
         changes = {uid: VertexSettings(parallelism=6) for uid in ("parts", "more")}
         write_request(cluster.world.live, JOB, ReconfigureRequest(changes, epoch=cluster.state.epoch))
         cluster.run(look, 6000)
-        assert all(one.left for one in cluster._watched.refresh().split_progress())
+        assert all(progress.left for progress in cluster._watched.refresh().split_progress())
         cluster.finish()
     finally:
         cluster.world.delete()
@@ -59,13 +59,13 @@ def test_r21_what_a_rescale_adds_runs_beside_all_that_was_there() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_killed_and_begun_again_with_room_for_some(seed: int) -> None:
+def test_a_batch_job_with_room_for_some_workers_survives_kills(seed: int) -> None:
     """Workers get the places in the order in which they start.
 
     A worker with a sink keeps its place to the end. The others use the remaining place one after the other.
     """
     cluster = random_cluster(seed, 0.02, "batch")
-    to_the_end = {one for vertex in cluster.graph.vertices if vertex.sinks for one in vertex.subtasks}
+    to_the_end = {subtask for vertex in cluster.graph.vertices if vertex.sinks for subtask in vertex.subtasks}
     cluster.room = sum(not to_the_end.isdisjoint(group) for group in cluster.groups) + 1
     try:
         for _ in range(400):

@@ -53,10 +53,10 @@ class FarStorage(WrappedStorage):
 
     def list(self, path: str) -> list[str]:
         self.lists += 1
-        found = super().list(path)
+        names = super().list(path)
         if path.endswith("0001"):
             self.on_list()
-        return found
+        return names
 
 
 class Room:
@@ -75,21 +75,21 @@ class Room:
         self._alive: list[Mailbox] = []
 
     def worker(self, name: str, *subtasks: SubtaskId) -> Mailbox:
-        one = Mailbox(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, subtasks)
-        one.deliver()
-        self._alive.append(one)
-        return one
+        mailbox = Mailbox(self.storage, "job", 1, f"worker-{name}", Place(name), self.clock, subtasks)
+        mailbox.deliver()
+        self._alive.append(mailbox)
+        return mailbox
 
-    def silent(self, one: Mailbox) -> None:
-        self._alive.remove(one)
+    def silence(self, worker: Mailbox) -> None:
+        self._alive.remove(worker)
 
-    def answers(self, one: Mailbox) -> None:
-        self._alive.append(one)
+    def answer(self, worker: Mailbox) -> None:
+        self._alive.append(worker)
 
-    def leaves(self, one: Mailbox) -> None:
-        self.silent(one)
-        one.leave("it was told to")
-        one.deliver()
+    def leave(self, worker: Mailbox) -> None:
+        self.silence(worker)
+        worker.leave("it was told to")
+        worker.deliver()
 
     def standby(self, *subtasks: SubtaskId, only_begun: bool = False) -> Standby:
         return Standby(
@@ -108,10 +108,10 @@ class Room:
 
     def _sleep(self, seconds: float) -> None:
         self.clock.now += seconds
-        for one in self._alive:
-            one.deliver()
+        for worker in self._alive:
+            worker.deliver()
         due = [act for at, act in self.then if at <= self.clock.now]
-        self.then = [one for one in self.then if one[0] > self.clock.now]
+        self.then = [action for action in self.then if action[0] > self.clock.now]
         for act in due:
             act()
         assert self.clock.now < 1000, "it waits for ever"
@@ -122,40 +122,40 @@ def room(tmp_path: Path) -> Room:
     return Room(tmp_path)
 
 
-def test_what_nobody_runs_is_taken_at_once(room: Room) -> None:
+def test_subtasks_without_a_worker_are_taken_at_once(room: Room) -> None:
     room.worker("x", B)
     assert room.standby(A, C).wait() == (A, C)
     assert room.clock.now == 0
 
 
-def test_what_another_one_runs_is_not_taken_as_long_as_it_lives(room: Room) -> None:
-    one = room.worker("x", A)
-    room.then = [(200.0, lambda: room.silent(one))]
+def test_subtasks_of_a_live_worker_are_not_taken(room: Room) -> None:
+    worker = room.worker("x", A)
+    room.then = [(200.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A,)
     assert 200 + LOST_AFTER - 2 <= room.clock.now <= 200 + LOST_AFTER + 2
 
 
-def test_one_whose_process_is_seen_to_be_gone_is_not_waited_for(room: Room) -> None:
+def test_subtasks_of_a_dead_process_are_taken_at_once(room: Room) -> None:
     room.worker("x", A)
     room.then = [(50.0, lambda: room.gone.add("x"))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 50.0
 
 
-def test_one_that_leaves_is_not_waited_for(room: Room) -> None:
-    one = room.worker("x", A)
-    room.then = [(50.0, lambda: room.leaves(one))]
+def test_subtasks_of_a_worker_that_leaves_are_taken_at_once(room: Room) -> None:
+    worker = room.worker("x", A)
+    room.then = [(50.0, lambda: room.leave(worker))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 50.0
 
 
-def test_only_what_is_left_behind_is_taken(room: Room) -> None:
+def test_only_abandoned_subtasks_are_taken(room: Room) -> None:
     room.worker("x", A), room.worker("y", B, C)
     room.then = [(50.0, lambda: room.gone.add("y"))]
     assert room.standby(A, B, C).wait() == (B, C)
 
 
-def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
+def test_a_replacement_worker_keeps_its_subtasks(room: Room) -> None:
     """The replacement may start between two polls.
 
     So the standby worker polls for new workers before it takes a subtask.
@@ -170,99 +170,97 @@ def test_one_that_has_come_in_its_place_is_left_alone(room: Room) -> None:
     assert room.clock.now == 90.0
 
 
-def test_one_that_the_jobmaster_has_buried_runs_nothing(room: Room) -> None:
-    one = room.worker("x", A)
-    room.silent(one)
+def test_subtasks_of_a_worker_with_a_deleted_outbox_are_taken(room: Room) -> None:
+    worker = room.worker("x", A)
+    room.silence(worker)
     room.then = [(5.0, lambda: room.storage.delete("job/deployments/0001/worker-x.json"))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now == 5.0
 
 
-def test_what_has_finished_is_not_taken(room: Room) -> None:
+def test_finished_subtasks_are_not_taken(room: Room) -> None:
     """Its worker has left. The other subtasks still run, which is no reason to list new workers again and again."""
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
     two = room.worker("y", B)
     SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
-    room.leaves(one)
+    room.leave(worker)
     standby = room.standby(A, B)
-    room.then = [(100.0, lambda: room.leaves(two))]
+    room.then = [(100.0, lambda: room.leave(two))]
     assert standby.wait() == (B,)
     assert room.storage.lists < 5
 
 
-def test_who_leaves_because_it_has_finished_leaves_nothing_behind(room: Room) -> None:
+def test_a_worker_that_leaves_after_its_end_leaves_no_subtask(room: Room) -> None:
     """The journal had the end before the worker left. The standby worker may have polled the journal earlier."""
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
 
     def finishes() -> None:
         SubtaskFinished(A, "0001-01-n", 1.0).apply(room.state)
-        room.leaves(one)
+        room.leave(worker)
 
     room.then = [(50.5, finishes)]
     assert room.standby(A).wait() is WorkerEnd.DONE
 
 
-def test_the_end_of_the_job_ends_it(room: Room) -> None:
-    one = room.worker("x", A)
+def test_the_end_of_the_job_ends_a_standby_worker(room: Room) -> None:
+    worker = room.worker("x", A)
 
     def ends() -> None:
         StatusChanged(JobStatus.STOPPED, 2.0).apply(room.state)
-        room.leaves(one)
+        room.leave(worker)
 
     room.then = [(50.0, ends)]
     assert room.standby(A).wait() is WorkerEnd.JOB_OVER
 
 
-def test_another_deployment_ends_it(room: Room) -> None:
+def test_another_deployment_ends_the_wait(room: Room) -> None:
     room.worker("x", A)
     room.then = [(50.0, lambda: EpochClaimed(2, "t", Place("m"), 1.0).apply(room.state))]
     assert room.standby(A).wait() is WorkerEnd.JOB_OVER
 
 
-def test_another_jobmaster_does_not(room: Room) -> None:
+def test_another_jobmaster_does_not_end_a_standby_worker(room: Room) -> None:
     room.worker("x", A)
     claim = EpochClaimed(2, "t", Place("m"), 1.0, deployment=1)
     room.then = [(50.0, lambda: claim.apply(room.state)), (90.0, lambda: room.gone.add("x"))]
     assert room.standby(A).wait() == (A,)
 
 
-def test_one_that_could_run_nothing_takes_nothing(room: Room) -> None:
+def test_a_standby_worker_without_spark_takes_no_subtask(room: Room) -> None:
     """The standby worker's JVM is gone, so the supervisor restarts it."""
     room.worker("x", A)
     room.then = [(50.0, lambda: setattr(room, "is_healthy", False)), (50.0, lambda: room.gone.add("x"))]
     assert room.standby(A).wait() is WorkerEnd.SPARK_LOST
 
 
-def test_it_leaves_when_it_is_told_to(room: Room) -> None:
+def test_a_standby_worker_leaves_on_request(room: Room) -> None:
     room.worker("x", A)
     standby = room.standby(A)
     room.then = [(50.0, standby.leave)]
     assert standby.wait() is WorkerEnd.ASKED
 
 
-def test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost(room: Room) -> None:
+def test_w26_a_storage_outage_makes_no_worker_lost(room: Room) -> None:
     """The storage answers neither process.
 
     When it answers again, the worker's last beat is old, but the worker is alive.
     """
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
 
     def fails() -> None:
-        room.silent(one)
+        room.silence(worker)
         room.storage.fails = 200
 
-    def answers() -> None:
+    def answer() -> None:
         assert room.storage.fails < 10
-        room.answers(one)
+        room.answer(worker)
 
-    room.then = [(11.0, fails), (113.0, answers), (150.0, lambda: room.silent(one))]
+    room.then = [(11.0, fails), (113.0, answer), (150.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A,)
     assert room.clock.now >= 150 + LOST_AFTER - 2
 
 
-def test_a_worker_that_cannot_be_understood_ends_nobody_who_stands_by(
-    room: Room, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unreadable_worker_does_not_end_a_standby_worker(room: Room, caplog: pytest.LogCaptureFixture) -> None:
     """The worker may run any subtask, so nothing is taken while it writes. Once it stops writing, it counts as lost."""
     room.worker("x", A)
     path, written = "job/deployments/0001/worker-z.json", iter(range(1000))
@@ -271,7 +269,7 @@ def test_a_worker_that_cannot_be_understood_ends_nobody_who_stands_by(
     room.then.append((5.0, lambda: room.gone.add("x")))
     assert room.standby(A).wait() == (A,)
     assert 190 + LOST_AFTER <= room.clock.now < 195 + LOST_AFTER
-    assert len([one for one in caplog.records if "cannot be read, the worker counts" in one.getMessage()]) == 1
+    assert len([record for record in caplog.records if "cannot be read, the worker counts" in record.getMessage()]) == 1
 
 
 GUEST = SubtaskId("a/1")
@@ -283,36 +281,36 @@ def rescaled(room: Room) -> None:
     PlanRecorded(WIDER, {}, 1.0, STREAMING, hosts={GUEST: A}).apply(room.state)
 
 
-def test_r21_what_was_put_beside_a_subtask_is_run_by_whoever_runs_that(room: Room) -> None:
+def test_r21_an_added_subtask_is_taken_with_its_host(room: Room) -> None:
     """The worker that started before the rescale does not list the new subtask."""
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
     rescaled(room)
-    room.then = [(200.0, lambda: room.silent(one))]
+    room.then = [(200.0, lambda: room.silence(worker))]
     assert room.standby(A).wait() == (A, GUEST)
     assert room.clock.now > 200
 
 
-def test_one_that_waits_while_it_comes_takes_it_too(room: Room) -> None:
-    one = room.worker("x", A)
-    room.then = [(20.0, lambda: rescaled(room)), (100.0, lambda: room.leaves(one))]
+def test_a_subtask_added_while_a_worker_stands_by_is_taken(room: Room) -> None:
+    worker = room.worker("x", A)
+    room.then = [(20.0, lambda: rescaled(room)), (100.0, lambda: room.leave(worker))]
     assert room.standby(A).wait() == (A, GUEST)
 
 
-def test_what_is_left_beside_a_subtask_that_has_finished_is_taken_with_that(room: Room) -> None:
+def test_an_added_subtask_is_taken_with_its_finished_host(room: Room) -> None:
     """A later rescale may name the finished subtask as host, because it is the root of both.
 
     The worker of the other one runs it.
     """
-    one = room.worker("x", A)
+    worker = room.worker("x", A)
     rescaled(room)
     SubtaskFinished(A, "0001-a", 1.0).apply(room.state)
-    room.then = [(50.0, lambda: room.leaves(one))]
-    found = room.standby(A).wait()
-    assert found == (A, GUEST)
+    room.then = [(50.0, lambda: room.leave(worker))]
+    taken = room.standby(A).wait()
+    assert taken == (A, GUEST)
     again = Reconfigured(1, {}, 2.0, GraphChange(WIDER.rescaled({"a": 3}), {"a": 3}, {SubtaskId("a/2"): A}))
     for event in (again, SubtasksAdded((SubtaskId("a/2"),), 3.0)):
         event.apply(room.state)
-    assert room.state.with_colocated(found) == (A, GUEST, "a/2")
+    assert room.state.with_colocated(taken) == (A, GUEST, "a/2")
 
 
 def begun(room: Room, subtask: SubtaskId, number: int) -> None:
@@ -321,7 +319,7 @@ def begun(room: Room, subtask: SubtaskId, number: int) -> None:
     log.open(AttemptId(1, number, "n"), 0)
 
 
-def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
+def test_a_subtask_that_was_never_begun_is_not_taken(room: Room) -> None:
     """The planner has opened all logs with attempt 0. A worker begins only with attempt 1."""
     for subtask, number in ((A, 0), (B, 0), (B, 1)):
         begun(room, subtask, number)
@@ -329,13 +327,13 @@ def test_what_somebody_is_to_begin_yet_is_left_to_him(room: Room) -> None:
     assert standby.wait() == (B,)
     room.then = [(30.0, lambda: begun(room, A, 1)), (30.0, lambda: room.worker("y", A))]
     room.then += [(60.0, lambda: room.gone.add("y"))]
-    one = room.worker("x", B)
-    assert one.name == "worker-x"
+    worker = room.worker("x", B)
+    assert worker.name == "worker-x"
     assert standby.wait() == (A,)
     assert room.clock.now == 60.0
 
 
-def test_what_is_begun_while_it_looks_for_others_is_left_to_him_who_has(room: Room) -> None:
+def test_a_subtask_begun_during_the_listing_is_not_taken(room: Room) -> None:
     """A worker writes its outbox before it begins an attempt.
 
     So the list of workers shows the worker of every attempt begun before it. If it does not, that worker is gone.

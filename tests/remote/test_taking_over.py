@@ -40,8 +40,8 @@ def made() -> Iterator[Callable[[Cluster], Cluster]]:
         return cluster
 
     yield keep
-    for one in clusters:
-        one.world.delete()
+    for kept in clusters:
+        kept.world.delete()
 
 
 def all_die(cluster: Cluster) -> None:
@@ -50,7 +50,7 @@ def all_die(cluster: Cluster) -> None:
     cluster.supervises = False
 
 
-def comes(cluster: Cluster) -> MasterProcess:
+def start_master(cluster: Cluster) -> MasterProcess:
     """Start a JobMaster, which takes the job over if nothing is wrong."""
     master = cluster.master()
     master.run()
@@ -61,7 +61,7 @@ def journal(cluster: Cluster) -> Journal:
     return Journal(cluster.world.live, JOB)
 
 
-def test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more(made: Callable[[Cluster], Cluster]) -> None:
+def test_r9_an_older_copy_of_the_root_is_not_taken_over(made: Callable[[Cluster], Cluster]) -> None:
     """The journal is restored to an older copy while the job is prepared, so no planner runs in between."""
     cluster = made(endless())
     cluster.run(lambda: cluster.state.last_released >= 1)
@@ -73,11 +73,11 @@ def test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more(made: Cal
         cluster.world.live.delete(f"{journal_path(JOB)}/{name}")
     older = journal(cluster).refresh()
     assert older.deployment, "it is prepared"
-    assert isinstance(comes(cluster).error, OutputLostError)
+    assert isinstance(start_master(cluster).error, OutputLostError)
     assert journal(cluster).refresh().epoch == older.epoch, "nothing is claimed"
 
 
-def test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_nobody(
+def test_r16_a_log_shorter_than_its_checkpoint_is_refused(
     made: Callable[[Cluster], Cluster],
 ) -> None:
     cluster = made(endless())
@@ -86,23 +86,23 @@ def test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_no
     path = subtask_log_path(JOB, "b", 0)
     for name in cluster.world.live.list(path)[1:]:
         cluster.world.live.delete(f"{path}/{name}")
-    assert isinstance(comes(cluster).error, SubtaskLogLostError)
+    assert isinstance(start_master(cluster).error, SubtaskLogLostError)
 
 
-def test_a_job_whose_sinks_are_not_all_given_is_not_taken_over(made: Callable[[Cluster], Cluster]) -> None:
+def test_a_job_with_a_missing_sink_is_not_taken_over(made: Callable[[Cluster], Cluster]) -> None:
     """Releases of the other sinks would count as complete."""
     cluster = made(endless())
     cluster.run(lambda: cluster.state.last_released >= 1)
     all_die(cluster)
     epoch = journal(cluster).refresh().epoch
     del cluster.sinks["raw"]
-    error = comes(cluster).error
+    error = start_master(cluster).error
     assert isinstance(error, InvalidInputError)
     assert "which the given definition lacks" in str(error)
     assert journal(cluster).refresh().epoch == epoch
 
 
-def test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_had_been_released(
+def test_r9_a_job_whose_output_was_lost_is_not_taken_over(
     made: Callable[[Cluster], Cluster],
 ) -> None:
     cluster = made(endless())
@@ -111,10 +111,10 @@ def test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_
     )
     all_die(cluster)
     cluster.world.targets["raw"].last_released = 0
-    assert isinstance(comes(cluster).error, OutputLostError)
+    assert isinstance(start_master(cluster).error, OutputLostError)
 
 
-def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then(
+def test_r16_a_final_sink_releases_everything_at_the_end(
     made: Callable[[Cluster], Cluster],
 ) -> None:
     """Output staged under one JobMaster must be kept by the next. The other sinks release meanwhile."""
@@ -135,7 +135,7 @@ def test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_
     assert out.rows
 
 
-def test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_could_say_so(
+def test_r11_a_subtask_with_a_closed_log_has_finished(
     made: Callable[[Cluster], Cluster],
 ) -> None:
     """The worker and the JobMaster die before the journal has the end."""
@@ -151,12 +151,12 @@ def test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_co
     cluster.run(is_closed)
     assert SOURCE not in journal(cluster).refresh().finished
     all_die(cluster)
-    assert comes(cluster).error is None
+    assert start_master(cluster).error is None
     assert SOURCE in journal(cluster).refresh().finished
 
 
 @pytest.mark.parametrize(("mode", "seconds"), [("batch", 30.0), ("streaming", Cluster.timing.lost_after)])
-def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
+def test_batch_mode_has_its_own_timeout_for_previous_workers(
     made: Callable[[Cluster], Cluster], mode: RuntimeMode, seconds: float
 ) -> None:
     """``previous_worker_timeout`` (FLIP-383) applies until the first sign of life."""
@@ -166,7 +166,7 @@ def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
     cluster.add(cluster.worker(cluster.groups[0]))
     cluster.run(lambda: bool(cluster._watched.refresh().splits_assigned))
     all_die(cluster)
-    master = comes(cluster)
+    master = start_master(cluster)
     assert master.job is not None
     gateway = master.job._gateway
     gateway.poll()  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ def test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own(
     assert [event.deployment > 0 for event in cluster.claims()] == [False, True, True]
 
 
-def test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end(made: Callable[[Cluster], Cluster]) -> None:
+def test_a_job_without_workers_ends_after_the_timeout(made: Callable[[Cluster], Cluster]) -> None:
     """No attempt was ever begun. The run ends with an error, so that the user learns of the missing workers."""
     cluster = made(endless())
     cluster.patience = 20.0
@@ -186,7 +186,7 @@ def test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end(made: Call
     assert "has not begun within 20 s" in (cluster.state.cause or "")
 
 
-def test_a_job_that_is_being_deleted_is_not_gone_on_with_and_the_error_says_so(
+def test_a_job_that_is_being_deleted_is_not_taken_over(
     made: Callable[[Cluster], Cluster],
 ) -> None:
     """The error must not ask the user to prepare the job again."""
@@ -196,5 +196,5 @@ def test_a_job_that_is_being_deleted_is_not_gone_on_with_and_the_error_says_so(
     deletes = journal(cluster)
     epoch = takeover.claim(deletes, "deletes", Place("x")).epoch
     OwnedJournal(deletes).write(DeletionBegun(JobStatus.RUNNING, 1.0))
-    assert isinstance(comes(cluster).error, JobDeletedError)
+    assert isinstance(start_master(cluster).error, JobDeletedError)
     assert journal(cluster).refresh().epoch == epoch, "nothing is claimed"

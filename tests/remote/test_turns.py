@@ -1,4 +1,4 @@
-"""Turns of many JobMasters: few work at once, and none waits for one that hangs."""
+"""Turns of many JobMasters: few work at once, and a hanging JobMaster blocks no other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def working() -> Callable[[FairSemaphore], Work]:
     return Work
 
 
-def test_no_more_than_so_many_work_at_once(working: Callable[[FairSemaphore], Work]) -> None:
+def test_the_semaphore_limits_concurrent_turns(working: Callable[[FairSemaphore], Work]) -> None:
     turns = FairSemaphore(2, max_turn=60.0)
     first, second = working(turns), working(turns)
     wait_until(lambda: first.begun.is_set() and second.begun.is_set(), "two that work")
@@ -47,7 +47,7 @@ def test_no_more_than_so_many_work_at_once(working: Callable[[FairSemaphore], Wo
     third.end()
 
 
-def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[FairSemaphore], Work]) -> None:
+def test_a_hanging_turn_does_not_block_the_next(working: Callable[[FairSemaphore], Work]) -> None:
     turns = FairSemaphore(1, max_turn=0.05)
     hangs = working(turns)
     wait_until(hangs.begun.is_set, "the one that hangs")
@@ -59,7 +59,7 @@ def test_whoever_comes_next_works_beside_one_that_hangs(working: Callable[[FairS
         pass
 
 
-def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(
+def test_waiting_longer_than_a_turn_gives_no_priority(
     working: Callable[[FairSemaphore], Work],
 ) -> None:
     """No work hangs and each turn is short, but many JobMasters wait, as when a triggerer starts."""
@@ -80,7 +80,7 @@ def test_who_has_waited_longer_than_a_turn_may_take_goes_no_sooner_for_it(
     later.end()
 
 
-def test_who_came_first_is_next(working: Callable[[FairSemaphore], Work]) -> None:
+def test_turns_are_taken_in_the_order_of_arrival(working: Callable[[FairSemaphore], Work]) -> None:
     turns = FairSemaphore(1, max_turn=60.0)
     first = working(turns)
     wait_until(first.begun.is_set, "the first one")
@@ -89,13 +89,13 @@ def test_who_came_first_is_next(working: Callable[[FairSemaphore], Work]) -> Non
         others.append(working(turns))
         wait_until(lambda number=number: len(turns._waiting) == number + 1, "its place in the line")  # type: ignore[misc]
     first.end()
-    for number, one in enumerate(others):
-        wait_until(one.begun.is_set, "its turn")
+    for number, work in enumerate(others):
+        wait_until(work.begun.is_set, "its turn")
         assert not any(later.begun.is_set() for later in others[number + 1 :])
-        one.end()
+        work.end()
 
 
-def test_a_turn_is_given_back_by_who_fails() -> None:
+def test_a_failed_turn_is_released() -> None:
     turns = FairSemaphore(1, max_turn=60.0)
     for _ in range(3):
         with pytest.raises(ValueError, match="on purpose"), turns:

@@ -47,7 +47,7 @@ def run(cluster: Cluster, steps: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(2))
-def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
+def test_a_job_without_faults_finishes(mode: RuntimeMode, seed: int) -> None:
     cluster = random_cluster(seed, 0.0, mode)
     run(cluster, 5000)
     assert cluster.state.epoch == 2  # one planner, one JobMaster
@@ -57,14 +57,14 @@ def test_when_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_killed_paused_doubled_and_begun_again_at_any_moment(mode: RuntimeMode, seed: int) -> None:
+def test_a_job_survives_killed_paused_and_doubled_processes(mode: RuntimeMode, seed: int) -> None:
     steps = Random(f"steps {seed}").choice((200, 600, 1500))
     run(random_cluster(seed, 0.025, mode), steps)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_begun_anew_again_and_again_though_nothing_fails(seed: int) -> None:
+def test_a_job_whose_subtasks_restart_without_failures_finishes(seed: int) -> None:
     cluster = random_cluster(seed, 0.0, "streaming")
     cluster.streaming_runner = GrowingRunner
     run(cluster, 5000)
@@ -77,7 +77,7 @@ def test_begun_anew_again_and_again_though_nothing_fails(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_begun_anew_at_any_moment_while_processes_come_and_go(seed: int) -> None:
+def test_a_job_with_restarts_survives_kills_and_pauses(seed: int) -> None:
     cluster = random_cluster(seed, 0.025, "streaming", rescales=0.01 * (seed % 3))
     cluster.streaming_runner, cluster.standbys = GrowingRunner, seed % 2
     run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))
@@ -86,7 +86,7 @@ def test_begun_anew_at_any_moment_while_processes_come_and_go(seed: int) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_with_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:
+def test_a_job_with_standby_workers_survives_kills_and_pauses(mode: RuntimeMode, seed: int) -> None:
     """Standby workers take over from killed workers, from paused ones and from each other.
 
     In half of the seeds the supervisor never restarts a worker.
@@ -96,7 +96,7 @@ def test_with_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:
     run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))
 
 
-def test_one_that_stands_by_brings_the_job_to_its_end_when_all_others_are_gone() -> None:
+def test_a_standby_worker_finishes_the_job_when_all_others_are_gone() -> None:
     cluster = random_cluster(3, 0.0, "streaming")
     cluster.standbys, cluster.replaces = 1, False
     cluster.run(lambda: len(cluster.awake(WorkerProcess)) > len(cluster.groups))
@@ -110,7 +110,7 @@ def test_one_that_stands_by_brings_the_job_to_its_end_when_all_others_are_gone()
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(3))
-def test_rescaled_again_and_again_while_nothing_goes_wrong(mode: RuntimeMode, seed: int) -> None:
+def test_a_job_without_faults_can_be_rescaled_repeatedly(mode: RuntimeMode, seed: int) -> None:
     cluster = random_cluster(seed, 0.0, mode, rescales=0.02)
     run(cluster, 5000)
     assert cluster.world.rescaled, "nobody had it read by more"
@@ -120,7 +120,7 @@ def test_rescaled_again_and_again_while_nothing_goes_wrong(mode: RuntimeMode, se
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_rescaled_at_any_moment_while_processes_come_and_go(mode: RuntimeMode, seed: int) -> None:
+def test_a_rescaled_job_survives_kills_and_pauses(mode: RuntimeMode, seed: int) -> None:
     steps = Random(f"steps {seed}").choice((200, 600, 1500))
     run(random_cluster(seed, 0.025, mode, rescales=0.02), steps)
 
@@ -128,7 +128,7 @@ def test_rescaled_at_any_moment_while_processes_come_and_go(mode: RuntimeMode, s
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_rescaled_several_sources_at_once_by_workers_that_stand_by(mode: RuntimeMode, seed: int) -> None:
+def test_standby_workers_rescale_several_sources_at_once(mode: RuntimeMode, seed: int) -> None:
     """One vertex reads two of the sources, and two vertices read one of them. One source has a sink of its own."""
     cluster = random_cluster(seed, 0.02, mode, rescales=0.02, make_graph=two_by_split)
     cluster.standbys, cluster.replaces = seed % 3, seed % 3 == 0 or seed % 4 < 2
@@ -138,12 +138,12 @@ def test_rescaled_several_sources_at_once_by_workers_that_stand_by(mode: Runtime
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_rescaled_while_each_worker_is_asked_for_a_vertex(mode: RuntimeMode, seed: int) -> None:
+def test_a_job_with_a_worker_for_each_vertex_can_be_rescaled(mode: RuntimeMode, seed: int) -> None:
     """A worker may start at any moment of a rescale. It must not begin a subtask that has to wait.
 
     Otherwise a checkpoint could cover input from that subtask without the subtask itself. Or the JobMaster would wait
     for it in vain.
     """
     cluster = random_cluster(seed, 0.02, mode, rescales=0.02, make_graph=two_by_split)
-    cluster.by_vertex, cluster.groups = True, tuple(one.subtasks for one in cluster.graph.vertices)
+    cluster.by_vertex, cluster.groups = True, tuple(vertex.subtasks for vertex in cluster.graph.vertices)
     run(cluster, Random(f"steps {seed}").choice((200, 600, 1500)))

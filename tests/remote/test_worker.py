@@ -45,82 +45,82 @@ from tests.remote.worker_bench import (
 @pytest.fixture
 def bench(tmp_path: Path) -> WorkerBench:
     bench = WorkerBench(tmp_path)
-    assert bench.told() == [cm.RestartSubtask(1, V, AttemptId.first(1, "n0"), 0.0, PLAN)]
+    assert bench.sent_commands() == [cm.RestartSubtask(1, V, AttemptId.first(1, "n0"), 0.0, PLAN)]
     return bench
 
 
-def deployed(bench: WorkerBench, *said: rp.TaskReport) -> None:
+def deployed(bench: WorkerBench, *reports: rp.TaskReport) -> None:
     bench.claim()
     assert bench.turn(OPENED) == [OPENED]
     bench.turn(DEPLOY)
-    assert bench.told() == [DEPLOY]
-    for one in said:
-        assert bench.turn(one) == [one]
+    assert bench.sent_commands() == [DEPLOY]
+    for report in reports:
+        assert bench.turn(report) == [report]
 
 
 # -- the next JobMaster
 
 
-def test_the_first_jobmaster_is_told_what_had_begun_before(bench: WorkerBench) -> None:
+def test_the_first_jobmaster_gets_earlier_reports(bench: WorkerBench) -> None:
     assert bench.turn(OPENED) == []
     assert bench.claim() == [OPENED]
     assert bench.turn() == []
 
 
-def test_one_that_was_not_deployed_is(bench: WorkerBench) -> None:
+def test_an_undeployed_subtask_is_deployed_by_the_next_jobmaster(bench: WorkerBench) -> None:
     bench.claim()
     bench.turn(OPENED)
     assert bench.claim() == [OPENED]
     assert bench.turn(DEPLOY) == []
-    assert bench.told() == [DEPLOY]
+    assert bench.sent_commands() == [DEPLOY]
 
 
 @pytest.mark.parametrize("state", [RUNNING, AT_END], ids=["running", "at its end of data"])
-def test_one_that_was_deployed_goes_on_and_says_where_it_is(bench: WorkerBench, state: rp.TaskReport) -> None:
+def test_a_deployed_subtask_continues_and_reports_its_state(bench: WorkerBench, state: rp.TaskReport) -> None:
     deployed(bench, state)
     assert bench.claim() == [OPENED]
     assert bench.turn(DEPLOY) == [state]
-    assert bench.told() == []
+    assert bench.sent_commands() == []
 
 
-def test_one_that_has_said_nothing_yet_says_it_when_it_is_there(bench: WorkerBench) -> None:
+def test_a_deployed_subtask_reports_once_it_runs(bench: WorkerBench) -> None:
     deployed(bench)
     bench.claim()
     assert bench.turn(DEPLOY) == []
     assert bench.turn(RUNNING) == [RUNNING]
-    assert bench.told() == []
+    assert bench.sent_commands() == []
 
 
-def test_announced_ends_are_said_again_but_for_those_that_are_left_out(bench: WorkerBench) -> None:
+def test_ends_of_sources_are_reported_again_except_dropped_ones(bench: WorkerBench) -> None:
     ends = [rp.SourceAtEnd(*WORLD, uid, 3) for uid in ("g", "h")]
     deployed(bench, RUNNING, *ends)
     bench.claim()
     assert bench.turn(cm.DeploySubtask(*WORLD, DROPPED)) == [ends[0], RUNNING]
 
 
-def test_one_that_stands_still_goes_on_with_the_plan_of_now(bench: WorkerBench) -> None:
+def test_a_paused_subtask_resumes_with_the_current_plan(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     assert bench.turn(PAUSED) == [PAUSED]
-    bench.told()
+    bench.sent_commands()
     bench.claim()
     assert bench.turn(cm.DeploySubtask(*WORLD, DROPPED)) == []
-    assert bench.told() == [cm.ResumeSubtask(*WORLD, DROPPED)]
+    assert bench.sent_commands() == [cm.ResumeSubtask(*WORLD, DROPPED)]
     assert bench.turn(RUNNING) == [RUNNING]
 
 
-def test_one_that_is_about_to_stand_still_goes_on_when_it_does(bench: WorkerBench) -> None:
+def test_a_pending_pause_is_resumed_for_the_next_jobmaster(bench: WorkerBench) -> None:
     """The JobMaster that requested the pause is gone, so the pause is not reported."""
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.claim()
     bench.turn(DEPLOY)
-    bench.told()
+    bench.sent_commands()
     assert bench.turn(PAUSED) == []
-    assert bench.told() == [cm.ResumeSubtask(*WORLD, PLAN)]
+    assert bench.sent_commands() == [cm.ResumeSubtask(*WORLD, PLAN)]
 
 
-def test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is(bench: WorkerBench) -> None:
+def test_a_subtask_at_its_end_reports_that_after_a_pause(bench: WorkerBench) -> None:
     """A subtask at its end of data does not answer a pause.
 
     A JobMaster that waited for the answer would wait forever.
@@ -132,17 +132,17 @@ def test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is
 
 
 @pytest.mark.parametrize("state", [FAILED, DONE], ids=["failed", "done"])
-def test_one_that_is_over_says_so(bench: WorkerBench, state: rp.TaskReport) -> None:
+def test_an_ended_subtask_is_reported_to_the_next_jobmaster(bench: WorkerBench, state: rp.TaskReport) -> None:
     deployed(bench, RUNNING, state)
     assert bench.claim() == [OPENED, state]
 
 
-def test_one_that_is_being_begun_again_says_nothing_until_it_has_begun(bench: WorkerBench) -> None:
+def test_a_restarting_subtask_reports_only_its_next_attempt(bench: WorkerBench) -> None:
     """If the worker announced the previous attempt, the JobMaster would ignore the failure of the next one."""
     deployed(bench, RUNNING, FAILED)
     restart = cm.RestartSubtask(*WORLD, 5.0, PLAN)
     bench.turn(restart)
-    assert bench.told() == [restart]
+    assert bench.sent_commands() == [restart]
     assert bench.claim() == []
     failed = rp.SubtaskFailed(1, V, SECOND, "no log")
     assert bench.turn(failed) == [failed]
@@ -153,29 +153,29 @@ def test_a_restart_is_carried_out_once(bench: WorkerBench) -> None:
     deployed(bench, RUNNING, FAILED)
     restart = cm.RestartSubtask(*WORLD, 5.0, PLAN)
     bench.turn(restart, restart)
-    assert bench.told() == [restart]
+    assert bench.sent_commands() == [restart]
 
 
-def test_w13_what_reads_splits_begins_again_for_the_next_jobmaster(tmp_path: Path) -> None:
+def test_w13_a_split_reader_restarts_for_the_next_jobmaster(tmp_path: Path) -> None:
     bench = WorkerBench(tmp_path, by_split=True)
-    bench.told()
+    bench.sent_commands()
     deployed(bench, RUNNING)
     restart = cm.RestartSubtask(*WORLD, 0.0, PLAN)
     assert bench.claim() == []
-    assert bench.told() == [restart]
+    assert bench.sent_commands() == [restart]
     assert bench.claim() == []
-    assert bench.told() == []  # the restart is already in progress
+    assert bench.sent_commands() == []  # the restart is already in progress
     opened = rp.SubtaskOpened(1, V, SECOND)
     assert bench.turn(opened) == [opened]
 
 
-def test_commands_for_other_attempts_are_passed_over(bench: WorkerBench) -> None:
+def test_commands_for_other_attempts_are_ignored(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(cm.TriggerBarrier(1, V, SECOND, 3), cm.FinishSubtask(1, V, AttemptId(1, 1, "other")))
-    assert bench.told() == []
+    assert bench.sent_commands() == []
 
 
-def test_what_an_attempt_before_says_yet_is_of_no_interest(bench: WorkerBench) -> None:
+def test_reports_of_an_earlier_attempt_are_ignored(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     opened = rp.SubtaskOpened(1, V, SECOND)
     assert bench.turn(opened, FAILED) == [opened]
@@ -184,7 +184,7 @@ def test_what_an_attempt_before_says_yet_is_of_no_interest(bench: WorkerBench) -
 # -- when it leaves
 
 
-def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: WorkerBench) -> None:
+def test_a_worker_stays_until_the_journal_records_its_end(bench: WorkerBench) -> None:
     """A JobMaster that takes over may have read the logs too early. It waits for the report."""
     deployed(bench, RUNNING, AT_END, DONE)
     bench.master.deliver()
@@ -192,36 +192,36 @@ def test_it_stays_until_the_journal_says_that_its_subtasks_have_finished(bench: 
         bench.turn()
     assert bench.worker._end is None
     assert bench.claim() == [OPENED, DONE]
-    bench.happened(SubtaskFinished(V, str(FIRST), 1.0))
+    bench.journaled(SubtaskFinished(V, str(FIRST), 1.0))
     bench.turn()
     assert bench.worker._end is WorkerEnd.DONE
 
 
-@pytest.mark.parametrize("status", [one for one in JobStatus if not one.is_alive])
-def test_it_leaves_when_the_run_is_over(bench: WorkerBench, status: JobStatus) -> None:
+@pytest.mark.parametrize("status", [status for status in JobStatus if not status.is_alive])
+def test_a_worker_leaves_when_the_run_is_over(bench: WorkerBench, status: JobStatus) -> None:
     deployed(bench, RUNNING)
-    bench.happened(StatusChanged(status, 1.0))
+    bench.journaled(StatusChanged(status, 1.0))
     bench.turn()
     assert (bench.worker._end, bench.worker.job_status) == (WorkerEnd.JOB_OVER, status)
     bench.worker._close(bench.gateway, "over")
     assert bench.gateway.stopped is (status is JobStatus.STOPPED)
 
 
-def test_w20_it_is_overtaken_by_any_other_deployment(bench: WorkerBench) -> None:
+def test_w20_another_deployment_ends_a_worker(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
-    bench.happened(EpochClaimed(9, "t", Place("elsewhere"), 1.0))
+    bench.journaled(EpochClaimed(9, "t", Place("elsewhere"), 1.0))
     with pytest.raises(DeploymentOverError, match="epoch 9"):
         bench.turn()
 
 
-def test_it_is_overtaken_by_another_process_for_its_subtask(bench: WorkerBench) -> None:
+def test_a_worker_leaves_when_another_process_takes_its_subtask(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.fenced_by = SECOND
     with pytest.raises(SubtaskTakenError):
         bench.turn()
 
 
-def test_it_is_not_overtaken_by_itself(bench: WorkerBench) -> None:
+def test_a_worker_is_not_overtaken_by_its_own_attempt(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.fenced_by = AttemptId(1, 2, bench.worker.new_nonce())
     bench.turn()
@@ -231,10 +231,10 @@ def test_it_is_not_overtaken_by_itself(bench: WorkerBench) -> None:
         bench.turn(rp.SubtaskFenced(*WORLD, "fenced", THIRD))
 
 
-def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: WorkerBench) -> None:
+def test_w7_a_worker_leaves_without_a_heartbeat_of_a_jobmaster(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     for _ in range(30):
-        bench.master.post(bench.says.name, cm.TriggerBarrier(1, V, SECOND, 3))
+        bench.master.post(bench.outbox_of_worker.name, cm.TriggerBarrier(1, V, SECOND, 3))
         bench.turn()
     assert bench.worker._end is None
     for _ in range(21):
@@ -243,7 +243,7 @@ def test_w7_it_leaves_when_no_jobmaster_gives_a_sign_of_life(bench: WorkerBench)
     assert bench.worker._end is WorkerEnd.NO_MASTER
 
 
-def test_a_jobmaster_that_claims_is_a_sign_of_life(bench: WorkerBench) -> None:
+def test_a_claim_counts_as_a_heartbeat_of_the_jobmaster(bench: WorkerBench) -> None:
     for _ in range(15):
         bench.turn()
     bench.claim()
@@ -253,59 +253,59 @@ def test_a_jobmaster_that_claims_is_a_sign_of_life(bench: WorkerBench) -> None:
     assert bench.worker._end is None
 
 
-def test_it_leaves_when_it_is_asked_to_and_says_so(bench: WorkerBench) -> None:
+def test_a_worker_leaves_on_request_and_reports_it(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.worker.leave()
     bench.turn()
     assert bench.worker._end is WorkerEnd.ASKED
     bench.worker.post(AT_END)
     bench.worker._close(bench.gateway, "it was told to")
-    outbox, last = bench.master.receive(bench.says.name)
+    outbox, last = bench.master.receive(bench.outbox_of_worker.name)
     assert outbox is not None
     assert (bench.gateway.stopped, outbox.left, last) == (True, "it was told to", [AT_END])
 
 
-def test_one_that_fails_is_for_the_supervisor_to_begin_again(tmp_path: Path) -> None:
+def test_a_worker_without_restarts_leaves_with_its_failure(tmp_path: Path) -> None:
     """A worker without restarts reports that its subtask waits for another worker, and leaves."""
     bench = WorkerBench(tmp_path, restarts=False)
-    bench.told()
+    bench.sent_commands()
     deployed(bench, RUNNING)
     failed = rp.SubtaskFailed(*WORLD, "boom")
     assert bench.turn(failed) == [replace(failed, worker_is_lost=True)]
     assert bench.worker._end is WorkerEnd.FAILED
 
 
-def test_who_leaves_before_the_first_has_begun_opens_no_log_of_the_others(tmp_path: Path) -> None:
+def test_a_worker_that_leaves_early_opens_no_other_log(tmp_path: Path) -> None:
     """The other logs are left to the worker that replaces it."""
     bench = WorkerBench(tmp_path, restarts=False)
-    bench.told()
+    bench.sent_commands()
     hosting, other = bench.worker._slots, SubtaskId("w/0")
     part = hosting._part
     attempts, plans = {**part.attempts, other: AttemptId.first(1, "n0")}, {**part.plans, other: PLAN}
     hosting._part, hosting._not_begun = replace(part, attempts=attempts, plans=plans), [other]
     bench.turn(rp.SubtaskFailed(*WORLD, "boom"))
     assert bench.worker._end is WorkerEnd.FAILED
-    assert bench.told() == []
+    assert bench.sent_commands() == []
 
 
-def test_one_that_cannot_be_mended_ends_the_run_for_all(tmp_path: Path) -> None:
+def test_a_terminal_failure_is_left_to_the_jobmaster(tmp_path: Path) -> None:
     bench = WorkerBench(tmp_path, restarts=False)
-    bench.told()
+    bench.sent_commands()
     deployed(bench, RUNNING)
     failed = rp.SubtaskFailed(*WORLD, "damaged", terminal=True)
     assert bench.turn(failed) == [failed]
     assert bench.worker._end is None
 
 
-def test_what_is_stopped_with_it_has_not_failed(bench: WorkerBench) -> None:
+def test_a_task_that_stops_with_its_worker_has_not_failed(bench: WorkerBench) -> None:
     """A report of the interruption as a failure would end the run."""
     deployed(bench, RUNNING)
     end = rp.SubtaskAtEndOfData(*WORLD)
     bench.worker.post(rp.SubtaskFailed(*WORLD, "interrupted"))
     bench.worker.post(end)
     bench.worker._close(bench.gateway, "it was told to")
-    outbox, heard = bench.master.receive(bench.says.name)
-    assert heard == [end]
+    outbox, received = bench.master.receive(bench.outbox_of_worker.name)
+    assert received == [end]
     assert outbox is not None
     assert outbox.left == "it was told to"
 
@@ -315,54 +315,54 @@ def test_what_is_stopped_with_it_has_not_failed(bench: WorkerBench) -> None:
 CUT = replace(PLAN, settings=VertexSettings(state_partitions=4))
 
 
-def begins_again(bench: WorkerBench) -> None:
-    assert bench.told() == [cm.RestartSubtask(*WORLD, 0.0, CUT)]
+def check_restart(bench: WorkerBench) -> None:
+    assert bench.sent_commands() == [cm.RestartSubtask(*WORLD, 0.0, CUT)]
     opened = replace(OPENED, attempt=SECOND)
     assert bench.turn(opened) == [opened]
     deploy = cm.DeploySubtask(1, V, SECOND, CUT)
     bench.turn(deploy)
-    assert bench.told() == [deploy]
+    assert bench.sent_commands() == [deploy]
 
 
-def test_r21_one_that_stands_still_for_another_cut_begins_again_for_it(bench: WorkerBench) -> None:
+def test_r21_a_paused_subtask_restarts_to_repartition(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.turn(PAUSED)
-    bench.told()
+    bench.sent_commands()
     bench.turn(cm.RestartSubtask(*WORLD, 0.0, CUT))
-    begins_again(bench)
+    check_restart(bench)
 
 
-def test_r21_another_jobmaster_finds_it_standing_still_for_a_cut_that_was_decided(bench: WorkerBench) -> None:
+def test_r21_a_paused_subtask_restarts_for_a_decided_repartition(bench: WorkerBench) -> None:
     """The previous JobMaster had not sent the restart."""
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.turn(PAUSED)
-    bench.told()
+    bench.sent_commands()
     bench.claim()
     bench.turn(cm.DeploySubtask(*WORLD, CUT))
-    begins_again(bench)
+    check_restart(bench)
 
 
-def test_r21_one_that_began_before_the_decision_and_is_deployed_behind_it_begins_again(bench: WorkerBench) -> None:
+def test_r21_a_subtask_begun_before_the_repartition_restarts(bench: WorkerBench) -> None:
     bench.claim()
     bench.turn(OPENED)
     bench.turn(cm.DeploySubtask(*WORLD, CUT))
-    begins_again(bench)
+    check_restart(bench)
 
 
-def test_another_change_than_of_the_cut_needs_no_other_attempt(bench: WorkerBench) -> None:
+def test_a_change_that_does_not_repartition_needs_no_restart(bench: WorkerBench) -> None:
     deployed(bench, RUNNING)
     bench.turn(PAUSE)
     bench.turn(PAUSED)
-    bench.told()
+    bench.sent_commands()
     bench.claim()
     plan = replace(PLAN, settings=VertexSettings(pool_weight=2, logic={"v": "v2.py:job"}))
     bench.turn(cm.DeploySubtask(*WORLD, plan))
-    assert bench.told() == [cm.ResumeSubtask(*WORLD, plan)]
+    assert bench.sent_commands() == [cm.ResumeSubtask(*WORLD, plan)]
 
 
-def test_it_shows_itself_before_it_begins_anything(tmp_path: Path) -> None:
+def test_a_worker_writes_its_outbox_before_it_begins_an_attempt(tmp_path: Path) -> None:
     """A standby worker takes attempts that were begun and that no outbox lists."""
     shown: list[object] = []
 
@@ -372,7 +372,7 @@ def test_it_shows_itself_before_it_begins_anything(tmp_path: Path) -> None:
 
     made = WorkerBench(tmp_path)
     made.storage.delete(f"{deployment_path('job', 1)}/worker-w.json")
-    made.says._is_changed = True
+    made.outbox_of_worker._is_changed = True
     made.worker._begin(Looking())
     assert len(shown) == 1
     assert shown[0] is not None

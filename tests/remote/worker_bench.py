@@ -64,15 +64,15 @@ class WorkerBench:
         self.storage, self.clock, self.gateway = open_storage(folder), FakeClock(), CommandRecorder()
         self.state = JobState("job")
         self.fenced_by: AttemptId | None = None
-        self.happened(DeploymentPrepared(1, 1.0))
+        self.journaled(DeploymentPrepared(1, 1.0))
         split = frozenset({"v"} if by_split else ())
         feeds, plan = {"v": frozenset(reads or ())}, replace(PLAN, parallelism=dict(reads or {}))
         part = WorkerPart(1, {V: AttemptId.first(1, "n0")}, {V: plan}, split, restarts, feeds)
-        self.says = self._correspondence("worker-w")
+        self.outbox_of_worker = self._correspondence("worker-w")
         self.worker = Worker(
             "job",
             part,
-            self.says,
+            self.outbox_of_worker,
             lambda: self.state,
             self._check_owned,
             lambda part, state: part.with_added_subtasks(self.storage, state),
@@ -92,34 +92,34 @@ class WorkerBench:
         if self.fenced_by is not None:
             raise LogFencedError(log="log", attempt=self.fenced_by, epoch=self.fenced_by.epoch)
 
-    def happened(self, *events: Event) -> None:
+    def journaled(self, *events: Event) -> None:
         for event in events:
             event.apply(self.state)
 
     def claim(self) -> list[Message]:
         """Let another JobMaster claim the job. Return the first messages that it gets from the worker."""
         self.epoch += 1
-        self.happened(EpochClaimed(self.epoch, "t", Place("m"), 1.0, deployment=1))
+        self.journaled(EpochClaimed(self.epoch, "t", Place("m"), 1.0, deployment=1))
         self.master = self._correspondence(master_name(self.epoch))
         return self.turn()
 
-    def turn(self, *given: Message) -> list[Message]:
+    def turn(self, *messages: Message) -> list[Message]:
         """Pass these messages to the worker: reports from its tasks, commands from the JobMaster.
 
         Return what the worker posts.
         """
-        for one in given:
-            if isinstance(one, rp.TaskReport):
-                self.worker.post(one)
+        for message in messages:
+            if isinstance(message, rp.TaskReport):
+                self.worker.post(message)
             else:
-                self.master.post(self.says.name, one)
+                self.master.post(self.outbox_of_worker.name, message)
         if self.epoch > 1:
             self.master.deliver()
         self.clock.now += 1.0
         self.worker._step(self.gateway)
-        return self.master.receive(self.says.name)[1] if self.epoch > 1 else []
+        return self.master.receive(self.outbox_of_worker.name)[1] if self.epoch > 1 else []
 
-    def told(self) -> list[cm.Command]:
+    def sent_commands(self) -> list[cm.Command]:
         """Return the commands to the tasks since the last call."""
-        told, self.gateway.sent = self.gateway.sent, []
-        return told
+        commands, self.gateway.sent = self.gateway.sent, []
+        return commands

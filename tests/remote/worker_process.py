@@ -160,8 +160,8 @@ class WorkerProcess(SimulatedProcess):
         """Choose subtasks like ``spark.worker_run.chosen``, which needs Spark."""
         if not self.cluster.by_vertex:
             return state.with_colocated(self.subtasks)
-        names = dict.fromkeys(one.vertex for one in self.subtasks)
-        return tuple(one for name in names for one in state.resolve(name))
+        names = dict.fromkeys(subtask.vertex for subtask in self.subtasks)
+        return tuple(subtask for name in names for subtask in state.resolve(name))
 
     def _turn(self) -> None:
         """Do one turn of :meth:`Worker.run`."""

@@ -66,8 +66,11 @@ class RemoteWorld(World):
 
     def partitions(self) -> dict[str, list[str]]:
         """Return subtask -> files in its partition."""
-        found = {one: self.live.files(partition_path(JOB, one.vertex, one.number)) for one in self.graph.subtasks}
-        return {str(one): [path for path, _ in files] for one, files in found.items() if files}
+        sizes = {
+            subtask: self.live.files(partition_path(JOB, subtask.vertex, subtask.number))
+            for subtask in self.graph.subtasks
+        }
+        return {str(subtask): [path for path, _ in files] for subtask, files in sizes.items() if files}
 
     def created(self, path: str, data: bytes) -> None:
         """Copy journal and log entries that a process has created in the shared storage."""

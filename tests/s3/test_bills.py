@@ -21,7 +21,7 @@ _LOG = (
 )
 
 
-def test_a_server_s_log_is_read_as_s3_charges_for_it() -> None:
+def test_requests_in_a_servers_log_are_counted_as_s3_bills_them() -> None:
     requests = list(parsed(_LOG))
     assert [request.verb for request in requests] == ["LIST", "HEAD", "PUT", "DELETE", "POST"]
     assert requests[0] == Request("LIST", "ckpt/job/")
@@ -31,7 +31,7 @@ def test_a_server_s_log_is_read_as_s3_charges_for_it() -> None:
 @pytest.mark.s3
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_the_requests_of_a_job_are_those_that_the_page_tells(server: Server, jars: Path, tmp_path: Path) -> None:
+def test_the_request_counts_of_a_job_match_the_docs(server: Server, jars: Path, tmp_path: Path) -> None:
     """The tolerance notices one more request per second, but not one or two of a start, which waits for the JVM."""
     counted, documented = bills.bills(server, jars, tmp_path), bills.shown(bills.PAGE.read_text("utf-8"))
     assert counted.keys() == documented.keys()

@@ -39,7 +39,7 @@ def stage(bucket: Bucket, sink: BoundLakeSink, number: int) -> Handle:
     return sink.stage(frame, StageRequest("a1", number, "n", counted))
 
 
-def test_r9_of_several_releasers_on_s3_one_releases_each_batch(bucket: Bucket) -> None:
+def test_r9_concurrent_releasers_on_s3_release_each_batch_once(bucket: Bucket) -> None:
     uri = f"s3://{bucket.name}/table"
     sink = DeltaSink(uri, storage_options=bucket.options)
     options = delta_options(uri, bucket.options, None)

@@ -20,7 +20,7 @@ COUNTS = Variant("counts", "counts.py", ("out",), counts=True)
 
 
 @pytest.mark.parametrize("variant", [CHAINED, APART], ids=lambda variant: variant.name)
-def test_a_job_on_s3_releases_every_row_once_and_tells_no_secret(
+def test_a_job_on_s3_releases_every_row_once_and_shows_no_secret(
     variant: Variant, bucket: Bucket, jars: Path, tmp_path: Path
 ) -> None:
     with World(tmp_path, bucket, variant, jars) as world:
@@ -35,7 +35,7 @@ def test_a_job_on_s3_releases_every_row_once_and_tells_no_secret(
 
 
 @pytest.mark.parametrize("variant", [CHAINED, APART, COUNTS], ids=lambda variant: variant.name)
-def test_a_driver_killed_in_the_middle_changes_nothing_in_the_output(
+def test_a_killed_driver_does_not_change_the_output(
     variant: Variant, bucket: Bucket, jars: Path, tmp_path: Path
 ) -> None:
     """R1, R5, R8, R9: the next driver copies the dead attempt's folder, object by object, and the job resumes."""

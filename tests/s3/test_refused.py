@@ -17,7 +17,7 @@ JOB = Variant("chained", "mixed.py", ("out", "copy"))
 REFUSED = 2
 
 
-def test_without_the_jar_the_job_is_refused_and_the_package_is_named(bucket: Bucket, tmp_path: Path) -> None:
+def test_the_refusal_for_a_missing_jar_names_the_package(bucket: Bucket, tmp_path: Path) -> None:
     with World(tmp_path, bucket, JOB, jars=None) as world:
         world.add_history(1)
         world.add_live()
@@ -26,7 +26,7 @@ def test_without_the_jar_the_job_is_refused_and_the_package_is_named(bucket: Buc
         assert bucket.storage.files("ckpt") == []
 
 
-def test_a_spark_that_was_sent_to_another_store_is_noticed(
+def test_a_spark_endpoint_of_another_store_is_refused(
     server: Server, bucket: Bucket, jars: Path, tmp_path: Path
 ) -> None:
     with Server(tmp_path) as other, World(tmp_path, bucket, JOB, jars) as world:
@@ -41,7 +41,7 @@ def test_a_spark_that_was_sent_to_another_store_is_noticed(
         assert elsewhere.bucket.storage.files("ckpt") == []
 
 
-def test_a_bucket_that_only_spark_does_not_know_is_refused_by_name(bucket: Bucket, jars: Path, tmp_path: Path) -> None:
+def test_a_bucket_that_spark_cannot_access_is_refused_by_name(bucket: Bucket, jars: Path, tmp_path: Path) -> None:
     with Server(tmp_path) as other, World(tmp_path, bucket, JOB, jars) as world:
         world.add_history(1)
         refusal = _refusal(world, **{"spark.hadoop.fs.s3a.endpoint": other.endpoint})

@@ -64,21 +64,21 @@ def test_every_schedule_keeps_the_invariants_and_finishes(first: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_with_sources_with_splits_does_so_too(first: int) -> None:
+def test_every_schedule_with_splits_keeps_the_invariants(first: int) -> None:
     """Check assignments, completions and covered splits under drivers with different parallelisms (R14)."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, splits=True)
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_in_which_sources_with_splits_are_rescaled_does_so_too(first: int) -> None:
+def test_every_schedule_with_rescaling_keeps_the_invariants(first: int) -> None:
     """Rescale up and down, again and again. Drivers die during changes (R21)."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, splits=True, rescales=True)
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_in_which_queries_are_reconfigured_does_so_too(first: int) -> None:
+def test_every_schedule_with_reconfigurations_keeps_the_invariants(first: int) -> None:
     """Change several queries at once, again and again, also with changes that do not fit.
 
     Drivers die during changes (R21).
@@ -88,7 +88,7 @@ def test_every_schedule_in_which_queries_are_reconfigured_does_so_too(first: int
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_in_which_one_change_speaks_of_queries_and_of_sources_with_splits_does_so_too(
+def test_every_schedule_with_composed_changes_keeps_the_invariants(
     first: int,
 ) -> None:
     """Mix such changes with plain rescales. Drivers die during changes (R21)."""
@@ -97,14 +97,14 @@ def test_every_schedule_in_which_one_change_speaks_of_queries_and_of_sources_wit
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_in_which_a_controller_changes_the_job_does_so_too(first: int) -> None:
+def test_every_schedule_with_a_controller_keeps_the_invariants(first: int) -> None:
     """The controller requests random changes, and the job continues whatever their outcome."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         _run(seed, splits=seed % 2 == 0, controls=True)
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SEEDS, CHUNK))
-def test_every_schedule_in_which_batches_hasten_checkpoints_and_subtasks_begin_anew_does_so_too(first: int) -> None:
+def test_every_schedule_with_early_checkpoints_keeps_the_invariants(first: int) -> None:
     """A planned restart is no failure (R7). Changes and rescales happen at the same time."""
     for seed in range(first, min(first + CHUNK, FIRST + SEEDS)):
         of_splits = seed % 2 == 0
@@ -112,7 +112,7 @@ def test_every_schedule_in_which_batches_hasten_checkpoints_and_subtasks_begin_a
 
 
 @pytest.mark.slow
-def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_schedules_restart_subtasks_from_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some restarts happen while a change is requested, and some changes come first."""
     sent, take, change = list[SubtaskId](), ReplacementState.take_paused, ReplacementState.change
     put_off = list[SubtaskId]()
@@ -138,7 +138,7 @@ def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_batches_do_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_schedules_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     regular, sooner = CheckpointCycle._regular_trigger, set[float]()
 
     def counted(self: CheckpointCycle, begun: float) -> float:
@@ -154,7 +154,7 @@ def test_batches_do_hasten_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_controller_does_change_jobs_and_never_twice_within_its_time() -> None:
+def test_a_controller_changes_jobs_but_not_twice_within_its_cool_down() -> None:
     changed = 0
     for seed in range(60):
         journal = [(epoch, event) for epoch, event in _run(seed, splits=True, controls=True).world.journal]
@@ -172,7 +172,7 @@ def test_a_controller_does_change_jobs_and_never_twice_within_its_time() -> None
 
 
 @pytest.mark.slow
-def test_the_schedules_of_composed_changes_are_not_tame() -> None:
+def test_the_schedules_cover_all_cases_of_composed_changes() -> None:
     missing = {"both", "several", "more", "not more", "abandoned", "completed", "left before it ended"}
     for seed in range(430, 830):  # a query that runs while splits are left, and a change of both, is rare
         missing -= _of_composed(_run(seed, splits=True, rescales=True, reconfigures=True))
@@ -204,7 +204,7 @@ def _of_composed(simulation: Simulation) -> set[str]:
 
 
 @pytest.mark.slow
-def test_the_schedules_of_reconfigurations_are_not_tame() -> None:
+def test_the_schedules_cover_all_cases_of_reconfigurations() -> None:
     missing = {"completed", "refused", "failed", "does not fit", "several", "repartitioned", "left before it ended"}
     missing |= {"failed meanwhile", "is in progress", "is being ended"}
     for seed in range(400):
@@ -252,7 +252,7 @@ def _run(
 
 
 @pytest.mark.slow
-def test_the_schedules_are_not_tame() -> None:
+def test_the_schedules_cover_crashes_stops_and_restarts() -> None:
     """The schedules contain crashes, stops, aborted checkpoints, planned restarts and next attempts."""
     seen: set[str] = set()
     for seed in range(60):
@@ -266,7 +266,7 @@ def test_the_schedules_are_not_tame() -> None:
 
 
 @pytest.mark.slow
-def test_stops_with_a_closed_gate_are_among_the_schedules() -> None:
+def test_some_schedules_stop_with_a_closed_gate() -> None:
     """Otherwise the rules for closed gates would never be checked."""
     for seed in range(200):
         world = _run(seed).world
@@ -286,7 +286,7 @@ def _stopped_before_release(journal: list[tuple[int, Event]]) -> bool:
 
 
 @pytest.mark.slow
-def test_the_schedules_with_rescaling_are_not_tame() -> None:
+def test_the_schedules_cover_all_cases_of_rescaling() -> None:
     """Changes complete, are refused, and are left to the next driver, some before anything has begun."""
     missing = {"completed", "refused", "failed", "begun", "left", "left before it began", "more", "not more", "batch"}
     missing |= {"streaming", "more declared", "while another runs", "while it ends", "all assigned"}

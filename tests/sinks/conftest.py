@@ -7,10 +7,10 @@ from tests.support.spark_driver import spark
 
 __all__ = ["spark"]
 _EACH_STEP = (
-    "test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for",
-    "test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint",
-    "test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
-    "test_r5_a_release_that_crashed_is_finished_behind_a_clean_up",
+    "test_group_r9_a_crashed_release_is_atomic_and_the_next_completes_it",
+    "test_group_r9_a_higher_checkpoint_completes_a_crashed_release",
+    "test_a_higher_checkpoint_completes_a_release_that_crashed_at_any_step",
+    "test_r5_a_crashed_release_is_completed_after_a_clean_up",
 )
 
 

@@ -437,69 +437,69 @@ def number(name: str) -> int:
 
 BROKEN: dict[type[Table], set[str]] = {
     StagesVisibly: {"test_staged_rows_are_invisible_until_their_checkpoint_is_released"},
-    StagesInItsMemory: {"test_a_release_needs_nothing_but_the_handles_of_another_process"},
-    OverwritesARepeatedBatch: {"test_r5_a_repeated_batch_is_staged_beside_the_first_one"},
+    StagesInItsMemory: {"test_another_process_can_release_with_only_the_handles"},
+    OverwritesARepeatedBatch: {"test_r5_a_repeated_batch_does_not_replace_the_first_one"},
     ReadsTheFrameTwice: {"test_r18_a_frame_is_computed_once"},
-    StagesAnEmptyBatch: {"test_an_empty_batch_leaves_nothing_behind"},
-    DoesNotSync: {"test_rows_are_durable_before_there_is_a_handle"},
-    ChangesItsDefinition: {"test_the_definition_is_plain_json_and_the_same_every_time"},
+    StagesAnEmptyBatch: {"test_an_empty_batch_stages_nothing"},
+    DoesNotSync: {"test_rows_are_durable_before_a_handle_is_returned"},
+    ChangesItsDefinition: {"test_the_definition_is_plain_json_and_stable"},
     CountsZeroInItsHandle: {
         "test_staged_rows_are_invisible_until_their_checkpoint_is_released",
-        "test_a_release_counts_the_rows_of_all_that_it_has_shown",
+        "test_a_release_counts_the_rows_of_all_its_handles",
     },
     ReturnsAnotherHandleId: {"test_staged_rows_are_invisible_until_their_checkpoint_is_released"},
-    IsNotThreadSafe: {"test_rows_are_staged_while_others_are_released"},
-    FailsWithoutHandles: {"test_nothing_is_released_at_first"},
+    IsNotThreadSafe: {"test_a_batch_is_staged_while_another_is_released"},
+    FailsWithoutHandles: {"test_a_new_sink_has_released_nothing"},
     KeepsLastReleasedInMemory: {"test_last_released_is_read_from_the_target"},
     CountsARepeatAsZero: {"test_r9_releasing_again_changes_nothing"},
-    CountsTheLastBatch: {"test_a_release_counts_the_rows_of_all_that_it_has_shown"},
-    CountsWithFloats: {"test_a_release_counts_the_rows_of_all_that_it_has_shown"},
-    ReleasesAnyCheckpoint: {"test_r9_a_lower_checkpoint_never_follows_a_higher_one"},
+    CountsTheLastBatch: {"test_a_release_counts_the_rows_of_all_its_handles"},
+    CountsWithFloats: {"test_a_release_counts_the_rows_of_all_its_handles"},
+    ReleasesAnyCheckpoint: {"test_r9_a_lower_checkpoint_is_not_released_after_a_higher_one"},
     ForgetsHandles: {
-        "test_r9_a_release_that_covers_more_skips_what_is_released",
-        "test_r9_a_zombie_that_covers_an_empty_checkpoint_repeats_no_rows",
-        "test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
-        "test_r9_several_releases_that_nobody_heard_of_are_skipped",
+        "test_r9_a_higher_checkpoint_skips_released_batches",
+        "test_r9_a_zombie_repeats_no_rows_before_an_empty_checkpoint",
+        "test_a_higher_checkpoint_completes_a_release_that_crashed_at_any_step",
+        "test_r9_several_unrecorded_releases_are_skipped",
     },
-    ReleasesEverythingAgain: {"test_r9_a_zombie_that_releases_late_changes_nothing"},
-    RemembersTheLastRelease: {"test_r9_several_releases_that_nobody_heard_of_are_skipped"},
-    KnowsBatchesByNumber: {"test_r9_subtasks_number_their_batches_each_for_itself"},
-    ReleasesOneOfEachNumber: {"test_r9_subtasks_number_their_batches_each_for_itself"},
-    ExpectsNumbersToAscend: {"test_r9_subtasks_number_their_batches_each_for_itself"},
-    StopsAtAnEmptyBatch: {"test_a_release_counts_the_rows_of_all_that_it_has_shown"},
-    IgnoresMissingBatches: {"test_a_batch_that_is_no_longer_whole_is_not_released_nor_any_other_with_it"},
+    ReleasesEverythingAgain: {"test_r9_a_late_release_of_a_zombie_changes_nothing"},
+    RemembersTheLastRelease: {"test_r9_several_unrecorded_releases_are_skipped"},
+    KnowsBatchesByNumber: {"test_r9_subtasks_may_use_the_same_batch_numbers"},
+    ReleasesOneOfEachNumber: {"test_r9_subtasks_may_use_the_same_batch_numbers"},
+    ExpectsNumbersToAscend: {"test_r9_subtasks_may_use_the_same_batch_numbers"},
+    StopsAtAnEmptyBatch: {"test_a_release_counts_the_rows_of_all_its_handles"},
+    IgnoresMissingBatches: {"test_a_damaged_batch_prevents_the_whole_release"},
     ShowsBeforeItRecords: {
-        "test_a_release_that_crashed_at_any_step_is_finished_by_the_next_one",
-        "test_a_release_that_crashed_at_any_step_is_finished_by_a_higher_checkpoint",
+        "test_the_next_release_completes_one_that_crashed_at_any_step",
+        "test_a_higher_checkpoint_completes_a_release_that_crashed_at_any_step",
     },
-    DoesNotLock: {"test_r9_of_several_releasers_at_once_one_releases"},
+    DoesNotLock: {"test_r9_concurrent_releases_release_once"},
     NeedsSpark: {"test_r16_a_release_needs_no_spark"},
-    SharesOneEntryInAJob: {"test_jobs_and_sinks_share_a_target_without_seeing_each_other"},
+    SharesOneEntryInAJob: {"test_jobs_and_sinks_that_share_a_target_do_not_interfere"},
     DeletesStagedBatchesInPrepare: {
-        "test_a_target_that_is_made_ready_again_keeps_all",
-        "test_r5_a_release_that_crashed_is_finished_behind_a_clean_up",
+        "test_preparing_a_target_again_keeps_its_rows",
+        "test_r5_a_crashed_release_is_completed_after_a_clean_up",
     },
-    ResetsItsLedger: {"test_a_target_that_is_made_ready_again_keeps_all"},
-    CollectsPublishedBatches: {"test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds"},
+    ResetsItsLedger: {"test_preparing_a_target_again_keeps_its_rows"},
+    CollectsPublishedBatches: {"test_r5_garbage_has_neither_a_handle_nor_a_live_attempt"},
     CollectsLiveAttempts: {
-        "test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds",
-        "test_r5_garbage_of_other_jobs_is_theirs",
+        "test_r5_garbage_has_neither_a_handle_nor_a_live_attempt",
+        "test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs",
     },
-    ListsAttempts: {"test_r5_garbage_of_other_jobs_is_theirs"},
+    ListsAttempts: {"test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs"},
     CollectsFromOtherSinks: {
-        "test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds",
-        "test_r5_garbage_of_other_jobs_is_theirs",
+        "test_r5_garbage_has_neither_a_handle_nor_a_live_attempt",
+        "test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs",
     },
-    CollectsFromOtherJobs: {"test_r5_garbage_of_other_jobs_is_theirs"},
-    CollectsReleasedBatches: {"test_r5_what_is_released_is_no_garbage"},
-    CollectsBatchesInRelease: {"test_r5_a_release_that_crashed_is_finished_behind_a_clean_up"},
-    ForgetsUnlistedHandles: {"test_r5_what_is_released_is_no_garbage"},
+    CollectsFromOtherJobs: {"test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs"},
+    CollectsReleasedBatches: {"test_r5_released_rows_are_not_garbage"},
+    CollectsBatchesInRelease: {"test_r5_a_crashed_release_is_completed_after_a_clean_up"},
+    ForgetsUnlistedHandles: {"test_r5_released_rows_are_not_garbage"},
     ListsOtherSinks: {
-        "test_r5_what_a_sink_says_is_staged_it_deletes_and_nothing_else",
-        "test_r5_garbage_of_other_jobs_is_theirs",
+        "test_r5_a_sink_deletes_only_the_staged_output_that_it_lists",
+        "test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs",
     },
-    ListsReleasedBatches: {"test_r5_what_is_released_outlives_that_it_was_told_as_staged"},
-    DeletesReleasedBatches: {"test_r5_what_is_released_outlives_that_it_was_told_as_staged"},
+    ListsReleasedBatches: {"test_r5_deleting_an_old_list_of_staged_output_keeps_released_rows"},
+    DeletesReleasedBatches: {"test_r5_deleting_an_old_list_of_staged_output_keeps_released_rows"},
 }
 """Broken sink → names of tests that must fail for it. Other tests may fail, too."""
 
@@ -604,12 +604,12 @@ def run(call: Call, kind: type[Table], patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("call", list(calls()), ids=str)
-def test_a_sink_that_keeps_its_promises_passes(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_correct_sink_passes_the_suite(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     run(call, Table, monkeypatch)
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
-def test_one_that_does_not_is_noticed(kind: type[Table], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_sink_fails_the_expected_tests(kind: type[Table], monkeypatch: pytest.MonkeyPatch) -> None:
     failed = set()
     for call in calls():
         try:
@@ -619,6 +619,6 @@ def test_one_that_does_not_is_noticed(kind: type[Table], monkeypatch: pytest.Mon
     assert BROKEN[kind] <= failed
 
 
-def test_each_test_of_the_suite_notices_something() -> None:
+def test_each_test_of_the_suite_fails_for_some_broken_sink() -> None:
     noticed = set[str]().union(*BROKEN.values())
     assert [name for name, _ in calls() if name not in noticed] == []

@@ -58,13 +58,11 @@ def refused(before: FileSink, after: FileSink) -> set[str]:
         ),
     ],
 )
-def test_a_change_is_refused_where_readers_of_the_folder_would_have_to_know_it(
-    change: dict[str, Any], keys: set[str]
-) -> None:
+def test_a_change_that_readers_must_know_is_refused(change: dict[str, Any], keys: set[str]) -> None:
     assert refused(FileSink(**SINK), FileSink(**{**SINK, **change})) == keys
 
 
-def test_a_default_that_is_given_is_no_change() -> None:
+def test_an_explicit_default_is_not_a_change() -> None:
     options = {"header": False, "sep": ",", "quote": '"', "escape": "\\", "encoding": "UTF-8"}
     assert refused(FileSink("/lake", "csv"), FileSink("/lake", "csv", options=options)) == set()
 
@@ -74,13 +72,11 @@ def test_an_option_wins_over_its_alias_as_in_spark() -> None:
     assert sink.definition()["option.sep"] == ";"
 
 
-def test_options_that_the_format_has_not_are_not_held_to() -> None:
+def test_options_of_other_formats_are_ignored() -> None:
     assert refused(FileSink("/lake"), FileSink("/lake", options={"header": True, "dateFormat": "y"})) == set()
 
 
-def test_a_path_is_the_folder_that_is_written_however_it_is_spelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spellings_of_one_path_have_the_same_definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     spellings = ("lake/x", "./lake/x/", f"{tmp_path}/lake/x", f"file://{tmp_path}/lake/x")
     paths = {FileSink(spelling).definition()["path"] for spelling in spellings}
@@ -90,12 +86,12 @@ def test_a_path_is_the_folder_that_is_written_however_it_is_spelled(
     assert FileSink("s3a://lake/x/").definition()["path"] == FileSink("s3://lake/x").definition()["path"]
 
 
-def test_a_path_with_a_tilde_is_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_in_a_path_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     assert FileSink("~/lake").definition()["path"] == "file:///home/ada/lake"
 
 
-def test_a_definition_is_json_without_a_secret_and_opens_nothing() -> None:
+def test_a_definition_is_json_without_secrets() -> None:
     options = {"parquet.encryption.key.list": "k:hunter2", "compression": "zstd", "note": "hunter2"}
     sink = FileSink("abfs://container/lake", options=options, storage_options={"account_key": "hunter2"})
     definition = sink.definition()

@@ -33,18 +33,18 @@ from tests.support.books import books
         ("memory://revenue", "memory://", "revenue"),
     ],
 )
-def test_where_the_folders_of_a_path_lie(path: str, above: str, target: str) -> None:
+def test_the_folders_of_a_path(path: str, above: str, target: str) -> None:
     assert places_of(path) == Places(above, target, f"_ckpt-{target}")
 
 
 @pytest.mark.parametrize("path", ["/", "s3://bucket", "s3://bucket/day=1", "/day=1"])
-def test_a_path_with_nothing_above_is_refused_with_advice(path: str) -> None:
+def test_a_path_without_a_parent_folder_is_refused(path: str) -> None:
     with pytest.raises(InvalidSinkError, match="Give a folder below, such as"):
         FileSink(path).validate()
 
 
 @pytest.mark.parametrize("path", ["/lake/_ckpt-revenue", "/lake/_ckpt-revenue/day=1", "s3://bucket/_ckpt-a/b"])
-def test_a_path_in_a_folder_of_ours_is_refused(path: str) -> None:
+def test_a_path_in_a_staging_folder_is_refused(path: str) -> None:
     with pytest.raises(InvalidSinkError, match="hold what other sinks have staged"):
         FileSink(path).validate()
 
@@ -54,7 +54,7 @@ def everything(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", ["revenue", "revenue/day=1"])
-def test_the_table_holds_released_files_and_nothing_else(tmp_path: Path, path: str) -> None:
+def test_the_table_folder_holds_only_released_files(tmp_path: Path, path: str) -> None:
     lake = Lake(tmp_path / path)
     sink = lake.new("orders", "errorifexists")
     assert everything(tmp_path / "revenue") == []
@@ -95,7 +95,7 @@ def test_two_file_systems_are_refused_before_anything_is_written(
     assert sorted(os.listdir(tmp_path)) == ["table"]
 
 
-def test_a_mount_that_does_not_show_is_found_by_a_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undetectable_mount_is_found_by_a_trial_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder may be mounted from the same file system, as Kubernetes does it. Files cannot be moved there either."""
 
     def apart(origin: str, goal: str) -> None:
@@ -108,7 +108,7 @@ def test_a_mount_that_does_not_show_is_found_by_a_move(tmp_path: Path, monkeypat
     assert os.listdir(books(tmp_path / "table")) == []
 
 
-def test_a_move_is_tried_without_a_file_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trial_move_puts_no_file_into_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake, seen, rename = Lake(tmp_path / "table"), [], os.rename
     lake.release("orders", "row")
 
@@ -122,14 +122,14 @@ def test_a_move_is_tried_without_a_file_in_the_table(tmp_path: Path, monkeypatch
     assert len(os.listdir(tmp_path / "table")) == 1
 
 
-def test_a_probe_that_a_killed_driver_left_in_an_object_store_goes_with_the_next_start() -> None:
+def test_the_next_start_deletes_a_left_probe_in_an_object_store() -> None:
     lake = Lake("memory://bucket-of-probes/table")
     lake.storage.create(".probe", b"1")
     lake.bind("orders").prepare()
     assert not lake.storage.exists(".probe")
 
 
-def test_a_folder_above_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_parent_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "table").mkdir()
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(tmp_path))  # root may write everywhere
     with pytest.raises(StorageReadOnlyError, match="_ckpt-table"):
@@ -139,7 +139,7 @@ def test_a_folder_above_that_cannot_be_written_is_refused(tmp_path: Path, monkey
 # ---- one folder of the pair was deleted
 
 
-def test_a_table_that_was_deleted_without_its_records_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_table_deleted_without_its_records_is_refused(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "table")
     lake.release("orders", "row")
     open_storage(tmp_path).delete_tree("table")
@@ -153,7 +153,7 @@ def test_a_table_that_was_deleted_without_its_records_is_refused_by_name(tmp_pat
     assert lake.named() == lake.listed() == ["again"]
 
 
-def test_a_table_without_its_records_is_full_of_files_of_nobody(tmp_path: Path) -> None:
+def test_a_table_without_its_records_counts_as_foreign_data(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "table")
     lake.release("orders", "row")
     open_storage(tmp_path).delete_tree("_ckpt-table")

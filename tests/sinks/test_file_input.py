@@ -72,9 +72,7 @@ def sink_refuses(frame: DataFrame, kind: Format, partition_by: tuple[str, ...] =
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", VALUES)
-def test_a_column_is_refused_where_spark_refuses_to_write_its_type(
-    spark: SparkSession, tmp_path: Path, name: str
-) -> None:
+def test_a_column_is_refused_iff_spark_refuses_its_type(spark: SparkSession, tmp_path: Path, name: str) -> None:
     frame = spark.sql(f"SELECT 1 AS id, {VALUES[name]} AS v")
     for kind in get_args(Format):
         refusal = sink_refuses(frame, kind)
@@ -85,7 +83,7 @@ def test_a_column_is_refused_where_spark_refuses_to_write_its_type(
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", VALUES)
-def test_a_partition_column_is_refused_where_spark_refuses_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_a_partition_column_is_refused_iff_spark_refuses_it(spark: SparkSession, tmp_path: Path, name: str) -> None:
     frame = spark.sql(f"SELECT 1 AS id, {VALUES[name]} AS v")
     refusal = sink_refuses(frame, "parquet", ("v",))
     assert (refusal is not None) == spark_refuses(frame, tmp_path / "out", "parquet", ("v",)), refusal
@@ -104,7 +102,7 @@ def test_a_partition_column_is_refused_where_spark_refuses_it(spark: SparkSessio
         ("1 `a.b`, 2 c", ("a.b",)),
     ],
 )
-def test_partition_columns_are_found_as_spark_finds_them(
+def test_partition_columns_are_resolved_as_in_spark(
     spark: SparkSession, tmp_path: Path, columns: str, partition_by: tuple[str, ...]
 ) -> None:
     frame = spark.sql(f"SELECT {columns}")
@@ -115,7 +113,7 @@ def test_partition_columns_are_found_as_spark_finds_them(
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["parquet", "json", "orc"])
 @pytest.mark.parametrize("columns", ["1 a, 2 a", "1 a, 2 A"])
-def test_columns_of_one_name_are_refused_by_spark_too(
+def test_duplicate_columns_are_refused_as_in_spark(
     spark: SparkSession, tmp_path: Path, kind: Format, columns: str
 ) -> None:
     frame = spark.sql(f"SELECT {columns}")
@@ -124,7 +122,7 @@ def test_columns_of_one_name_are_refused_by_spark_too(
 
 
 @pytest.mark.parametrize("kind", get_args(Format))
-def test_columns_of_one_name_are_refused_by_name_in_every_format(kind: Format) -> None:
+def test_the_error_for_duplicate_columns_names_them(kind: Format) -> None:
     with pytest.raises(SinkInputError, match=r"'Day'.*'day'.*Rename"):
         FileSink("/lake", format=kind).check_input(columns("id", "Day", "day"))
     with pytest.raises(SinkInputError, match=r"'day'.*'DAY'.*Rename"):
@@ -136,19 +134,19 @@ def test_an_input_without_columns_is_refused() -> None:
         FileSink("/lake").check_input(columns())
 
 
-def test_a_missing_partition_column_is_told_with_those_that_are_there() -> None:
+def test_the_error_for_a_missing_partition_column_names_the_existing_ones() -> None:
     with pytest.raises(InvalidSinkError, match=r"partition_by='dya'.*sink lake.*'id', 'day'"):
         FileSink("/lake", partition_by=["dya"]).check_input(columns("id", "day"))
 
 
-def test_all_columns_as_partitions_are_refused() -> None:
+def test_partitioning_by_every_column_is_refused() -> None:
     with pytest.raises(InvalidSinkError, match="every column"):
         FileSink("/lake", partition_by=["day"]).check_input(columns("Day"))
 
 
 @pytest.mark.parametrize("kind", ["geometry(SRID:0)", "geography(OGC:CRS84, SPHERICAL)"])
 @pytest.mark.parametrize(("file_format", "taken"), [("parquet", True), ("json", False), ("csv", False), ("orc", False)])
-def test_shapes_are_taken_by_parquet_only_and_name_no_folder(kind: str, file_format: Format, taken: bool) -> None:
+def test_geometry_columns_are_accepted_only_by_parquet(kind: str, file_format: Format, taken: bool) -> None:
     """Spark 4.2 supports these types only with a setting. The expectations were observed with that setting on."""
     sink = FileSink("/lake", format=file_format)
     nested = {"type": "array", "elementType": kind, "containsNull": True}
@@ -162,7 +160,7 @@ def test_shapes_are_taken_by_parquet_only_and_name_no_folder(kind: str, file_for
         FileSink("/lake", partition_by=["v"]).check_input(SinkInput("lake", (("id", "long"), ("v", kind))))
 
 
-def test_a_user_defined_type_counts_as_what_it_is_written_as() -> None:
+def test_a_user_defined_type_is_checked_as_its_sql_type() -> None:
     point = {
         "type": "udt",
         "pyClass": "m.P",

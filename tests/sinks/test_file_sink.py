@@ -97,7 +97,7 @@ def test_only_data_files_are_released_and_keep_their_extension(spark: SparkSessi
     assert manifest.size == sum(visible.values())
 
 
-def test_what_spark_would_not_read_is_not_released(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_spark_ignores_are_not_released(spark: SparkSession, tmp_path: Path) -> None:
     """Markers of a committer, checksums, leftovers of a task, and empty files are left out."""
     sink = bind(tmp_path, format="csv")
     staged = StagedFiles(sink._folders, sink._context)
@@ -108,7 +108,7 @@ def test_what_spark_would_not_read_is_not_released(spark: SparkSession, tmp_path
     assert staged.written(place) == [("part-0.csv", 2)]
 
 
-def test_staged_files_are_on_disk_before_the_handle_is_given(
+def test_staged_files_are_synced_before_the_handle_is_returned(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[list[str]] = []
@@ -233,7 +233,7 @@ def test_files_without_rows_in_a_batch_with_rows_are_left_out_of_text_formats(
         ({"options": {"mapreduce.fileoutputcommitter.algorithm.version": "2"}}, "options"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(settings: dict[str, Any], setting: str) -> None:
+def test_invalid_settings_are_refused_by_name(settings: dict[str, Any], setting: str) -> None:
     sink = FileSink(**{"path": "/lake", **settings})
     with pytest.raises(InvalidSinkError) as refused:
         sink.validate()
@@ -261,17 +261,17 @@ def test_a_folder_of_sparks_own_file_sink_is_refused(tmp_path: Path) -> None:
         ("a" * 151, 1, "n"),
     ],
 )
-def test_names_that_could_collide_are_refused(attempt: str, batch_id: int, nonce: str) -> None:
+def test_ambiguous_attempt_names_and_nonces_are_refused(attempt: str, batch_id: int, nonce: str) -> None:
     with pytest.raises(SinkContractError, match="and no dot or dash in front, a nonce at"):
         StageRequest(attempt, batch_id, nonce, counted)
 
 
-def test_the_attempt_can_be_read_from_an_id() -> None:
+def test_attempt_of_parses_the_attempt_from_an_id() -> None:
     assert attempt_of(StageRequest("a-1-2.b", 3, "9f", counted).id) == "a-1-2.b"
     assert attempt_of("README") is None
 
 
-def test_a_place_is_never_written_twice(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_staged_folder_is_never_written_twice(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path)
     for expected in (None, Exception):
         frame = numbers(spark, 2)
@@ -284,7 +284,7 @@ def test_a_place_is_never_written_twice(spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("count", "claimed", "partition_by"), [(4, 0, []), (0, 4, ["id"])])
-def test_a_row_count_that_cannot_be_is_refused_before_rows_are_lost(
+def test_an_impossible_row_count_is_refused(
     spark: SparkSession, tmp_path: Path, count: int, claimed: int, partition_by: list[str]
 ) -> None:
     sink = bind(tmp_path, format="json", partition_by=partition_by)
@@ -293,7 +293,7 @@ def test_a_row_count_that_cannot_be_is_refused_before_rows_are_lost(
         sink.stage(frame, StageRequest("a", 1, uuid.uuid4().hex, lambda frame: (frame, lambda: claimed)))
 
 
-def test_rows_of_parquet_files_are_counted_by_their_footers(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_parquet_files_are_counted_from_their_footers(spark: SparkSession, tmp_path: Path) -> None:
     def refuse(frame: DataFrame) -> NoReturn:
         raise AssertionError("the rows were counted in flight, too")
 
@@ -304,7 +304,7 @@ def test_rows_of_parquet_files_are_counted_by_their_footers(spark: SparkSession,
 @pytest.mark.parametrize(
     "settings", [{"format": "json"}, {"partition_by": ["id"]}, {"options": {"parquet.encryption.footer.key": ""}}]
 )
-def test_rows_whose_files_do_not_tell_their_number_are_counted_in_flight(
+def test_rows_of_other_files_are_counted_during_the_write(
     spark: SparkSession, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     frames: list[DataFrame] = []
@@ -319,7 +319,7 @@ def test_rows_whose_files_do_not_tell_their_number_are_counted_in_flight(
     assert len(frames) == 1
 
 
-def test_a_staged_place_without_any_file_is_refused(tmp_path: Path) -> None:
+def test_a_staged_folder_without_any_file_is_refused(tmp_path: Path) -> None:
     """This happens with a local folder on a cluster. Executors write to their own disks, even for an empty frame."""
 
     class WrittenElsewhere:
@@ -333,7 +333,7 @@ def test_a_staged_place_without_any_file_is_refused(tmp_path: Path) -> None:
         bind(tmp_path).stage(WrittenElsewhere(), StageRequest("a", 1, "n", counted))  # type: ignore[arg-type]
 
 
-def test_staged_files_that_somebody_deleted_are_missed_by_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_error_for_deleted_staged_files_names_them(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path)
     handle = stage(sink, numbers(spark, 4, 2), 1)
     (lost, _) = (books(tmp_path) / "orders/lake/staging" / handle["id"]).glob("part-*")
@@ -346,9 +346,7 @@ def test_staged_files_that_somebody_deleted_are_missed_by_name(spark: SparkSessi
     assert sink.last_released() == 0
 
 
-def test_r9_released_files_may_be_consumed_and_deleted_before_a_zombie_comes(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_r9_consumed_files_are_not_missed_by_a_zombie(spark: SparkSession, tmp_path: Path) -> None:
     sink, zombie = bind(tmp_path), bind(tmp_path)
     first, empty = stage(sink, numbers(spark, 4, 2), 1), stage(sink, numbers(spark, 0), 2)
     sink.release([first], 1)
@@ -358,7 +356,7 @@ def test_r9_released_files_may_be_consumed_and_deleted_before_a_zombie_comes(
     assert [manifest.checkpoint for manifest in read_manifests(str(tmp_path))] == [1]
 
 
-def test_a_sink_that_was_pointed_elsewhere_does_not_release_what_waits(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sink_with_another_path_does_not_release_staged_batches(spark: SparkSession, tmp_path: Path) -> None:
     handle = stage(bind(tmp_path / "old"), numbers(spark, 2), 1)
     with pytest.raises(StagedElsewhereError, match="/old"):
         bind(tmp_path / "new").release([handle], 1)
@@ -372,7 +370,7 @@ def test_handles_of_another_format_are_refused(spark: SparkSession, tmp_path: Pa
         sink.release([handle], 1)
 
 
-def test_secrets_reach_neither_reprs_nor_handles_nor_files(spark: SparkSession, tmp_path: Path) -> None:
+def test_secrets_are_neither_in_reprs_nor_handles_nor_files(spark: SparkSession, tmp_path: Path) -> None:
     secret = "hunter2-" + uuid.uuid4().hex
     sink = FileSink(str(tmp_path), options={"note": secret}, storage_options={"secret": secret})
     context = SinkContext("orders", "lake", {"secret": secret})
@@ -384,7 +382,7 @@ def test_secrets_reach_neither_reprs_nor_handles_nor_files(spark: SparkSession, 
     assert all(secret not in text for text in shown)
 
 
-def test_long_job_ids_give_names_that_file_systems_take(spark: SparkSession, tmp_path: Path) -> None:
+def test_long_job_ids_give_valid_and_unique_file_names(spark: SparkSession, tmp_path: Path) -> None:
     names = set()
     for job_id in ("j" * 200, "j" * 199 + "k"):
         sink = FileSink(str(tmp_path), mode="append").bind(SinkContext(job_id, "s" * 100))
@@ -394,9 +392,7 @@ def test_long_job_ids_give_names_that_file_systems_take(spark: SparkSession, tmp
     assert len(names) == 2
 
 
-def test_a_release_that_finds_another_job_s_in_its_place_raises_and_keeps_what_is_staged(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_checkpoint_released_without_the_batch_raises_an_error(spark: SparkSession, tmp_path: Path) -> None:
     """If the sink took the other job's release for its own, these rows would never be released."""
     sink = bind(tmp_path / "lake")
     first, second = stage(sink, numbers(spark, 2), 1), stage(sink, numbers(spark, 3), 2)
@@ -407,9 +403,7 @@ def test_a_release_that_finds_another_job_s_in_its_place_raises_and_keeps_what_i
     assert sink.release([second], 6)["rows"] == 3
 
 
-def test_a_path_per_day_that_overwrites_holds_each_day_once_for_every_reader(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_overwriting_folders_per_day_show_each_day_once(spark: SparkSession, tmp_path: Path) -> None:
     """The docs recommend this: daily runs, a day processed again, and a day that no longer has rows."""
 
     def run(job: str, day: str, count: int) -> None:
@@ -438,7 +432,7 @@ def test_a_path_per_day_that_overwrites_holds_each_day_once_for_every_reader(
 
 
 @pytest.mark.parametrize("options", [{}, {"NullValue": ""}, {"nullValue": "", "header": True}])
-def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
+def test_a_null_that_makes_a_blank_csv_line_is_refused(
     spark: SparkSession, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     sink = bind(tmp_path, format="csv", partition_by=["Day"], options=options)
@@ -458,7 +452,7 @@ def test_a_null_that_would_be_no_line_of_csv_is_not_lost(
         ("orc", {"compression": "zlib", "orc.stripe.size": "x"}, "options 'orc.stripe.size'"),
     ],
 )
-def test_an_option_that_spark_s_writer_does_not_take_is_told_by_its_name(
+def test_the_error_for_an_invalid_writer_option_names_it(
     spark: SparkSession, tmp_path: Path, written: Any, options: dict[str, Any], message: str
 ) -> None:
     """Each retry would fail in the same way."""
@@ -467,13 +461,13 @@ def test_an_option_that_spark_s_writer_does_not_take_is_told_by_its_name(
         stage(sink, spark.createDataFrame([(1, "a")], "id int, city string"), 1)
 
 
-def test_options_are_not_blamed_for_what_rows_fail_with(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_error_of_the_rows_does_not_blame_the_options(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path, options={"compression": "zstd"})
     with pytest.raises(Exception, match="no such city"):
         stage(sink, spark.sql("SELECT raise_error('no such city') city"), 1)
 
 
-def test_nor_for_a_storage_that_fails_for_a_moment(
+def test_a_short_storage_failure_does_not_blame_the_options(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The storage fails for the batch and for the first dry run, then works again."""
@@ -489,7 +483,7 @@ def test_nor_for_a_storage_that_fails_for_a_moment(
         stage(bind(tmp_path, options={"compression": "zstd"}), spark.sql("SELECT 1 AS id"), 1)
 
 
-def test_neither_is_an_empty_text_that_is_written_as_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_empty_text_that_makes_a_blank_csv_line_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path, format="csv", options={"emptyValue": ""})
     with pytest.raises(RowsRefusedError, match="so that its line of CSV is blank, and"):
         stage(sink, spark.createDataFrame([("",)], "a string"), 1)
@@ -511,7 +505,7 @@ _KEPT = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
         ((None,), {"nullValue": "\t"}),
     ],
 )
-def test_a_line_of_csv_that_is_blank_is_not_lost(
+def test_a_blank_csv_line_is_refused(
     spark: SparkSession, tmp_path: Path, row: tuple[str | None, ...], options: dict[str, Any]
 ) -> None:
     sink = bind(tmp_path, format="csv", options=options)
@@ -531,7 +525,7 @@ def test_a_line_of_csv_that_is_blank_is_not_lost(
         ((" ",), {**_KEPT, "quoteAll": True}),
     ],
 )
-def test_a_line_of_csv_that_is_not_blank_is_written(
+def test_a_csv_line_that_is_not_blank_is_written(
     spark: SparkSession, tmp_path: Path, row: tuple[str | None, ...], options: dict[str, Any]
 ) -> None:
     sink = bind(tmp_path, format="csv", options=options)
@@ -541,7 +535,7 @@ def test_a_line_of_csv_that_is_not_blank_is_written(
 
 
 @pytest.mark.parametrize(("columns", "options"), [("a int", {"nullValue": "-"}), ("a int, b int", {})])
-def test_nulls_that_are_lines_are_written(
+def test_nulls_that_make_no_blank_csv_line_are_written(
     spark: SparkSession, tmp_path: Path, columns: str, options: dict[str, Any]
 ) -> None:
     sink = bind(tmp_path, format="csv", options=options)
@@ -554,7 +548,7 @@ def test_nulls_that_are_lines_are_written(
     ("value", "length"),
     [("x" * 300, 305), ("\u00e4/" * 60, 5 + 60 * 5), ("a b (exists=\n" * 30, 5 + 30 * (len("a b (exists%3D") + 3))],
 )
-def test_a_value_that_is_too_long_for_a_folder_is_told_by_its_column(
+def test_the_error_for_a_too_long_partition_value_names_the_column(
     spark: SparkSession, tmp_path: Path, value: str, length: int
 ) -> None:
     sink = bind(tmp_path, partition_by=["Day", "city"])
@@ -571,7 +565,7 @@ def test_a_value_that_is_too_long_for_a_folder_is_told_by_its_column(
     assert sink.release([stage(sink, shortened, 1)], 1)["rows"] == 2
 
 
-def test_a_value_that_fits_is_written_and_another_failure_is_told_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_fitting_partition_value_is_written(spark: SparkSession, tmp_path: Path) -> None:
     sink = bind(tmp_path, partition_by=["city"])
     rows = spark.createDataFrame([(1, "x" * 250)], "id int, city string")
     kept = stage(sink, rows, 1)

@@ -28,7 +28,7 @@ def written(message: str) -> None:
         f"java.io.FileNotFoundException: /lake/a1-2-n/city={LONG}/part-0.parquet (File name too long)",
     ],
 )
-def test_a_name_that_is_too_long_is_told_by_its_column(message: str) -> None:
+def test_the_error_for_a_too_long_folder_name_names_the_column(message: str) -> None:
     with pytest.raises(RowsRefusedError, match=r"'city'.*has 305 bytes"):
         written(message)
 
@@ -41,7 +41,7 @@ def test_a_name_that_is_too_long_is_told_by_its_column(message: str) -> None:
         f"Mkdirs failed to create file:/other/city={LONG} (exists=false)",
     ],
 )
-def test_another_failure_at_a_long_name_is_told_as_it_is(message: str) -> None:
+def test_another_error_with_a_long_name_is_raised_unchanged(message: str) -> None:
     """Object stores accept such names."""
     with pytest.raises(RuntimeError):
         written(message)

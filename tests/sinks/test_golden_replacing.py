@@ -36,7 +36,7 @@ def put(lake: Lake, path: str, name: str, **change: Any) -> None:
     lake.books.create(path, json.dumps({**golden(name), **change}).encode())
 
 
-def test_what_is_written_is_what_it_was(lake: Lake) -> None:
+def test_the_written_turns_and_manifests_match_the_golden_files(lake: Lake) -> None:
     lake.release("orders", "o", mode="errorifexists")
     lake.release("refunds", "r", mode="append", uid="table")
     sink = lake.new("orders~g1")
@@ -51,7 +51,7 @@ def test_what_is_written_is_what_it_was(lake: Lake) -> None:
     assert shown[path] == golden("sinks-v1/manifest-that-supersedes.json")
 
 
-def test_a_manifest_is_read_with_and_without_what_it_supersedes(lake: Lake) -> None:
+def test_golden_manifests_are_read_with_and_without_superseded_sinks(lake: Lake) -> None:
     put(lake, f"{manifests_folder('orders', 'lake')}/00000000.json", "sinks-v1/manifest-00000000.json")
     (first,) = read_manifests(lake.uri)
     assert (first.job_id, first.supersedes) == ("orders", ())

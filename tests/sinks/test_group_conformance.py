@@ -174,54 +174,50 @@ def run(call: Call, broken: str = "") -> None:
 
 BROKEN = {
     "one after the other": {
-        "test_group_r9_none_is_released_if_a_batch_of_one_is_no_longer_whole",
-        "test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for",
+        "test_group_r9_a_damaged_batch_of_one_sink_prevents_the_whole_release",
+        "test_group_r9_a_crashed_release_is_atomic_and_the_next_completes_it",
     },
     "counts in another order": {
-        "test_group_r9_each_sink_is_told_what_became_visible_there",
-        "test_group_one_without_handles_holds_up_no_other",
+        "test_group_r9_a_release_counts_the_visible_rows_of_each_sink",
+        "test_group_a_sink_without_handles_does_not_delay_the_other",
     },
-    "what is gone is nothing": {"test_group_r9_none_is_released_if_a_batch_of_one_is_no_longer_whole"},
+    "what is gone is nothing": {"test_group_r9_a_damaged_batch_of_one_sink_prevents_the_whole_release"},
     "handles forgotten": {
-        "test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint",
-        "test_group_r9_a_release_whose_reply_was_lost_has_happened_once",
+        "test_group_r9_a_higher_checkpoint_completes_a_crashed_release",
+        "test_group_r9_a_release_with_a_lost_reply_is_not_repeated",
     },
     "any checkpoint": {
         "test_group_r9_releasing_again_changes_nothing",
-        "test_group_r9_a_lower_checkpoint_never_follows_a_higher_one",
+        "test_group_r9_a_lower_checkpoint_is_not_released_after_a_higher_one",
     },
     "nothing remembered": {
-        "test_group_r9_a_zombie_that_releases_late_changes_nothing",
-        "test_group_r9_a_crash_at_any_step_releases_all_or_none_and_is_made_up_for",
-        "test_group_r9_a_crash_at_any_step_is_made_up_for_by_a_higher_checkpoint",
+        "test_group_r9_a_late_release_of_a_zombie_changes_nothing",
+        "test_group_r9_a_crashed_release_is_atomic_and_the_next_completes_it",
+        "test_group_r9_a_higher_checkpoint_completes_a_crashed_release",
     },
     "a repeat is nothing": {
         "test_group_r9_releasing_again_changes_nothing",
-        "test_group_r9_a_release_whose_reply_was_lost_has_happened_once",
+        "test_group_r9_a_release_with_a_lost_reply_is_not_repeated",
     },
-    "no lock": {"test_group_r9_of_several_releasers_at_once_one_releases"},
-    "one empty, all skipped": {"test_group_one_without_handles_holds_up_no_other"},
-    "one ahead, all skipped": {
-        "test_group_one_that_was_released_by_itself_is_passed_over_and_the_other_gets_what_it_lacks"
-    },
-    "alone, others are known": {
-        "test_group_what_was_released_together_is_passed_over_by_one_that_is_released_by_itself"
-    },
-    "known by their places": {"test_group_r9_their_order_may_be_another_in_the_next_run"},
-    "with Spark": {"test_group_r9_all_of_a_group_is_released_in_one_call"},
-    "nothing at all": {"test_group_r9_all_of_a_group_is_released_in_one_call"},
+    "no lock": {"test_group_r9_concurrent_releases_release_once"},
+    "one empty, all skipped": {"test_group_a_sink_without_handles_does_not_delay_the_other"},
+    "one ahead, all skipped": {"test_group_a_release_skips_a_sink_that_was_released_alone"},
+    "alone, others are known": {"test_group_a_sink_released_alone_skips_rows_that_the_group_released"},
+    "known by their places": {"test_group_r9_the_order_of_the_sinks_may_change_in_the_next_run"},
+    "with Spark": {"test_group_r9_one_call_releases_the_whole_group"},
+    "nothing at all": {"test_group_r9_one_call_releases_the_whole_group"},
 }
 """Defect → names of tests that must fail for it. Other tests may fail, too."""
 
 
 @pytest.mark.parametrize("call", list(calls()), ids=str)
-def test_a_sink_that_keeps_its_promises_passes(call: Call) -> None:
+def test_a_correct_sink_passes_the_suite(call: Call) -> None:
     run(call)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN)
-def test_one_that_does_not_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_sink_fails_the_expected_tests(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if broken == "with Spark":
         monkeypatch.setattr(SparkContext, "_active_spark_context", object())
     if broken == "nothing at all":
@@ -235,11 +231,11 @@ def test_one_that_does_not_is_noticed(broken: str, monkeypatch: pytest.MonkeyPat
     assert BROKEN[broken] <= failed
 
 
-def test_each_test_of_the_suite_notices_something() -> None:
+def test_each_test_of_the_suite_fails_for_some_broken_sink() -> None:
     noticed = set().union(*BROKEN.values())
     assert [name for name, _ in calls() if name not in noticed] == []
 
 
-def test_a_sink_that_is_released_by_itself_skips_them_and_it_is_said_why(tmp_path: Path) -> None:
+def test_a_sink_without_a_group_skips_the_group_tests_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(pytest.skip.Exception, match="released by itself, and shares no transaction"):
         group_of(FileTarget(tmp_path))

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.spark_types import as_json, fits_in_js
 from airflow_provider_ckpt.sinks.sql import mysql_types
 
 
-def test_instants_keep_their_microseconds_whatever_the_zone_of_the_session(spark: SparkSession) -> None:
+def test_json_timestamps_keep_microseconds_in_any_session_time_zone(spark: SparkSession) -> None:
     struct = (
         "struct(timestamp'2026-01-02 03:04:05.123456Z' AS at, timestamp_ntz'2026-01-02 03:04:05.000001' AS here, "
         "timestamp'0001-01-02 03:04:05Z' AS old, CAST(null AS INT) AS none)"
@@ -38,22 +38,22 @@ def map_by(key: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "key", ["binary", {"type": "array", "elementType": "string"}, {"type": "struct", "fields": []}]
 )
-def test_a_map_whose_keys_json_would_lose_does_not_fit(key: Any) -> None:
+def test_a_map_with_keys_that_json_cannot_hold_does_not_fit(key: Any) -> None:
     assert not fits_in_json(map_by(key))
     assert not fits_in_json({"type": "array", "elementType": map_by(key), "containsNull": True})
 
 
 @pytest.mark.parametrize("key", ["string", "long", "decimal(10,2)", "date", "boolean"])
-def test_one_whose_keys_are_texts_or_numbers_fits(key: str) -> None:
+def test_a_map_with_simple_keys_fits(key: str) -> None:
     assert fits_in_json(map_by(key))
 
 
-def test_a_struct_with_two_fields_of_one_name_does_not_fit() -> None:
+def test_a_struct_with_duplicate_field_names_does_not_fit() -> None:
     fields = [{"name": "a", "type": "long"}, {"name": "a", "type": "long"}]
     assert not fits_in_json({"type": "struct", "fields": fields})
 
 
-def test_a_decimal_that_mysql_s_json_would_round_wants_a_text() -> None:
+def test_a_decimal_that_mysqls_json_would_round_needs_a_text_column() -> None:
     def prices(digits: int) -> dict[str, Any]:
         fields = [{"name": "price", "type": f"decimal({digits},2)"}]
         return {"type": "array", "elementType": {"type": "struct", "fields": fields}, "containsNull": True}

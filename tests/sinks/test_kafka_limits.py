@@ -45,13 +45,11 @@ def _one_broker_a_call(describe: Any) -> Any:
     return described
 
 
-def test_of_several_brokers_the_one_that_allows_the_least_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lowest_limit_of_several_brokers_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert longest_transaction(monkeypatch, "900000", "60000", "120000") == 60.0
 
 
 @pytest.mark.parametrize("limit", [None, "", "unlimited"])
-def test_a_broker_that_names_the_limit_and_does_not_say_it_refuses_nothing(
-    limit: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_without_a_valid_limit_is_ignored(limit: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert longest_transaction(monkeypatch, limit) is None
     assert longest_transaction(monkeypatch, limit, "60000") == 60.0

@@ -41,22 +41,22 @@ def sink(**given: Any) -> KafkaSink:
         ({"storage_options": ["x"]}, "storage_options='…' is no dict"),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(given: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused_by_name(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSinkError, match=message):
         sink(**given).validate()
 
 
-def test_a_function_that_gives_no_settings_is_told() -> None:
+def test_a_config_function_that_returns_none_is_refused() -> None:
     with pytest.raises(InvalidSinkError, match="config='…' is an object of type NoneType"):
         sink(config=lambda: None).bind(CONTEXT)
 
 
-def test_a_secret_that_is_not_in_the_environment_is_named_by_its_variable() -> None:
+def test_the_error_for_a_missing_secret_names_its_variable() -> None:
     with pytest.raises(InvalidSinkError, match=r"'NOT_SET_ANYWHERE' is not set in the environment, for sasl\.password"):
         sink(config_env={"sasl.password": "NOT_SET_ANYWHERE"}).bind(CONTEXT)
 
 
-def test_settings_are_in_no_text_about_a_sink(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_not_in_reprs_or_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_KAFKA", "hunter2")
     secret_sink = sink(config=lambda: {"sasl.username": "hunter2"}, config_env={"sasl.password": "SECRET_OF_KAFKA"})
     bound = secret_sink.bind(CONTEXT)
@@ -89,18 +89,18 @@ VALUE = ("value", "binary")
         ((VALUE,), "complete", "in output mode 'complete'"),
     ],
 )
-def test_rows_that_no_record_can_be_made_of_are_refused(columns: Any, mode: str, message: str) -> None:
+def test_unsuitable_kafka_rows_are_refused(columns: Any, mode: str, message: str) -> None:
     with pytest.raises(SinkInputError, match=message):
         sink().check_input(SinkInput("lake", columns, mode))
 
 
-def test_keys_values_and_partitions_are_taken() -> None:
+def test_keys_values_and_partitions_are_accepted() -> None:
     columns = (("key", "string"), VALUE, ("partition", "integer"))
     sink().check_input(SinkInput("lake", columns, "update"))
     sink().check_input(SinkInput("lake", (VALUE,)))
 
 
-def test_ledgers_of_two_sinks_and_of_two_topics_have_two_names() -> None:
+def test_ledger_names_are_unique_for_each_sink_and_topic() -> None:
     names = {
         ledger_name(SinkContext(job, uid), topic)
         for job, uid, topic in (("a.b", "c", "t"), ("a_b", "c", "t"), ("a", "b_c", "t"), ("a.b", "c", "u"))
@@ -109,14 +109,14 @@ def test_ledgers_of_two_sinks_and_of_two_topics_have_two_names() -> None:
     assert all(len(name) < 64 for name in names)
 
 
-def test_a_ledger_record_reads_as_it_was_written_by_the_first_release() -> None:
+def test_the_golden_ledger_record_is_read_and_written_unchanged() -> None:
     record = LedgerRecord(12, 5, ("a1-3-n1", "a1-4-n2"), "id-of-topic")
     data = (GOLDEN / "ledger-record.json").read_bytes()
     assert LedgerRecord.decoded(data, "uri") == record
     assert record.encoded(CONTEXT) == data
 
 
-def test_a_handle_reads_as_it_was_written_by_the_first_release(tmp_path: Path) -> None:
+def test_the_golden_handle_is_read_and_written_unchanged(tmp_path: Path) -> None:
     staging = KafkaStaging(open_storage("memory://staging"), CONTEXT, "results")
     handle = json.loads((GOLDEN / "handle.json").read_text())
     assert staging.checked(handle) == handle

@@ -44,7 +44,7 @@ def books(uri: str) -> Storage:
 
 
 @pytest.mark.parametrize("length", [*range(18), 100])
-def test_r17_the_end_is_found_by_one_listing_and_nothing_but_the_newest_is_read(uri: str, length: int) -> None:
+def test_r17_the_newest_manifest_is_found_with_one_listing(uri: str, length: int) -> None:
     writer = log(uri)
     for checkpoint in range(1, length + 1):
         assert writer.append(manifest(checkpoint, f"a-{checkpoint}-n"))
@@ -57,7 +57,7 @@ def test_r17_the_end_is_found_by_one_listing_and_nothing_but_the_newest_is_read(
     assert storage.looks <= 2
 
 
-def test_r9_of_two_appends_to_one_number_one_wins_and_the_other_can_look(uri: str) -> None:
+def test_r9_only_one_of_two_concurrent_manifest_appends_wins(uri: str) -> None:
     first, second = log(uri), log(uri)
     assert first.length() == second.length() == 0
     assert first.append(manifest(1, "a-1-n"))
@@ -69,13 +69,13 @@ def test_r9_of_two_appends_to_one_number_one_wins_and_the_other_can_look(uri: st
     assert second.append(manifest(2, "a-2-n"))
 
 
-def test_r17_a_lost_reply_is_no_lost_race(uri: str) -> None:
+def test_r17_a_lost_reply_is_not_taken_for_a_lost_race(uri: str) -> None:
     storage = LossyStorage(books(uri), frozenset([1]), repeats=True)
     assert ManifestLog(storage, "orders", "lake").append(manifest(1, "a-1-n"))
     assert [entry.checkpoint for entry in read_manifests(uri)] == [1]
 
 
-def test_readers_get_each_sinks_checkpoints_in_order_and_from_where_they_left(uri: str) -> None:
+def test_readers_get_each_sinks_checkpoints_in_order_after_a_position(uri: str) -> None:
     for job, sink in (("b", "x"), ("a", "y"), ("a", "x")):
         writer = log(uri, job, sink)
         for checkpoint in (1, 4, 9, 10):
@@ -89,7 +89,7 @@ def test_readers_get_each_sinks_checkpoints_in_order_and_from_where_they_left(ur
     assert released_files(uri, "b", "x", after=9) == [f"{uri}/part-b-x-a-10-n.json"]
 
 
-def test_a_folder_without_releases_has_none(tmp_path: Path) -> None:
+def test_a_folder_without_releases_has_no_manifests(tmp_path: Path) -> None:
     assert read_manifests(str(tmp_path / "absent")) == []
     assert released_files(str(tmp_path), "orders", "lake") == []
 
@@ -106,11 +106,11 @@ def test_a_folder_without_releases_has_none(tmp_path: Path) -> None:
         ("city=a/.part-0.json.crc", False),
     ],
 )
-def test_hidden_is_what_spark_ignores(path: str, visible: bool) -> None:
+def test_files_that_spark_ignores_are_hidden(path: str, visible: bool) -> None:
     assert is_data_file(path) is visible
 
 
-def test_r5_what_a_batch_released_that_is_done_again_has_names_of_its_own() -> None:
+def test_r5_a_repeated_batch_has_other_file_names() -> None:
     """Equal names would collide with files left by an interrupted release of the first try."""
 
     def names(nonce: str) -> set[str]:
@@ -120,7 +120,7 @@ def test_r5_what_a_batch_released_that_is_done_again_has_names_of_its_own() -> N
     assert not names("f" * 8) & names("e" * 8)
 
 
-def test_released_names_tell_jobs_and_sinks_apart_and_fit_a_file_system() -> None:
+def test_released_names_are_unique_and_short_enough() -> None:
     staged = ["part-00000-bca97f0d-7bce-4d2d-8b58-f798cddaa239-c000.csv.gz", "x/strange.name.csv", "bare"]
     seen = set()
     for job, uid in (("a-b", "c"), ("a", "b_c"), ("j" * 200, "s" * 100), ("j" * 200, "s" * 99 + "t")):
@@ -170,9 +170,7 @@ def test_a_handle_of_version_1_is_released_and_writes_the_manifest_of_version_1(
 
 @pytest.mark.parametrize("repeats", [False, True])
 @pytest.mark.parametrize("lost", range(1, 7))
-def test_r17_a_release_whose_replies_are_lost_is_repeated_without_harm(
-    golden_folders: FileFolders, lost: int, repeats: bool
-) -> None:
+def test_r17_a_release_with_lost_replies_can_be_repeated(golden_folders: FileFolders, lost: int, repeats: bool) -> None:
     handle = golden("file-handle.json")
     for file in handle["files"]:
         place = f"orders/lake/staging/{handle['id']}/{file['path']}"
@@ -206,7 +204,7 @@ def test_a_manifest_of_a_newer_version_is_refused(golden_books: Storage) -> None
         read_manifests(GOLDEN_URI)
 
 
-def test_a_bound_sink_shows_where_it_writes(uri: str) -> None:
+def test_the_repr_of_a_bound_sink_shows_its_folder(uri: str) -> None:
     sink: BoundFileSink = FileSink(uri).bind(SinkContext("orders", "lake"))
     assert repr(sink) == f"BoundFileSink('lake', '{uri}')"
 

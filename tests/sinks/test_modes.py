@@ -37,7 +37,7 @@ def lake() -> Lake:
 
 
 @pytest.mark.parametrize("theirs", ["errorifexists", "append", "overwrite"])
-def test_a_new_job_is_refused_where_another_has_released(lake: Lake, theirs: Mode) -> None:
+def test_a_new_job_is_refused_if_another_has_released_to_the_folder(lake: Lake, theirs: Mode) -> None:
     lake.release("monday", "m", mode=theirs)
     before = lake.paths()
     with pytest.raises(TargetRefusedError, match="cannot write to") as refused:
@@ -49,7 +49,7 @@ def test_a_new_job_is_refused_where_another_has_released(lake: Lake, theirs: Mod
 
 
 @pytest.mark.parametrize("name", ["part-00000-abc.parquet", "day=1/part-00000-abc.parquet", "notes.txt"])
-def test_data_that_no_job_released_is_company_too(lake: Lake, name: str) -> None:
+def test_a_folder_with_foreign_data_is_refused(lake: Lake, name: str) -> None:
     lake.storage.create(name, b"theirs")
     for mode in ("errorifexists", "overwrite"):
         with pytest.raises(TargetRefusedError, match=name):
@@ -59,7 +59,7 @@ def test_data_that_no_job_released_is_company_too(lake: Lake, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["part-00000-abc.c000.json", "day=1.parquet/x.ORC", "x.csv.gz"])
-def test_a_folder_of_another_format_is_not_added_to(lake: Lake, name: str) -> None:
+def test_a_folder_of_another_format_is_refused(lake: Lake, name: str) -> None:
     lake.storage.create(name, b"theirs")
     with pytest.raises(
         InvalidSinkError, match=r"format='parquet' is not that of .*, and a folder is read in one format"
@@ -71,19 +71,19 @@ def test_a_folder_of_another_format_is_not_added_to(lake: Lake, name: str) -> No
 @pytest.mark.parametrize(
     "name", ["_ckpt/old/lake/x.csv", "journal/0.json", "a.snappy.parquet", "b.gz.parquet", "b.json/x.txt", "csv"]
 )
-def test_hidden_files_and_others_of_one_s_own_format_are_no_obstacle(lake: Lake, name: str) -> None:
+def test_hidden_files_and_files_of_the_same_format_are_accepted(lake: Lake, name: str) -> None:
     lake.storage.create(name, b"theirs")
     lake.bind("tuesday", "append").check_target()
 
 
-def test_an_empty_folder_is_nobody_s(lake: Lake) -> None:
+def test_a_folder_with_only_hidden_files_counts_as_empty(lake: Lake) -> None:
     for name in ("_SUCCESS", ".hidden", "_temporary/0/part-0"):
         lake.storage.create(name, b"")
     lake.release("monday", "m", mode="errorifexists")
     assert lake.named() == lake.listed() == ["m"]
 
 
-def test_a_job_goes_on_in_its_own_folder(lake: Lake) -> None:
+def test_a_job_resumes_in_its_own_folder(lake: Lake) -> None:
     lake.release("monday", "m", mode="errorifexists")
     again = lake.bind("monday", "errorifexists")
     again.prepare()
@@ -92,9 +92,7 @@ def test_a_job_goes_on_in_its_own_folder(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("modes", [("errorifexists", "errorifexists"), ("overwrite", "errorifexists")])
-def test_of_two_jobs_that_found_the_folder_empty_the_second_is_refused_and_keeps_its_rows(
-    lake: Lake, modes: tuple[Mode, Mode]
-) -> None:
+def test_the_second_of_two_jobs_in_an_empty_folder_is_refused(lake: Lake, modes: tuple[Mode, Mode]) -> None:
     monday, tuesday = lake.new("monday", modes[0]), lake.new("tuesday", modes[1])
     monday.release([lake.staged("monday", 1, "m")], 1)
     handle = lake.staged("tuesday", 1, "t")
@@ -105,7 +103,7 @@ def test_of_two_jobs_that_found_the_folder_empty_the_second_is_refused_and_keeps
     assert lake.named() == lake.listed() == ["m", "t"]
 
 
-def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> None:
+def test_one_of_two_concurrent_first_releases_is_refused(lake: Lake) -> None:
     """Each has checked the folder and found no other job."""
     monday = lake.new("monday", "errorifexists")
     hook = once_before_verb("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
@@ -115,7 +113,7 @@ def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> 
     assert lake.named() == lake.listed() == ["m"]
 
 
-def test_data_that_came_before_the_first_release_is_not_mixed_with(lake: Lake) -> None:
+def test_foreign_data_before_the_first_release_is_refused(lake: Lake) -> None:
     for mode in ("errorifexists", "overwrite"):
         monday = lake.new("monday", mode)
         lake.storage.create("theirs.txt", b"theirs")
@@ -130,7 +128,7 @@ def test_data_that_came_before_the_first_release_is_not_mixed_with(lake: Lake) -
 
 
 @pytest.mark.parametrize("theirs", ["errorifexists", "append", "overwrite"])
-def test_the_first_release_replaces_what_others_released_and_later_ones_add_to_it(lake: Lake, theirs: Mode) -> None:
+def test_only_the_first_release_of_an_overwriting_job_replaces(lake: Lake, theirs: Mode) -> None:
     lake.release("monday", "m1", "m2", mode=theirs)
     lake.release("monday-late", "m3", mode="append")
     tuesday = lake.new("tuesday")
@@ -142,7 +140,7 @@ def test_the_first_release_replaces_what_others_released_and_later_ones_add_to_i
     assert lake.named() == lake.listed() == ["t1", "t2"]
 
 
-def test_a_job_that_goes_on_never_replaces_itself_nor_its_other_sinks(lake: Lake) -> None:
+def test_a_resumed_job_does_not_replace_its_own_rows(lake: Lake) -> None:
     first, second = lake.new("monday", uid="a"), lake.new("monday", uid="b")
     first.release([lake.staged("monday", 1, "a1", uid="a")], 1)
     second.release([lake.staged("monday", 1, "b1", uid="b")], 1)
@@ -154,7 +152,7 @@ def test_a_job_that_goes_on_never_replaces_itself_nor_its_other_sinks(lake: Lake
     assert lake.named() == lake.listed() == ["a1", "a2", "a3", "b1"]
 
 
-def test_a_day_without_rows_replaces_the_one_before_and_says_so_once(lake: Lake) -> None:
+def test_an_empty_overwriting_job_replaces_rows_with_one_manifest(lake: Lake) -> None:
     lake.release("monday", "m")
     again = lake.new("monday-again")
     for checkpoint in (1, 2, 3):
@@ -166,13 +164,13 @@ def test_a_day_without_rows_replaces_the_one_before_and_says_so_once(lake: Lake)
     assert lake.named() == lake.listed() == ["late"]
 
 
-def test_nothing_is_said_where_nothing_is_replaced(lake: Lake) -> None:
+def test_an_empty_release_that_replaces_nothing_writes_no_manifest(lake: Lake) -> None:
     lake.release("monday")
     assert read_manifests(lake.uri) == []
     lake.release("tuesday", "t", mode="errorifexists")
 
 
-def test_a_job_that_was_replaced_never_releases_again(lake: Lake) -> None:
+def test_a_replaced_job_cannot_release(lake: Lake) -> None:
     monday = lake.release("monday", "m1", mode="append")
     lake.release("tuesday", "t1")
     handle = lake.staged("monday", 2, "m2", since=1)
@@ -184,7 +182,7 @@ def test_a_job_that_was_replaced_never_releases_again(lake: Lake) -> None:
             process.prepare()
 
 
-def test_of_two_that_overwrite_at_once_the_later_release_stays(lake: Lake) -> None:
+def test_the_later_of_two_overwriting_jobs_wins(lake: Lake) -> None:
     monday, tuesday = lake.new("monday"), lake.new("tuesday")
     monday.release([lake.staged("monday", 1, "m1")], 1)
     tuesday.release([lake.staged("tuesday", 1, "t1")], 1)
@@ -195,7 +193,7 @@ def test_of_two_that_overwrite_at_once_the_later_release_stays(lake: Lake) -> No
     assert lake.named() == lake.listed() == ["t1", "t2"]
 
 
-def test_a_driver_that_was_given_up_replaces_nothing_of_its_successor(lake: Lake) -> None:
+def test_a_late_release_of_a_hung_job_does_not_replace_its_successor(lake: Lake) -> None:
     """Monday hangs before its first release. It is restarted as another job, and then resumes."""
     hanging, anew = lake.new("monday"), lake.new("monday~g1")
     anew.release([lake.staged("monday~g1", 1, "new")], 1)
@@ -206,7 +204,7 @@ def test_a_driver_that_was_given_up_replaces_nothing_of_its_successor(lake: Lake
     assert lake.named() == lake.listed() == ["new", "newer"]
 
 
-def test_of_two_first_releases_that_overwrite_at_the_same_moment_one_stays(lake: Lake) -> None:
+def test_one_of_two_concurrent_overwriting_releases_wins(lake: Lake) -> None:
     monday = lake.new("monday")
     hook = once_before_verb("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
     tuesday = lake.new("tuesday", storage=HookedStorage(lake.above, hook))
@@ -214,7 +212,7 @@ def test_of_two_first_releases_that_overwrite_at_the_same_moment_one_stays(lake:
     assert lake.named() == lake.listed() == ["t"]
 
 
-def test_r9_several_processes_of_the_job_that_overwrites_release_once(lake: Lake) -> None:
+def test_r9_several_processes_of_an_overwriting_job_release_once(lake: Lake) -> None:
     lake.release("monday", "m")
     lake.new("tuesday")
     handle = lake.staged("tuesday", 1, "t1", "t2")
@@ -242,7 +240,7 @@ def test_r9_several_processes_of_the_job_that_overwrites_release_once(lake: Lake
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("how", ["again", "higher", "garbage"])
-def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_once(how: str, when: When) -> None:
+def test_a_crashed_replacement_is_completed_and_manifests_switch_atomically(how: str, when: When) -> None:
     old, new = ["m1", "m2", "m3"], ["t1", "t2"]
     for at in range(1, 60):
         lake = Lake(f"memory://{uuid.uuid4().hex}")
@@ -276,7 +274,7 @@ def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_on
     raise AssertionError("replacing has no end")
 
 
-def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replaced(lake: Lake) -> None:
+def test_an_undeletable_staged_folder_does_not_keep_replaced_files(lake: Lake) -> None:
     """A releaser of the replaced job may move files late. The successor's next process deletes them nevertheless."""
     lake.release("monday", "m1")
     ((moved, _),) = lake.storage.files("")
@@ -292,7 +290,7 @@ def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replace
     assert lake.named() == lake.listed() == ["t1"]
 
 
-def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
+def test_a_crashed_replacing_job_completes_after_its_turn_is_recorded(lake: Lake) -> None:
     """Tuesday died between its turn and its manifest. Monday's rows stay, and monday can release nothing further."""
     monday = lake.release("monday", "m1")
     handle = lake.staged("tuesday", 1, "t1")
@@ -312,7 +310,7 @@ def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("mode", ["errorifexists", "overwrite"])
-def test_who_has_its_turn_and_died_is_replaced_with_the_others(lake: Lake, mode: Mode) -> None:
+def test_a_job_that_crashed_after_its_turn_is_replaced_by_a_later_one(lake: Lake, mode: Mode) -> None:
     handle = lake.staged("tuesday", 1, "t1")
     lake.new("tuesday", mode)
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
@@ -325,7 +323,7 @@ def test_who_has_its_turn_and_died_is_replaced_with_the_others(lake: Lake, mode:
 
 
 @pytest.mark.parametrize("mode", ["errorifexists", "overwrite"])
-def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake, mode: Mode) -> None:
+def test_a_retried_replacement_does_not_replace_later_jobs(lake: Lake, mode: Mode) -> None:
     """Tuesday takes its turn and dies while it moves its files. Wednesday then appends, and must not be replaced."""
     handle = lake.staged("tuesday", 1, "t1", "t2")
     lake.new("tuesday", mode)
@@ -342,7 +340,7 @@ def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake,
 @pytest.mark.parametrize(
     "paused", [("copy", "00001.txt"), ("delete", "staging"), ("create", "monday/lake/manifests/00000001")]
 )
-def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lake, paused: tuple[str, str]) -> None:
+def test_a_job_replaced_during_its_release_leaves_no_rows(lake: Lake, paused: tuple[str, str]) -> None:
     """Monday is replaced at three moments: while it moves its files, before its check, and before its entry."""
     lake.release("monday", "m1", mode="append")
     hook = once_before_verb(*paused, lambda: lake.release("tuesday", "t1"))
@@ -355,7 +353,7 @@ def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lak
     assert lake.named() == lake.listed() == ["t1"]
 
 
-def test_files_that_a_dead_job_moved_and_never_entered_are_deleted_with_its_others(lake: Lake) -> None:
+def test_a_replacement_deletes_moved_files_without_a_manifest(lake: Lake) -> None:
     lake.release("monday", "m1", mode="append")
     dying = lake.bind("monday", "append", storage=CrashingStorage(lake.above, at=3, when="after"))
     with pytest.raises(SimulatedCrash):
@@ -378,9 +376,7 @@ def test_only_files_of_replaced_sinks_are_deleted(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["a job that has staged", "a job that nobody has seen yet"])
-def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_switch_comes(
-    monkeypatch: pytest.MonkeyPatch, is_there: bool
-) -> None:
+def test_a_manifest_reader_sees_either_the_old_or_the_new_rows(monkeypatch: pytest.MonkeyPatch, is_there: bool) -> None:
     class Switching(WrappedStorage):
         """Storage that runs ``switch``, a release by tuesday, just before the reader's ``at``-th read."""
 
@@ -427,7 +423,7 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
     raise AssertionError("reading has no end")
 
 
-def test_append_costs_two_looks_a_release_for_the_others_in_the_folder(lake: Lake) -> None:
+def test_an_appending_release_reads_the_turns_twice(lake: Lake) -> None:
     class Counting(WrappedStorage):
         turns: ClassVar[list[str]] = []
 

@@ -61,7 +61,7 @@ def driver(base: Path) -> Process:
     return Process(command, base / "log", env={"READERS_BASE": str(base)})
 
 
-def test_readers_of_a_job_that_writes_is_killed_and_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_readers_see_only_released_rows_of_a_killed_and_resumed_job(spark: SparkSession, tmp_path: Path) -> None:
     first = put(tmp_path, "1.json", range(6))
     with driver(tmp_path):
         wait_until(lambda: all(released(tmp_path, folder) == 6 for folder in FOLDERS), "the first release", seconds=240)
@@ -85,7 +85,7 @@ def test_readers_of_a_job_that_writes_is_killed_and_goes_on(spark: SparkSession,
 # ---- while Spark writes
 
 
-def test_readers_while_a_task_of_spark_writes_a_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_readers_see_only_released_rows_while_spark_writes(spark: SparkSession, tmp_path: Path) -> None:
     folder, writing, go = tmp_path / "table", tmp_path / "writing", tmp_path / "go"
     sink = FileSink(str(folder)).bind(SinkContext("orders", "lake"))
     sink.prepare()
@@ -119,12 +119,12 @@ def test_readers_while_a_task_of_spark_writes_a_file(spark: SparkSession, tmp_pa
 # ---- the page
 
 
-def test_the_table_of_readers_on_the_page_is_what_was_tried() -> None:
+def test_the_table_of_readers_in_the_docs_matches_the_tests() -> None:
     page = (ROOT / "docs" / "sinks.md").read_text("utf-8")
     assert "\n".join(readers.table()) in page
 
 
-def test_a_partition_column_that_begins_with_an_underscore_is_hidden_to_some(tmp_path: Path) -> None:
+def test_some_readers_hide_a_partition_column_with_an_underscore(tmp_path: Path) -> None:
     (tmp_path / "_day=1").mkdir()
     pd.DataFrame({"id": [1]}).to_parquet(tmp_path / "_day=1" / "a.parquet")
     beside_spark = (reader for reader in readers.READERS if reader.name != "Spark")

@@ -40,7 +40,7 @@ class OwnSink(FileSink):
     ],
     ids=lambda sink: sink.format,
 )
-def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
+def test_a_file_sink_is_rebuilt_from_its_definition(sink: FileSink) -> None:
     (rebuilt,) = recorded_job(recorded(sink.definition(), "final"), ROOTS[sink.path[0]]).sinks
     assert (rebuilt.uid, rebuilt.release) == ("out", "final")
     assert rebuilt.sink.definition() == sink.definition()
@@ -52,14 +52,14 @@ def test_a_file_sink_is_made_of_what_it_says_of_itself(sink: FileSink) -> None:
     [{"type": "somebody.Else"}, {"path": 7}, {"bucketing": "by day"}, {"option.unheard": "of"}, {"format": "xml"}],
     ids=str,
 )
-def test_what_is_not_understood_in_full_is_not_released_to(change: dict[str, Any]) -> None:
+def test_a_sink_with_an_unknown_definition_is_not_rebuilt(change: dict[str, Any]) -> None:
     target = {**FileSink("/lake/out", format="csv").definition(), **change}
     rebuilt = recorded_job(recorded(target), ROOTS["/"]).sinks
     # only the sink's own validation refuses this format, when it is bound
     assert rebuilt == () or change == {"format": "xml"}
 
 
-def test_a_sink_with_options_of_its_own_and_one_of_the_users_are_not_in_the_journal() -> None:
+def test_sinks_with_own_options_or_of_own_classes_are_not_recorded() -> None:
     sinks = [
         RecordedSink("plain", FileSink("/lake/a"), "final"),
         RecordedSink("secret", FileSink("/lake/b", storage_options={"key": "k"}), "final"),
@@ -69,7 +69,7 @@ def test_a_sink_with_options_of_its_own_and_one_of_the_users_are_not_in_the_jour
     assert not_recorded(sinks) == ["secret", "empty", "own"]
 
 
-def test_nobody_releases_past_a_gate_that_only_the_jobs_file_knows() -> None:
+def test_a_sink_with_a_gate_is_not_rebuilt_from_the_journal() -> None:
     """The journal records that there is a gate, but not its code."""
     job = Job("orders")
 
@@ -84,7 +84,7 @@ def test_nobody_releases_past_a_gate_that_only_the_jobs_file_knows() -> None:
     assert [sink.uid for sink in recorded_job(definition, ROOTS["/"]).sinks] == ["plain"]
 
 
-def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_are_recorded_as_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     definition = FileSink("out").definition()
     monkeypatch.chdir("/")
@@ -106,7 +106,7 @@ def test_relative_paths_are_recorded_whole(tmp_path: Path, monkeypatch: pytest.M
         ("hdfs://one/ckpt", "hdfs://two/lake/out", False),
     ],
 )
-def test_a_journal_leads_to_no_other_store_than_the_roots(
+def test_only_sinks_in_the_roots_store_are_rebuilt(
     root: str, path: str, is_near: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user who may write to a root can forge its journal. The root's credentials must not reach another store."""

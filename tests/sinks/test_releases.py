@@ -79,7 +79,7 @@ class Requests(WrappedStorage):
 
 
 @pytest.mark.parametrize("content", [b"", b"ro", b"row of another"])
-def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it(lake: Lake, content: bytes) -> None:
+def test_a_staged_file_of_another_size_prevents_the_whole_release(lake: Lake, content: bytes) -> None:
     sink = lake.new("orders", "append")
     whole, cut = lake.staged("orders", 1, "whole"), lake.staged("orders", 2, "one", "two")
     path = f"orders/lake/staging/{cut['id']}/part-00001.txt"
@@ -106,7 +106,7 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
 
 
 @pytest.mark.parametrize("content", [b"", None])
-def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: bytes | None) -> None:
+def test_an_already_moved_file_is_checked_too(lake: Lake, content: bytes | None) -> None:
     """The previous release died after moving the files. Then its machine died, too."""
     handle = lake.staged("orders", 1, "one", "two")
     dying = lake.bind("orders", "append", storage=HookedStorage(lake.above, once_before_verb("create", MANIFESTS, die)))
@@ -122,7 +122,7 @@ def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: b
     assert read_manifests(lake.uri) == []
 
 
-def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> None:
+def test_a_release_lists_each_staged_folder_once(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     sink.release([lake.staged("orders", 0, "first")], 1)
     storage = Requests(lake.above)
@@ -139,7 +139,7 @@ def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> 
     assert storage.counts["read"] <= 5
 
 
-def test_a_file_that_was_moved_already_costs_one_request(lake: Lake) -> None:
+def test_an_already_moved_file_costs_one_request(lake: Lake) -> None:
     handle = lake.staged("orders", 1, "a", "b", "c")
     dying = lake.bind("orders", "append", storage=CrashingStorage(lake.above, at=5, when="before"))
     with pytest.raises(SimulatedCrash):
@@ -153,7 +153,7 @@ def test_a_file_that_was_moved_already_costs_one_request(lake: Lake) -> None:
 # ---- concurrent changes
 
 
-def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: Lake) -> None:
+def test_r9_the_loser_of_a_race_releases_only_the_remaining_batches(lake: Lake) -> None:
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     other = lake.bind("orders", "append")
     hook = once_before_verb("create", MANIFESTS, lambda: other.release([first], 1))
@@ -163,7 +163,7 @@ def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: L
     assert lake.named() == lake.listed() == ["one", "two"]
 
 
-def test_r9_a_lost_race_against_a_higher_checkpoint_releases_nothing(lake: Lake) -> None:
+def test_r9_the_loser_of_a_race_with_a_higher_checkpoint_releases_nothing(lake: Lake) -> None:
     """The number is checked and advanced in one step, so a zombie that has already checked it is too late."""
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     successor = lake.bind("orders", "append")
@@ -174,7 +174,7 @@ def test_r9_a_lost_race_against_a_higher_checkpoint_releases_nothing(lake: Lake)
     assert zombie.last_released() == 2
 
 
-def test_r9_files_that_vanish_because_another_released_and_a_reader_consumed_them_are_not_missed(lake: Lake) -> None:
+def test_r9_files_released_by_another_and_consumed_are_not_an_error(lake: Lake) -> None:
     handle = lake.staged("orders", 1, "one", "two")
 
     def released_and_consumed() -> None:
@@ -188,7 +188,7 @@ def test_r9_files_that_vanish_because_another_released_and_a_reader_consumed_the
     assert len(read_manifests(lake.uri)) == 1
 
 
-def test_r9_batches_of_the_entries_since_staging_are_not_released_again(lake: Lake) -> None:
+def test_r9_batches_released_since_staging_are_not_released_again(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     batches = [lake.staged("orders", number, f"row {number}", since=0) for number in range(1, 6)]
     for number, handle in enumerate(batches, start=1):
@@ -198,7 +198,7 @@ def test_r9_batches_of_the_entries_since_staging_are_not_released_again(lake: La
     assert lake.named() == lake.listed() == ["last", *(f"row {number}" for number in range(1, 6))]
 
 
-def test_a_release_that_another_job_of_the_name_took_the_number_of_raises(lake: Lake) -> None:
+def test_a_release_of_a_foreign_job_with_the_same_name_raises(lake: Lake) -> None:
     ours, theirs = lake.staged("orders", 1, "ours"), lake.staged("orders", 2, "theirs")
     lake.bind("orders", "append").release([theirs], 4)
     for checkpoint in (3, 4):
@@ -211,9 +211,7 @@ def test_a_release_that_another_job_of_the_name_took_the_number_of_raises(lake: 
 
 
 @pytest.mark.parametrize("gone", [0, 1, 4, 5])
-def test_a_manifest_that_somebody_deleted_stops_everything_that_would_take_it_for_the_end(
-    lake: Lake, gone: int
-) -> None:
+def test_a_deleted_manifest_stops_releases_and_readers(lake: Lake, gone: int) -> None:
     sink = lake.new("orders", "append")
     for number in range(1, 8):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
@@ -237,7 +235,7 @@ def test_a_manifest_that_somebody_deleted_stops_everything_that_would_take_it_fo
 
 
 @pytest.mark.parametrize("content", ["", '{"format": "airflow-prov', "[]", "\x00\x00"])
-def test_a_newest_manifest_that_cannot_be_read_is_refused_by_name(lake: Lake, content: str) -> None:
+def test_an_unreadable_newest_manifest_is_refused(lake: Lake, content: str) -> None:
     """No release follows it, and no batch counts as released."""
     sink = lake.new("orders", "append")
     for number in (1, 2):
@@ -253,7 +251,7 @@ def test_a_newest_manifest_that_cannot_be_read_is_refused_by_name(lake: Lake, co
     assert lake.paths() == before
 
 
-def test_a_log_that_is_shorter_than_a_batch_has_seen_it_is_damaged(lake: Lake) -> None:
+def test_a_manifest_log_shorter_than_at_stage_is_refused(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     for number in (1, 2):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
@@ -267,7 +265,7 @@ def test_a_log_that_is_shorter_than_a_batch_has_seen_it_is_damaged(lake: Lake) -
                 lake.bind("orders", "append").release([late], 3)
 
 
-def test_a_manifest_that_vanishes_while_a_process_lives_is_told_not_passed_over(lake: Lake) -> None:
+def test_a_manifest_deleted_during_a_run_is_detected(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     for number in (1, 2, 3):
         lake.bind("orders", "append").release([lake.staged("orders", number, f"row {number}")], number)
@@ -288,7 +286,7 @@ class Remembered(WrappedStorage):
         return Remembered(inner)
 
 
-def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
+def test_an_incomplete_listing_is_not_taken_for_damage(lake: Lake) -> None:
     class Partial(WrappedStorage):
         """Storage whose folder was listed while entries were created: the second entry is shown, the first is not."""
 
@@ -304,7 +302,9 @@ def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
     assert lake.bind("orders", "append", storage=Partial(lake.above)).last_released() == 3
 
 
-def test_what_killed_writers_left_is_collected_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_files_of_killed_writers_are_collected_by_age(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lake = Lake(tmp_path / "lake")
     sink = lake.release("orders", "a")
     beside = books(tmp_path / "lake")

@@ -41,7 +41,7 @@ def in_thread(session: Any, allowed: Mapping[str, tuple[str, ...]]) -> tuple[thr
     return thread, seen
 
 
-def test_what_would_lose_something_is_set_for_the_write_alone() -> None:
+def test_lossy_settings_are_replaced_only_during_the_write() -> None:
     session: Any = Session("TIMESTAMP_MILLIS")
     with pytest.raises(OSError, match="disk"), writing(session, LOSSLESS):
         assert session.values == {**DEFAULTS, TYPE: "TIMESTAMP_MICROS"}
@@ -49,7 +49,7 @@ def test_what_would_lose_something_is_set_for_the_write_alone() -> None:
     assert session.values[TYPE] == "TIMESTAMP_MILLIS"
 
 
-def test_what_loses_nothing_stays() -> None:
+def test_lossless_settings_are_not_changed() -> None:
     session: Any = Session()
     with writing(session, LOSSLESS):
         assert session.values == DEFAULTS
@@ -58,7 +58,7 @@ def test_what_loses_nothing_stays() -> None:
         assert seen == ["INT96"]
 
 
-def test_a_write_of_the_users_waits_for_one_with_other_settings() -> None:
+def test_a_write_waits_for_a_write_with_other_settings() -> None:
     session: Any = Session()
     with writing(session, MICROS):
         beside, same = in_thread(session, MICROS)

@@ -59,12 +59,12 @@ def test_sinks_of_one_job_with_other_columns_are_refused(
 
 
 @pytest.mark.parametrize("path", ["/out/", "file:///out", "/out/../out"])
-def test_the_folder_is_one_however_it_is_spelled(path: str) -> None:
+def test_spellings_of_one_folder_are_recognized(path: str) -> None:
     with pytest.raises(TargetRefusedError, match="Give each a folder of its own, or"):
         compare("parquet", (ID,), (SHOP,), path=path)
 
 
-def test_what_readers_take_for_the_same_is_allowed() -> None:
+def test_equivalent_columns_are_allowed() -> None:
     compare("parquet", (ID, SHOP), (SHOP, ID))
     compare("csv", (ID, SHOP), (ID, SHOP))
     compare("csv", (ID, ("day", "string"), SHOP), (ID, SHOP, ("day", "string")), ("Day",))
@@ -95,7 +95,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "lake")
 
 
-def test_a_job_that_adds_other_columns_to_the_rows_of_another_is_refused(lake: Lake) -> None:
+def test_a_job_with_other_columns_than_released_rows_is_refused(lake: Lake) -> None:
     start(lake, "monday", ID, SHOP)()
     before = lake.paths()
     with pytest.raises(TargetRefusedError, match=r"job .monday. \(sink lake\) has other columns: column .id."):
@@ -107,7 +107,7 @@ def test_a_job_that_adds_other_columns_to_the_rows_of_another_is_refused(lake: L
     assert len(lake.named()) == 2
 
 
-def test_a_job_that_released_nothing_or_is_replaced_decides_nothing(lake: Lake) -> None:
+def test_columns_of_unreleased_or_replaced_jobs_are_ignored(lake: Lake) -> None:
     start(lake, "monday", ID, SHOP)
     start(lake, "tuesday", TEXT_ID)()
     start(lake, "wednesday", SHOP, mode="overwrite")()
@@ -115,21 +115,21 @@ def test_a_job_that_released_nothing_or_is_replaced_decides_nothing(lake: Lake) 
     assert len(lake.named()) == 2
 
 
-def test_a_job_may_add_columns_and_keeps_their_types(lake: Lake) -> None:
+def test_a_job_may_add_columns_but_not_change_types(lake: Lake) -> None:
     start(lake, "monday", ID)()
     start(lake, "monday", ID, SHOP)
     with pytest.raises(TargetRefusedError, match="what it has released has other columns: column 'id' is string"):
         start(lake, "monday", TEXT_ID)
 
 
-def test_csv_has_columns_by_their_place(lake: Lake) -> None:
+def test_csv_columns_are_compared_by_position(lake: Lake) -> None:
     start(lake, "monday", ID, SHOP, form="csv")()
     for job, columns in (("tuesday", (SHOP, ID)), ("monday", (SHOP, ID)), ("monday", (ID, SHOP, ("x", "long")))):
         with pytest.raises(TargetRefusedError, match="Give each a folder of its own, or"):
             start(lake, job, *columns, form="csv")
 
 
-def test_columns_of_files_that_no_job_released_are_compared(lake: Lake, tmp_path: Path) -> None:
+def test_columns_of_foreign_files_are_compared(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "lake/day=1").mkdir(parents=True)
     parquet.write_table(pa.table({"id": [1]}), tmp_path / "lake/day=1/theirs.parquet")
     with pytest.raises(TargetRefusedError, match=r"file 'day=1/theirs\.parquet' has .*: only sink lake has 'shop'"):
@@ -137,7 +137,7 @@ def test_columns_of_files_that_no_job_released_are_compared(lake: Lake, tmp_path
     start(lake, "monday", ID, ("day", "string"))()
 
 
-def test_types_of_files_that_spark_wrote_are_compared(lake: Lake, tmp_path: Path) -> None:
+def test_types_of_files_written_by_spark_are_compared(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     schema = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
     table = pa.table({"id": [1]}).replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": schema})
@@ -147,7 +147,7 @@ def test_types_of_files_that_spark_wrote_are_compared(lake: Lake, tmp_path: Path
     start(lake, "monday", ID)()
 
 
-def test_the_golden_record_of_columns_is_read_and_written_again(lake: Lake) -> None:
+def test_the_golden_column_record_is_read_and_written_unchanged(lake: Lake) -> None:
     golden, name = (GOLDEN / "columns.json").read_bytes(), SinkName("monday", "lake")
     lake.books.replace("monday/lake/columns.json", golden)
     columns = ColumnRecord(lake.books).read(name)
@@ -156,7 +156,7 @@ def test_the_golden_record_of_columns_is_read_and_written_again(lake: Lake) -> N
     assert json.loads(lake.books.read("tuesday/lake/columns.json")) == json.loads(golden)
 
 
-def test_a_record_of_columns_that_is_damaged_is_refused_by_name(lake: Lake) -> None:
+def test_a_damaged_column_record_is_refused(lake: Lake) -> None:
     start(lake, "monday", ID)()
     lake.books.replace("monday/lake/columns.json", b'{"format": "airflow-provider-ckpt/sink-columns", "version": 1}')
     with pytest.raises(ReleaseRecordLostError, match=r"monday/lake/columns\.json"):

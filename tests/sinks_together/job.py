@@ -25,9 +25,9 @@ def history(read: Any) -> DataFrame:
 
 @job.source
 def live(read: Any) -> DataFrame:
-    given = {"kafka.bootstrap.servers": SERVERS, "subscribe": LIVE, "startingOffsets": "earliest"}
+    options = {"kafka.bootstrap.servers": SERVERS, "subscribe": LIVE, "startingOffsets": "earliest"}
     row = F.from_json(F.col("value").cast("string"), ROW)
-    frame = read.format("kafka").options(**given).option("maxOffsetsPerTrigger", 20).load()
+    frame = read.format("kafka").options(**options).option("maxOffsetsPerTrigger", 20).load()
     return frame.select(row["id"].alias("id"), row["k"].alias("k"))  # type: ignore[no-any-return]
 
 

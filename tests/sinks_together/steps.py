@@ -80,7 +80,7 @@ class _Pause:
         from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 
         for kind in (psycopg.Connection, sqlalchemy.Connection, Transactions, DeltaLakeTable, IcebergLakeTable):
-            self._wrap(kind, "commit", lambda *given: self._is_inside())
+            self._wrap(kind, "commit", lambda *arguments: self._is_inside())
 
     def _install_records(self) -> None:
         from airflow_provider_ckpt.storage.local_storage import LocalStorage
@@ -88,10 +88,10 @@ class _Pause:
         self._wrap(LocalStorage, "create", self._is_record)
 
     def _call_of(self, name: str) -> Callable[..., bool]:
-        def is_it(sink: Any, *given: Any) -> bool:
+        def is_it(sink: Any, *arguments: Any) -> bool:
             if name == "release":
-                self._in_release.sink = sink._context.uid if given[0] else None
-            return self._what == name and self._sink == sink._context.uid and (name == "stage" or bool(given[0]))
+                self._in_release.sink = sink._context.uid if arguments[0] else None
+            return self._what == name and self._sink == sink._context.uid and (name == "stage" or bool(arguments[0]))
 
         return is_it
 
@@ -112,14 +112,14 @@ class _Pause:
     def _wrap(self, kind: Any, name: str, is_it: Callable[..., bool]) -> None:
         method = getattr(kind, name)
 
-        def around(one: Any, *given: Any, **named: Any) -> Any:
-            is_there = is_it(one, *given)
+        def around(instance: Any, *arguments: Any, **named: Any) -> Any:
+            is_there = is_it(instance, *arguments)
             if is_there and not self._after:
                 self._stand_still()
-            found = method(one, *given, **named)
+            result = method(instance, *arguments, **named)
             if is_there and self._after:
                 self._stand_still()
-            return found
+            return result
 
         setattr(kind, name, around)
 

@@ -30,29 +30,29 @@ KILLS = drawn([(step, when) for step in STEPS for when in WHEN])
 ZOMBIES = drawn([(step, when) for step in STEPS for when in WHEN if step.split()[0] not in ("stage",)])
 
 
-def test_a_driver_killed_around_each_step_has_shown_each_row_once_everywhere(world: World) -> None:
+def test_a_driver_killed_around_any_step_releases_each_row_once(world: World) -> None:
     chance = random.Random(SEED)
     world.put_history(8)
-    told = [f"CKPT_TOGETHER_SEED={SEED}"]
+    story = [f"CKPT_TOGETHER_SEED={SEED}"]
     try:
         for step, when in KILLS:
             times = chance.choice([1, 1, 2, 3])
-            told.append(f"killed {when} {step}, the {times}. time")
+            story.append(f"killed {when} {step}, the {times}. time")
             kill(world.until_step(step, after=when == "after", times=times))
             check_nothing_twice(world)
         world.finish()
         world.check_all()
         check_computed(world)
     except AssertionError as error:
-        raise AssertionError(f"{'; '.join(told)}\n{error}") from error
+        raise AssertionError(f"{'; '.join(story)}\n{error}") from error
 
 
-def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> None:
+def test_a_zombie_that_resumes_at_any_step_releases_nothing_twice(world: World) -> None:
     world.put_history(8)
-    told = [f"CKPT_TOGETHER_SEED={SEED}"]
+    story = [f"CKPT_TOGETHER_SEED={SEED}"]
     try:
         for step, when in ZOMBIES:
-            told.append(f"stopped {when} {step}")
+            story.append(f"stopped {when} {step}")
             zombie = world.until_step(step, after=when == "after", host="another-host")
             successor = world.start({})
             world.put_live()
@@ -68,11 +68,11 @@ def test_a_zombie_that_goes_on_at_any_step_shows_nothing_twice(world: World) -> 
         world.check_all()
         check_computed(world)
     except AssertionError as error:
-        raise AssertionError(f"{'; '.join(told)}\n{error}") from error
+        raise AssertionError(f"{'; '.join(story)}\n{error}") from error
 
 
 @pytest.mark.parametrize("which", ["table", "mariadb", "topic"])
-def test_a_server_that_is_killed_inside_of_a_release_is_waited_for(world: World, which: str) -> None:
+def test_a_release_waits_for_a_killed_server(world: World, which: str) -> None:
     """The other sinks continue, and the driver does not end.
 
     A batch that is being staged fails; only its query restarts.
@@ -106,5 +106,5 @@ def check_nothing_twice(world: World) -> None:
 
 def check_computed(world: World) -> None:
     """Assert that all sinks show the same random values, because each micro-batch is computed once for all of them."""
-    found = world.computed()
-    assert all(one == found["files"] for one in found.values())
+    computed = world.computed()
+    assert all(rows == computed["files"] for rows in computed.values())

@@ -114,25 +114,25 @@ class World:
         elsewhere = {} if host is None else {HOST: host}
         driver = self.start({**pause_environ(step, after=after, times=times), **elsewhere}, *flags)
 
-        def there() -> bool:
+        def is_paused() -> bool:
             assert driver.exit_code is None, driver.tail()
             return stands_still(driver.pid)
 
         for _ in range(20):
             self.put_live()
             try:
-                wait_until(there, step, seconds=15)
+                wait_until(is_paused, step, seconds=15)
                 return driver
             except AssertionError:
                 assert driver.exit_code is None, driver.tail()
         raise AssertionError(f"it did not come to {step}\n{driver.tail()}")
 
     def until_all_is_released(self, driver: Process) -> None:
-        def there() -> bool:
+        def is_released() -> bool:
             assert driver.exit_code is None, driver.tail()
             return self.missing() == []
 
-        wait_until(there, lambda: f"rows of {self.missing()}\n{driver.tail()}", seconds=SECONDS, every=0.5)
+        wait_until(is_released, lambda: f"rows of {self.missing()}\n{driver.tail()}", seconds=SECONDS, every=0.5)
 
     def missing(self) -> list[str]:
         return [sink for sink in SINKS if not self.ids <= set(self.shown(sink))]
@@ -170,9 +170,9 @@ class World:
         if not self._of_second():
             return len(self._of_table())
         tables = ("together.rows", "together.second")
-        sides = [f"(SELECT * FROM {one} EXCEPT SELECT * FROM {other})" for one, other in (tables, tables[::-1])]
-        [[found]] = self._run(f"SELECT count(*) FROM ({' UNION ALL '.join(sides)}) AS differing")
-        return int(found)
+        sides = [f"(SELECT * FROM {table} EXCEPT SELECT * FROM {other})" for table, other in (tables, tables[::-1])]
+        [[differing]] = self._run(f"SELECT count(*) FROM ({' UNION ALL '.join(sides)}) AS differing")
+        return int(differing)
 
     def _of_mariadb(self) -> list[int]:
         if "rows" not in self._tables_of_maria():
@@ -182,15 +182,15 @@ class World:
     def _of_delta(self) -> list[int]:
         if not DeltaTable.is_deltatable(str(self.base / "delta")):
             return []
-        found: list[int] = DeltaTable(str(self.base / "delta")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
-        return found
+        rows: list[int] = DeltaTable(str(self.base / "delta")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+        return rows
 
     def _of_iceberg(self) -> list[int]:
         catalog = load_catalog(None, **self._catalog)
         if not catalog.table_exists("lake.rows"):
             return []
-        found: list[int] = catalog.load_table("lake.rows").scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
-        return found
+        rows: list[int] = catalog.load_table("lake.rows").scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
+        return rows
 
     def _of_topic(self) -> list[int]:
         return self.topics.ids(self.topic)
@@ -209,10 +209,10 @@ class World:
 
     def left_over(self) -> list[str]:
         """Return staged rows that remain: files in staging folders, and tables of the staging schema."""
-        found = [str(path) for path in self.base.rglob("staging/*/*") if path.is_file()]
+        staged = [str(path) for path in self.base.rglob("staging/*/*") if path.is_file()]
         asked = "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'ckpt'"
-        found += [row[0] for row in self._run(f"{asked} AND relkind = 'r' AND relname LIKE 's\\_%'")]
-        return found + [name for name in self._tables_of_maria() if name.startswith("ckpt_s_")]
+        staged += [row[0] for row in self._run(f"{asked} AND relkind = 'r' AND relname LIKE 's\\_%'")]
+        return staged + [name for name in self._tables_of_maria() if name.startswith("ckpt_s_")]
 
     def state(self) -> JobState:
         return Journal(open_storage(self.files.root), "together").replay()

@@ -97,7 +97,7 @@ def kinds(run: Process) -> set[str]:
     return {json.loads(line)["kind"] for line in run.text().splitlines() if line.startswith("{")}
 
 
-def test_a_job_that_is_killed_in_a_batch_releases_every_row_of_history_and_live_once(tmp_path: Path) -> None:
+def test_a_job_killed_in_a_batch_releases_every_row_once(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.put(shop.history, "1.json", [1, 2], modified=1_700_000_000)
     shop.put(shop.history, "2.json", [3, 4], modified=1_700_000_001)

@@ -29,7 +29,7 @@ def released(lake: Path) -> list[tuple[int, str, float, str]]:
     )
 
 
-def test_the_first_example_of_the_readme_runs_and_releases_its_rows(tmp_path: Path) -> None:
+def test_the_first_example_of_the_readme_releases_its_rows(tmp_path: Path) -> None:
     """The page runs the job for 20 s. This test stops it when its rows are released."""
     example, heading, _ = (ROOT / "README.md").read_text("utf-8").partition(END)
     assert heading, f"README.md has no heading {END.strip()!r}"

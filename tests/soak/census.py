@@ -65,13 +65,15 @@ def kind_of(path: str) -> str:
 def table(taken: Iterable[Census]) -> str:
     """Format a table: a line for each kind of folder, a column for each age."""
     columns = list(taken)
-    lines = [_line("checkpoints", [f"{one.checkpoints:,}" for one in columns])]
-    for kind in sorted({kind for one in columns for kind in one.files}):
-        lines.append(_line(kind, [str(one.files.get(kind, 0)) for one in columns]))
-    lines.append(_line("files", [str(one.count) for one in columns]))
-    lines.append(_line("KB", [f"{one.size / 1000:,.0f}" for one in columns]))
-    for name in sorted({name for one in columns for name in one.figures}):
-        lines.append(_line(name, [f"{one.figures[name]:.1f}" if name in one.figures else "" for one in columns]))
+    lines = [_line("checkpoints", [f"{column.checkpoints:,}" for column in columns])]
+    for kind in sorted({kind for column in columns for kind in column.files}):
+        lines.append(_line(kind, [str(column.files.get(kind, 0)) for column in columns]))
+    lines.append(_line("files", [str(column.count) for column in columns]))
+    lines.append(_line("KB", [f"{column.size / 1000:,.0f}" for column in columns]))
+    for name in sorted({name for column in columns for name in column.figures}):
+        lines.append(
+            _line(name, [f"{column.figures[name]:.1f}" if name in column.figures else "" for column in columns])
+        )
     return "\n".join(lines)
 
 

@@ -59,7 +59,7 @@ class SparkSoak:
         shown = time.monotonic()
         state = JobClient(self.world.storage, self.world.job_id).state()
         shown = time.monotonic() - shown
-        times = [one.at - one.triggered_at for one in state.checkpoints.values()]
+        times = [checkpoint.at - checkpoint.triggered_at for checkpoint in state.checkpoints.values()]
         figures = {
             "files, at most": most[0],
             "restart, s": restarted[0],

@@ -28,7 +28,7 @@ MOST = 300 + 60
         pytest.param(7, id="now and then", marks=pytest.mark.slow),
     ],
 )
-def test_what_lies_there_depends_on_what_is_retained(tmp_path: Path, checkpoints: int, each: int) -> None:
+def test_the_size_of_the_root_depends_on_retention_only(tmp_path: Path, checkpoints: int, each: int) -> None:
     """Check the files and memory of old and young roots.
 
     ``each``: checkpoints between two batches; 0: a single batch.

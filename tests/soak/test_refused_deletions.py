@@ -27,7 +27,7 @@ def files(storage: Storage) -> int:
 
 
 @pytest.mark.parametrize("name", ["data/0001-x-3-n", "checkpoints/chk-7"])
-def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
+def test_r7_a_refused_deletion_does_not_stop_the_others(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     sound = AgingJob(open_storage(f"memory://{tmp_path}/sound"), 1)
@@ -40,13 +40,13 @@ def test_r7_one_folder_that_cannot_be_deleted_keeps_no_other(
             job.run(150)
     assert sum(name in path for path, _ in storage.files("")) == 1
     assert files(storage) <= files(open_storage(f"memory://{tmp_path}/sound")) + 6
-    assert sum("stays for now" in one.getMessage() for one in caplog.records) <= 2, "once by each driver"
+    assert sum("stays for now" in record.getMessage() for record in caplog.records) <= 2, "once by each driver"
     refusing.refused = lambda path: False
     job.run(150)
     assert not any("checkpoints/chk-7/" in path for path, _ in storage.files(""))
 
 
-def test_r7_a_portable_copy_that_cannot_be_written_keeps_nothing_else(tmp_path: Path) -> None:
+def test_r7_a_refused_portable_copy_does_not_stop_deletions(tmp_path: Path) -> None:
     """No start reads this copy, so a refused write must not let the journal and the logs grow."""
 
     class Denied(WrappedStorage):
@@ -62,9 +62,7 @@ def test_r7_a_portable_copy_that_cannot_be_written_keeps_nothing_else(tmp_path: 
     assert files(storage) <= files(sound)
 
 
-def test_what_could_not_be_deleted_is_tried_again_and_told_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_deletion_is_retried_and_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     storage = RefusingStorage(open_storage(f"memory://{tmp_path}"), lambda path: True)
     removal = Removal(storage)
     for number in range(12):
@@ -79,14 +77,14 @@ def test_what_could_not_be_deleted_is_tried_again_and_told_once(
     assert [path for path, _ in storage.files("")] == ["f9/a"]
 
 
-def test_no_more_is_kept_in_mind_than_can_be(tmp_path: Path) -> None:
+def test_the_number_of_remembered_failed_deletions_is_limited(tmp_path: Path) -> None:
     removal = Removal(RefusingStorage(open_storage(f"memory://{tmp_path}"), lambda path: True))
     for number in range(MOST + 5):
         removal.delete(f"f{number}")
     assert len(removal._failed) == MOST
 
 
-def test_whoever_was_overtaken_deletes_no_more() -> None:
+def test_an_overtaken_driver_deletes_nothing() -> None:
     def overtaken(path: str) -> bool:
         raise FencedError(job_id="job", epoch=2, attempt="a", worker="w", own_epoch=1)
 
@@ -96,9 +94,7 @@ def test_whoever_was_overtaken_deletes_no_more() -> None:
         overtaken("f")
 
 
-def test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_fenced_deletion_ends_its_pass_and_no_later_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A fence set by another attempt of a subtask does not concern the job. The driver continues and cleans up."""
     asked: list[str] = []
 
@@ -118,5 +114,5 @@ def test_an_act_that_was_overtaken_ends_its_pass_and_no_later_one(
     assert len(fences) == 1
     first = asked.index(fences[0])
     assert asked[first + 1].startswith("job/checkpoints/"), "the rest of that pass would have deleted data"
-    assert sum("housekeeping" in one.getMessage() for one in caplog.records) == 1
+    assert sum("housekeeping" in record.getMessage() for record in caplog.records) == 1
     assert files(storage) <= files(sound) + 6

@@ -33,4 +33,4 @@ def test_an_old_root_has_no_more_files_than_a_young_one(world: World, vertices: 
     feed(0)
     taken = SparkSoak(world, lambda: mixed(world, chain=vertices == 1), feed).live(CHECKPOINTS, RUNS)
     print(f"\n{table(taken)}")
-    assert max(one.figures["files, at most"] for one in taken) <= MOST + MOST_FOR_ANOTHER * (vertices - 1)
+    assert max(age.figures["files, at most"] for age in taken) <= MOST + MOST_FOR_ANOTHER * (vertices - 1)

@@ -27,7 +27,7 @@ A = SubtaskId("a/0")
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_between_standing_by_and_working(monkeypatch: pytest.MonkeyPatch, is_taken: bool) -> None:
+def test_a_leave_request_between_standby_and_work_is_kept(monkeypatch: pytest.MonkeyPatch, is_taken: bool) -> None:
     """The request arrives while the worker reads the logs, which takes seconds on an object store.
 
     At that moment the standby has returned and the worker does not exist. The request holds for the worker. If the

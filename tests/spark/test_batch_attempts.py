@@ -24,7 +24,7 @@ from tests.spark.jobs import stamped
 pytestmark = pytest.mark.slow
 
 
-def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> None:
+def test_r23_output_of_an_attempt_without_end_of_data_is_void(world: World) -> None:
     expected = world.put_ids("history", 2, 3)
     died = world.run(stamped(world, 1), mode="batch", storage=RefusedEntries(world.storage, "stamps", END))
     assert died.status == "RESTARTING"
@@ -38,7 +38,7 @@ def test_r23_what_an_attempt_without_an_end_published_is_void(world: World) -> N
     assert [type(r) for _, r in world.records("stamps") if isinstance(r, (Batch, EndOfData))] == [Batch, EndOfData]
 
 
-def test_r23_a_vertex_over_a_producer_without_an_end_fails_and_does_not_hang(world: World) -> None:
+def test_r23_a_vertex_fails_if_its_producer_has_no_end_of_data(world: World) -> None:
     world.put_ids("history", 1, 2)
     world.run(stamped(world, 1), mode="batch", storage=RefusedEntries(world.storage, "stamps", END))
     inbox: queue.Queue[Any] = queue.Queue()

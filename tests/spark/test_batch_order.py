@@ -66,7 +66,7 @@ def test_r19_a_barrier_passes_while_a_batch_is_staged(subtask: StagingSubtask) -
     assert subtask.record_types() == [Open, Barrier, Batch, EndOfData]
 
 
-def test_a_batch_that_comes_to_its_end_while_a_barrier_is_put_is_told_after_it(subtask: StagingSubtask) -> None:
+def test_a_batch_that_ends_during_a_barrier_is_reported_after_it(subtask: StagingSubtask) -> None:
     """The batch ends between the append of the barrier and its report."""
     put = subtask.log.barrier
     is_told = Event()

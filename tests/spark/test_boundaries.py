@@ -45,7 +45,7 @@ class DiesAfter(WrappedStorage):
         super()._mutate(verb, path, act)  # type: ignore[arg-type]
 
 
-def test_r2_a_batch_that_is_planned_with_history_runs_before_history_is_dropped(
+def test_r2_a_batch_planned_with_history_runs_before_history_is_dropped(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """History has ended, a late file of it is in the planned batch, and the query is stopped in that batch."""
@@ -95,7 +95,7 @@ def ticking(world: World) -> Job:
     return job
 
 
-def test_r11_the_end_of_data_in_the_log_ends_the_vertex_whatever_the_journal_says(world: World) -> None:
+def test_r11_the_end_of_data_in_the_log_ends_the_vertex_without_the_journal(world: World) -> None:
     with suppress(TransientError):
         world.run(ticking(world), storage=DiesAfter(world.storage, b'"EndOfData"'), mode="streaming")
     (ended,) = [number for number, record in world.records("ticks") if isinstance(record, EndOfData)]
@@ -108,7 +108,7 @@ def test_r11_the_end_of_data_in_the_log_ends_the_vertex_whatever_the_journal_say
     assert world.released_ids() == [*range(5 * len(batches))]
 
 
-def test_r4_what_was_published_behind_a_checkpoint_is_void_after_a_restore(world: World) -> None:
+def test_r4_output_published_after_a_checkpoint_is_void_after_a_restore(world: World) -> None:
     expected = world.put_ids("history", 6, 2) | world.put_ids("live", 2, 2, 1000)
     assert (
         world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() >= 2)).status == "STOPPED"
@@ -130,7 +130,7 @@ def test_r4_what_was_published_behind_a_checkpoint_is_void_after_a_restore(world
     assert not {at for at, _ in world.records("doubled")} & set(behind)
 
 
-def test_r7_logs_partition_data_and_journal_are_forgotten_as_checkpoints_complete(
+def test_r7_completed_checkpoints_truncate_logs_partition_data_and_journal(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "TRUNCATE_AT", 3)

@@ -55,13 +55,13 @@ Caused by: java.io.EOFException
 """
 
 
-def test_a_cause_without_a_message_is_found_in_the_stack_of_the_jvm() -> None:
+def test_a_cause_without_a_message_comes_from_the_jvm_stack() -> None:
     assert find_cause(NamelessError(STACK)).message == "java.io.EOFException"
     for stack in (None, "", "nothing of the kind"):
         assert find_cause(NamelessError(stack)).message.startswith("NamelessError:")
 
 
-def test_the_innermost_exception_of_python_is_the_cause() -> None:
+def test_the_innermost_python_exception_is_the_cause() -> None:
     cause = find_cause(RuntimeError(WORKER))
     assert cause.message == "KeyError: 'blue\n suede'"
     assert cause.traceback is not None
@@ -71,7 +71,7 @@ def test_the_innermost_exception_of_python_is_the_cause() -> None:
     assert "SQLSTATE" not in cause.traceback
 
 
-def test_else_the_innermost_of_the_jvm() -> None:
+def test_the_innermost_jvm_exception_is_the_cause_without_a_python_one() -> None:
     assert find_cause(RuntimeError(PY4J)).message == "java.io.IOException: No space left on device"
     without = PY4J.partition("Caused by")[0]
     assert find_cause(RuntimeError(without)).message.startswith("org.apache.spark.SparkException: [TASK_WRITE_FAILED]")
@@ -86,7 +86,7 @@ Caused by: org.apache.spark.sql.execution.datasources.SchemaColumnConvertNotSupp
 """
 
 
-def test_a_column_of_another_type_is_told_with_its_file_and_ends_the_job() -> None:
+def test_a_column_of_another_type_ends_the_job_and_its_file_is_named() -> None:
     raised = RuntimeError(MISMATCH)
     failed = query_failed("daily", raised)
     assert isinstance(failed, UnfitInputError)
@@ -102,7 +102,7 @@ def test_a_column_of_another_type_is_told_with_its_file_and_ends_the_job() -> No
     assert failed.__cause__ is raised
 
 
-def test_what_may_pass_is_tried_again() -> None:
+def test_an_error_that_may_pass_is_retried() -> None:
     for text in (
         PY4J,
         "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///lake/a. SQLSTATE: KD001",
@@ -113,7 +113,7 @@ def test_what_may_pass_is_tried_again() -> None:
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_a_file_of_another_type_is_named_and_gone_on_from_when_it_is_mended(world: World, mode: str) -> None:
+def test_a_file_of_another_type_is_named_and_the_mended_file_is_read(world: World, mode: str) -> None:
     expected = world.put_ids("history", 1, 2)
     world.put("history", "later", [{"id": "7", "k": 1}])
     run = world.run(bounded(world), mode=mode)
@@ -133,12 +133,12 @@ def test_a_file_of_another_type_is_named_and_gone_on_from_when_it_is_mended(worl
         ("Traceback (most recent call last):\n  cut off", "RuntimeError: Traceback (most recent call last):"),
     ],
 )  # fmt: skip
-def test_what_is_wrapped_in_nothing_keeps_its_first_line(text: str, message: str) -> None:
+def test_an_unwrapped_error_keeps_its_first_line(text: str, message: str) -> None:
     assert find_cause(RuntimeError(text)).message == message
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_a_failed_run_begins_with_the_users_exception_and_shows_its_traceback(world: World, mode: str) -> None:
+def test_the_cause_of_a_failed_run_begins_with_the_users_exception(world: World, mode: str) -> None:
     world.put_ids("history", 1, 2)
     job = Job("failing")
 
@@ -187,7 +187,7 @@ class StreamFailedError(Exception):
     ],
     ids=["py4j", "stream"],
 )
-def test_d23_a_refusal_of_s3_names_the_verb_and_the_object_as_s3a_does(error: Exception) -> None:
+def test_d23_an_s3_refusal_names_the_verb_and_the_object_as_s3a_does(error: Exception) -> None:
     message = find_cause(error).message
     assert "PutObject on lake/out/part-0.parquet" in message
     assert "Access Denied (Service: S3, Status Code: 403" in message

@@ -62,9 +62,7 @@ def shown(world: World, table: str) -> list[int]:
     ],
     ids=["dissolved", "grown", "moved"],
 )
-def test_what_is_held_is_shown_once_whoever_shares_a_transaction_then(
-    world: World, then: Mapping[str, Any], way: str
-) -> None:
+def test_held_output_is_shown_once_when_transactions_change(world: World, then: Mapping[str, Any], way: str) -> None:
     before = world.put_ids("live", 3, 2)
     stop = world.ask("stop", lambda: world.released_count("out") == len(before))
     stop_on_another_host(world, job_of(world, {"a": "shop", "b": "shop"}, "b"), stop)

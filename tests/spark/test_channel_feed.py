@@ -58,9 +58,7 @@ def taken(producers: Producers) -> set[str]:
     return SeenFiles(open_storage(producers.base / "c"), "sources/a__x").advance(10_000)
 
 
-def test_a_query_reads_all_producers_by_one_source_also_those_that_come_later(
-    spark: SparkSession, producers: Producers
-) -> None:
+def test_a_query_reads_present_and_later_producers_by_one_source(spark: SparkSession, producers: Producers) -> None:
     first = producers.feeds(1, partitions=PARTITIONS[:2])
     first[0].add(1, producers.write(0, 1))
     first[1].add(7, producers.write(1, 7))
@@ -78,7 +76,7 @@ def test_a_query_reads_all_producers_by_one_source_also_those_that_come_later(
     assert read(spark, producers, second[0]) == [108, 201]
 
 
-def test_what_was_fed_is_counted_for_each_producer(producers: Producers) -> None:
+def test_fed_batches_are_counted_for_each_producer(producers: Producers) -> None:
     feeds = producers.feeds(1)
     feeds[0].add(5, producers.write(0, 5))
     feeds[1].add(3, producers.write(1, 3))
@@ -91,7 +89,7 @@ def test_what_was_fed_is_counted_for_each_producer(producers: Producers) -> None
     assert [feed.fed for feed in producers.feeds(2)] == [5, 3, -1]  # the next driver
 
 
-def test_damage_is_found_in_the_partition_where_it_is(producers: Producers) -> None:
+def test_damage_is_reported_for_the_damaged_partition_only(producers: Producers) -> None:
     feeds = producers.feeds(1)
     for number in (0, 1):
         feeds[number].add(1, producers.write(number, 1))
@@ -104,9 +102,7 @@ def test_damage_is_found_in_the_partition_where_it_is(producers: Producers) -> N
         feeds[1].refuse_damaged(both)
 
 
-def test_a_producer_that_comes_while_the_query_lives_is_fed_beside_the_others(
-    spark: SparkSession, producers: Producers
-) -> None:
+def test_a_producer_added_while_the_query_runs_is_fed_too(spark: SparkSession, producers: Producers) -> None:
     """The feed of one producer takes every path for its own.
 
     It distinguishes the producers once a second one joins (R21).

@@ -63,12 +63,12 @@ def run(
     return code, lines[-1]
 
 
-def test_a_job_with_nothing_to_refuse_starts_spark(tmp_path: Path) -> None:
+def test_a_valid_job_starts_spark(tmp_path: Path) -> None:
     code, line = run(tmp_path)
     assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError")
 
 
-def test_a_secret_setting_of_spark_is_in_no_status_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_status_line_hides_secret_settings_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(builder: Any) -> None:
         raise SparkStartedError("the key Pl4nted/s3cr3t was refused")
 
@@ -78,13 +78,13 @@ def test_a_secret_setting_of_spark_is_in_no_status_line(tmp_path: Path, monkeypa
     assert "Pl4nted" not in str(line)
 
 
-def test_a_parameter_that_the_job_does_not_know_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_parameter_of_the_job_is_refused(tmp_path: Path) -> None:
     code, line = run(tmp_path, params={"folder": "x", "fodler": "y"})
     assert code is ExitCode.REFUSED
     assert "fodler" in line.message
 
 
-def test_a_deadline_that_has_passed_is_refused(tmp_path: Path) -> None:
+def test_a_deadline_in_the_past_is_refused(tmp_path: Path) -> None:
     live = '\n@job.source()\ndef live(read):\n    pass\n\njob.sink("l", live, FileSink(folder + "/live"))'
     at = datetime(2020, 1, 1, tzinfo=timezone.utc)
     code, line = run(tmp_path, after=live, stop_at=at)
@@ -100,14 +100,14 @@ def test_a_root_below_a_file_is_refused(tmp_path: Path) -> None:
     assert "Spark" not in line.message
 
 
-def test_a_root_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_without_write_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: path != str(tmp_path))  # root may write everywhere
     code, line = run(tmp_path)
     assert code is ExitCode.TERMINAL
     assert line.message.startswith(f"the storage refused to write to file://{tmp_path}/root: ")
 
 
-def test_the_folder_of_a_sink_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_a_sink_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     code, line = run(tmp_path)
     assert code is ExitCode.TERMINAL
@@ -146,7 +146,7 @@ def test_batch_mode_with_a_live_source_is_refused(tmp_path: Path) -> None:
     assert line.message.startswith("mode 'batch' needs sources with an end, and job 'orders' has others: live. Use")
 
 
-def test_a_database_that_can_be_opened_starts_spark(tmp_path: Path) -> None:
+def test_a_job_with_an_openable_database_starts_spark(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "x.db").close()
     code, line = run(tmp_path, 'SqlSink("orders", url=f"sqlite:///{folder}/x.db")')
     assert (code, line.message) == (ExitCode.FAILED, "SparkStartedError")

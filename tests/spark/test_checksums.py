@@ -79,7 +79,7 @@ def unfit(base: Path, attempt: AttemptId) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rewind_to", [None, 2, 9])
-def test_every_file_of_a_copy_has_its_checksum_wherever_an_attempt_died(tmp_path: Path, rewind_to: int | None) -> None:
+def test_each_copied_file_has_its_checksum_after_a_crash_at_any_point(tmp_path: Path, rewind_to: int | None) -> None:
     whole = WrappedStorage(with_first_attempt(open_storage(tmp_path / "measure")))
     start = whole.verbs.count
     run_attempt(whole, SECOND, rewind_to=rewind_to)
@@ -95,7 +95,7 @@ def test_every_file_of_a_copy_has_its_checksum_wherever_an_attempt_died(tmp_path
 
 
 @pytest.mark.parametrize("cut", ["sources/live/10", "offsets/10", "commits/9", "metadata", SCHEMA])
-def test_what_is_cut_in_a_copy_of_a_copy_is_noticed(tmp_path: Path, cut: str) -> None:
+def test_a_damaged_file_in_a_copy_of_a_copy_is_refused(tmp_path: Path, cut: str) -> None:
     storage = with_first_attempt(open_storage(tmp_path))
     run_attempt(storage, SECOND)
     folder = run_attempt(storage, THIRD)
@@ -109,7 +109,7 @@ def test_what_is_cut_in_a_copy_of_a_copy_is_noticed(tmp_path: Path, cut: str) ->
     assert unfit(tmp_path, THIRD) == [cut.rpartition("/")[2]]
 
 
-def test_a_small_file_that_lost_its_checksum_gets_one_in_the_copy(tmp_path: Path) -> None:
+def test_the_copy_of_a_small_file_without_a_checksum_gets_one(tmp_path: Path) -> None:
     """Older folders lack checksums.
 
     Only Spark writes the checksums of state files, because these are large.
@@ -121,7 +121,7 @@ def test_a_small_file_that_lost_its_checksum_gets_one_in_the_copy(tmp_path: Path
     assert unfit(tmp_path, SECOND) == ["1.zip"]
 
 
-def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
+def test_the_copy_keeps_sparks_checksums_of_state_files(tmp_path: Path) -> None:
     """Spark uses this checksum to detect changed state, in an object store too.
 
     Without it, Spark logs a warning for each part.
@@ -138,7 +138,7 @@ def test_what_spark_sums_up_of_its_state_is_copied_too(tmp_path: Path) -> None:
     assert not storage.exists(f"{folder.path}/state/0/0/2.zip.tmp")
 
 
-def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp_path: Path) -> None:
+def test_deleting_and_planning_a_batch_leaves_no_stale_checksum(tmp_path: Path) -> None:
     storage = with_first_attempt(open_storage(tmp_path))
     folder = run_attempt(storage, SECOND)
     folder.delete_planned()
@@ -148,7 +148,7 @@ def test_what_is_forgotten_and_planned_leaves_no_checksum_of_another_content(tmp
     assert unfit(tmp_path, SECOND) == []
 
 
-def test_another_storage_has_no_checksums(tmp_path: Path) -> None:
+def test_files_outside_a_local_disk_get_no_checksums(tmp_path: Path) -> None:
     storage = with_first_attempt(open_storage(f"memory://{tmp_path}"))
     folder = run_attempt(storage, SECOND)
     folder.delete_planned()

@@ -64,16 +64,14 @@ def test_a_driver_loads_its_classes_from_the_archive(archive_path: Path, tmp_pat
     assert _python(CKPT, "class-archive", folder=archive_path.parent).stdout.startswith(f"{archive_path} is there")
 
 
-def test_a_driver_loads_them_from_the_jars_if_it_is_switched_off(archive_path: Path, tmp_path: Path) -> None:
+def test_a_driver_loads_its_classes_from_jars_if_the_archive_is_off(archive_path: Path, tmp_path: Path) -> None:
     printed, source = _loaded("off", tmp_path / "log")
     assert printed == "10\n"
     assert ".jar" in source
 
 
 @pytest.mark.parametrize("of", ["another jvm", "damage"])
-def test_a_driver_whose_archive_is_of_no_use_runs_and_says_nothing_of_it(
-    archive_path: Path, tmp_path: Path, of: str
-) -> None:
+def test_a_driver_with_an_unusable_archive_runs_without_a_message(archive_path: Path, tmp_path: Path, of: str) -> None:
     """The archive has the right length and the right place, but its content does not suit the JVM."""
     folder = tmp_path / "archives"
     folder.mkdir(mode=0o755)
@@ -102,7 +100,7 @@ def _damaged(archive_path: Path) -> bytes:
     return content[:start] + bytes(end - start) + content[end:]
 
 
-def test_a_session_that_is_there_already_leaves_the_environment_alone(
+def test_an_existing_session_leaves_the_environment_unchanged(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen: list[str | None] = []

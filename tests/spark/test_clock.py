@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 HOUR = 3600.0
 
 
-def test_the_clock_goes_on_when_the_machines_clock_is_set() -> None:
+def test_setting_the_machines_clock_does_not_change_the_clock() -> None:
     wall, steady = [1_000_000.0], [50.0]
     clock = Clock(lambda: wall[0], lambda: steady[0])
     assert clock.now() == 1_000_000.0
@@ -33,7 +33,7 @@ def test_the_clock_goes_on_when_the_machines_clock_is_set() -> None:
         assert clock.to_wall(1_000_001.0) == now - 1
 
 
-def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
+def test_b8_setting_the_clock_back_stops_neither_checkpoints_nor_polls(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver that uses the machine's clock pauses for an hour: it checks no fence and reads no request."""
@@ -75,7 +75,7 @@ def test_b8_a_step_back_of_an_hour_stops_neither_checkpoints_nor_looks_around(
     assert max(at for of_one in times[-2:] for at in of_one) < real() - HOUR / 4
 
 
-def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_set_by_a_user_follows_the_machines_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
     real, ahead = time.time, [0.0]
@@ -90,7 +90,7 @@ def test_a_time_that_a_user_gave_is_one_of_the_machines_clock(world: World, monk
     assert run.status == "STOPPED"
 
 
-def test_a_set_back_is_seen_once_and_what_time_passes_is_none() -> None:
+def test_setting_the_clock_back_is_reported_once() -> None:
     wall, steady = [1000.0], [50.0]
     clock = WallClock(lambda: wall[0], lambda: steady[0])
     wall[0], steady[0] = wall[0] + 7, steady[0] + 7
@@ -101,7 +101,7 @@ def test_a_set_back_is_seen_once_and_what_time_passes_is_none() -> None:
     assert clock.set_back() == -HOUR
 
 
-def test_b8_a_query_that_waits_for_its_next_trigger_begins_again_behind_a_step_back(
+def test_b8_setting_the_clock_back_restarts_a_query_waiting_for_a_trigger(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark waits for the next trigger on the machine's clock.

@@ -24,7 +24,7 @@ V = SubtaskId("v/0")
 GRAPH = JobGraph((JobVertex("v", ("v",), ("v",), ("v",), (), bounded=True),), ())
 
 
-def test_r11_nothing_is_left_to_do_and_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_r11_the_next_attempt_of_a_closed_log_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage(tmp_path)
     path = subtask_log_path("job", "v", 0)
     before = SubtaskLog(storage, path)

@@ -83,11 +83,11 @@ def job(tmp_path: Path) -> CollectedJob:
     return CollectedJob(open_storage(f"memory://{tmp_path}"))
 
 
-def test_r5_what_a_live_entry_names_and_what_this_attempt_writes_stays(job: CollectedJob) -> None:
+def test_r5_collecting_keeps_published_data_and_data_of_this_attempt(job: CollectedJob) -> None:
     assert job.collect() == [PUBLISHED, MINE]
 
 
-def test_r5_what_attempts_left_for_consumers_of_before_goes_too(job: CollectedJob) -> None:
+def test_r5_leftovers_for_former_consumers_are_deleted(job: CollectedJob) -> None:
     """The consumers of "a" have changed twice. A batch that was published for the first ones is still in the log."""
     a, v = GRAPH.vertices
     graph = JobGraph((replace(a, layout=2), v), (replace(GRAPH.edges[0], folder="a__v"),))
@@ -106,14 +106,14 @@ def test_r5_what_attempts_left_for_consumers_of_before_goes_too(job: CollectedJo
     assert PUBLISHED in job.storage.list(DATA)
 
 
-def test_r5_sinks_are_told_which_handles_are_live_and_which_attempts(job: CollectedJob) -> None:
+def test_r5_sinks_get_the_live_handles_and_attempts(job: CollectedJob) -> None:
     job.collect()
     [(handles, attempts)] = job.asked
     assert handles == {"h0"}
     assert ["0001-before" in attempts, "0002-mine" in attempts, "0003-next" in attempts] == [False, True, True]
 
 
-def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_has_fenced_are_over(
+def test_r5_only_a_later_attempt_of_its_subtask_ends_an_attempt(
     job: CollectedJob,
 ) -> None:
     """A sibling subtask has a lower attempt number than the next attempt of another subtask, and is staging now."""
@@ -130,7 +130,7 @@ def test_r5_of_this_epoch_only_attempts_that_a_later_one_of_their_own_subtask_ha
             look(attempts)
 
 
-def test_what_a_sink_cannot_delete_keeps_nothing_else_and_is_told(
+def test_output_that_a_sink_cannot_delete_is_logged_and_the_rest_goes(
     job: CollectedJob, caplog: pytest.LogCaptureFixture
 ) -> None:
     job.failure = GarbageLeftError(
@@ -141,13 +141,13 @@ def test_what_a_sink_cannot_delete_keeps_nothing_else_and_is_told(
     assert "staging/h9" in caplog.text
 
 
-def test_what_a_sink_fails_with_otherwise_ends_the_start(job: CollectedJob) -> None:
+def test_any_other_failure_of_a_sink_ends_the_start(job: CollectedJob) -> None:
     job.failure = StorageReadOnlyError(uri="there", reason="AccessDenied")
     with pytest.raises(StorageReadOnlyError):
         job.collect()
 
 
-def test_r4_what_was_staged_behind_a_rewind_is_not_live(job: CollectedJob) -> None:
+def test_r4_output_staged_after_the_restored_position_is_not_live(job: CollectedJob) -> None:
     """The sink gets no discard request for it. The batch is void, and its attempt is fenced."""
     job.logs[V].open(AttemptId(3, 0, "back"), continues_at=0)
     job.collect()
@@ -171,7 +171,7 @@ def test_r8_a_driver_whose_log_was_opened_collects_nothing(job: CollectedJob) ->
     assert (job.storage.list(DATA), job.asked) == ([PUBLISHED, LEFT, MINE], [])
 
 
-def test_r5_what_attempts_have_staged_that_no_log_of_this_job_knows_is_left_to_whoever_does(job: CollectedJob) -> None:
+def test_r5_staged_output_of_unknown_attempts_stays(job: CollectedJob) -> None:
     """A job of this id under another root may stage in the same target, whatever its epoch.
 
     A vertex that the job no longer has may have staged there, too.
@@ -182,7 +182,7 @@ def test_r5_what_attempts_have_staged_that_no_log_of_this_job_knows_is_left_to_w
     assert ["0001-another" in attempts, "0001-ofgone" in attempts, "0001-before" in attempts] == [True, False, False]
 
 
-def test_r5_a_job_that_has_finished_deletes_of_a_target_what_its_own_attempts_have_staged(tmp_path: Path) -> None:
+def test_r5_a_finished_job_deletes_only_its_own_staged_output(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     sink = job.sink.bind(SinkContext("orders", "lake"))
     target, mine = open_storage(books(job.lake)), str(next(opened_attempts(job.storage, "orders")))

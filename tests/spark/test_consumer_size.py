@@ -22,11 +22,11 @@ MIB = 1 << 20
     ("read", "expected"),
     [(0, 200), (6 << 30, 200), ((6400 << 20), 200), ((6400 << 20) + 1, 201), (1 << 40, MOST), (1 << 50, MOST)],
 )
-def test_it_is_raised_by_the_bytes_and_never_lowered(read: int, expected: int) -> None:
+def test_input_bytes_raise_and_never_lower_the_initial_partitions(read: int, expected: int) -> None:
     assert initial_partitions(read, 64 * MIB, 200) == expected
 
 
-def test_more_than_the_most_that_somebody_has_set_stays() -> None:
+def test_a_configured_number_above_the_maximum_stays() -> None:
     assert initial_partitions(1 << 50, 64 * MIB, 20_000) == 20_000
 
 
@@ -45,11 +45,11 @@ def partitions_during(spark: SparkSession, read: int) -> str | None:
         return spark.conf.get(INITIAL, None)
 
 
-def test_a_result_that_needs_no_more_changes_nothing(spark: SparkSession) -> None:
+def test_a_small_result_does_not_change_the_initial_partitions(spark: SparkSession) -> None:
     assert partitions_during(spark, 1000) is None
 
 
-def test_it_holds_for_the_query_and_no_longer_also_if_that_fails(small: SparkSession) -> None:
+def test_the_setting_ends_with_the_query_even_after_a_failure(small: SparkSession) -> None:
     assert partitions_during(small, 1000) == "2000"
     assert small.conf.get(INITIAL, None) is None
     with pytest.raises(KeyError), sized_for(small, 1000):
@@ -57,7 +57,7 @@ def test_it_holds_for_the_query_and_no_longer_also_if_that_fails(small: SparkSes
     assert small.conf.get(INITIAL, None) is None
 
 
-def test_what_the_user_has_set_holds(small: SparkSession) -> None:
+def test_a_setting_of_the_user_is_kept(small: SparkSession) -> None:
     small.conf.set(INITIAL, "7")
     assert partitions_during(small, 1000) == "7" == small.conf.get(INITIAL)
     small.conf.unset(INITIAL)
@@ -65,7 +65,7 @@ def test_what_the_user_has_set_holds(small: SparkSession) -> None:
     assert partitions_during(small, 1000) is None
 
 
-def test_a_consumer_runs_with_it_and_a_source_does_not(world: World, small: SparkSession) -> None:
+def test_a_consumer_gets_the_setting_and_a_source_does_not(world: World, small: SparkSession) -> None:
     """The input is small, so Spark coalesces the partitions again."""
     world.put_ids("history", 3, 40)
     seen: dict[str, str | None] = {}

@@ -81,7 +81,7 @@ def finish(world: World, job: Job, count: int) -> None:
         pytest.param(("b", "d"), marks=pytest.mark.slow, id="two more"),
     ],
 )
-def test_one_that_comes_reads_what_is_published_from_then_on(world: World, first: tuple[str, ...]) -> None:
+def test_a_new_reader_reads_batches_published_from_then_on(world: World, first: tuple[str, ...]) -> None:
     """The names of the new readers sort before, between and after the others.
 
     The others keep the data written for them.
@@ -99,7 +99,7 @@ def test_one_that_comes_reads_what_is_published_from_then_on(world: World, first
     assert world.released_ids("out") == sorted(early | late | later | last)
 
 
-def test_what_one_that_goes_has_not_read_is_given_up_with_it(world: World) -> None:
+def test_removing_a_reader_drops_its_unread_rows(world: World) -> None:
     early = run_and_stop(world, fed(world, "a", "b", "c"), 0)
     with pytest.raises(IllegalGraphChangeError, match="that are gone: b, b_out"):
         world.run(fed(world, "a", "c"))
@@ -127,7 +127,7 @@ def dies_with_its_plan(world: World, uid: str, *, is_in: bool) -> HookedStorage:
     return HookedStorage(world.storage, hook)
 
 
-def test_what_was_given_up_is_not_asked_about_again(world: World) -> None:
+def test_a_dropped_operator_needs_no_second_consent(world: World) -> None:
     """The driver dies before a checkpoint, so the last checkpoint still names the dropped operator."""
     early = run_and_stop(world, fed(world, "a", "b"), 0)
     for left in (("a",), ("a", "b"), ("a",)):
@@ -151,7 +151,7 @@ def ended(world: World, *sinks: str) -> Job:
     return job
 
 
-def test_a_sink_that_was_left_out_by_mistake_comes_back_to_a_source_that_is_finished(world: World) -> None:
+def test_a_dropped_sink_of_a_finished_source_can_return(world: World) -> None:
     """The sink returns before the next checkpoint. In the last one the sink is finished, because its source is."""
     ids = world.put_ids("history", 1, 10) | world.put_ids("live", 1, 10)
     run = world.run(ended(world, "a", "b"), world.ask("stop", lambda: "history" in world.state().finished_operators()))
@@ -163,7 +163,7 @@ def test_a_sink_that_was_left_out_by_mistake_comes_back_to_a_source_that_is_fini
     assert world.released_ids("a") == world.released_ids("b") == world.released_ids("out") == sorted(ids)
 
 
-def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: World) -> None:
+def test_r7_partition_data_of_removed_readers_is_deleted(world: World) -> None:
     run_and_stop(world, fed(world, "a"), 0)
     run_and_stop(world, fed(world), 1000, give_up=True)
     partition = world.root / "job" / "vertices" / "marked" / "0" / "partition"
@@ -173,7 +173,7 @@ def test_r7_what_was_published_for_those_that_are_gone_is_given_back(world: Worl
     assert world.released_ids("t2_out") == [2000]
 
 
-def test_who_reads_something_else_by_now_is_refused(world: World) -> None:
+def test_a_reader_with_another_input_is_refused(world: World) -> None:
     run_and_stop(world, fed(world, "a", "b"), 0)
     with pytest.raises(IllegalGraphChangeError, match="'b' no longer reads 'marked'"):
         world.run(fed(world, "a", "b", apart="b"), allow_non_restored_state=True)
@@ -190,7 +190,7 @@ def joined(world: World, *producers: str) -> Job:
     return job
 
 
-def test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused(world: World) -> None:
+def test_a_dropped_operator_may_not_return_as_input_of_a_running_query(world: World) -> None:
     """The query that reads it remembers by its name which of its files were read.
 
     Without the refusal, that query plans deleted files and can never run again.
@@ -205,7 +205,7 @@ def test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused(world: 
     assert world.released_ids("p2_out") == sorted(last)
 
 
-def test_of_sources_that_end_one_that_comes_would_get_a_rest(world: World) -> None:
+def test_a_new_reader_of_an_unfinished_bounded_source_is_refused(world: World) -> None:
     world.put_ids("live", 5, 10)
     world.stop_in_batch(fed(world, "a", bounded=True), "marked", mode="streaming")
     assert world.state().status == "STOPPED"
@@ -216,7 +216,7 @@ def test_of_sources_that_end_one_that_comes_would_get_a_rest(world: World) -> No
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_one_that_comes_and_dies_again_and_again_reads_each_row_once(world: World, when: When) -> None:
+def test_a_new_reader_reads_each_row_once_over_repeated_crashes(world: World, when: When) -> None:
     early = run_and_stop(world, fed(world, "b"), 0)
     late: set[int] = set()
     died = 0
@@ -256,7 +256,7 @@ def by_window(rows: DataFrame) -> DataFrame:
     return counted.select(F.col("window.start").cast("long").alias("at"), "n")
 
 
-def test_r13_windows_of_one_that_comes_hold_what_is_published_from_then_on(world: World) -> None:
+def test_r13_windows_of_a_new_reader_hold_rows_published_from_then_on(world: World) -> None:
     """A new or returned reader starts without the open windows and the watermark of an earlier life (R13)."""
     lives = [("w1",), ("w1", "w2"), ("w2",), ("w1", "w2")]
     seconds = iter(range(1000))

@@ -62,7 +62,7 @@ def batches(world: World, vertex: str) -> list[Batch]:
     return [record for _, record in world.records(vertex) if isinstance(record, Batch)]
 
 
-def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_others_go_on(world: World) -> None:
+def test_the_autoscaler_raises_the_limit_of_a_source_while_others_run(world: World) -> None:
     world.put_ids("live", 1, 10)
     policy = Autoscaler(
         "live", max_files_per_batch=(1, 8), looks=2, every="300ms", cool_down="500ms", idle_looks=100_000
@@ -92,7 +92,7 @@ def test_a_source_whose_rate_rises_gets_more_at_a_time_by_itself_while_the_other
     assert max(batch.rows or 0 for batch in batches(world, "live")) > 10, "more than two files at once"
 
 
-def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job_nothing(world: World) -> None:
+def test_a_controller_gets_metrics_and_a_failing_one_is_switched_off(world: World) -> None:
     world.put_ids("live", 2, 10)
     watcher = Watcher()
 
@@ -120,7 +120,7 @@ def test_a_controller_sees_what_the_queries_do_and_one_that_raises_costs_the_job
     assert (state.state_bytes or 0) > 0
 
 
-def test_nothing_is_measured_for_a_job_without_controllers(world: World) -> None:
+def test_a_job_without_controllers_runs_as_usual(world: World) -> None:
     world.put_ids("live", 1, 10)
     with UserScript(world, lambda script: script.put(10)):
         run = world.run(watched(world, []))

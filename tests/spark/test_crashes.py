@@ -61,20 +61,20 @@ def die_and_recover(world: World, make: MakeJob, at: int) -> bool:
 
 
 @pytest.mark.parametrize("at", [6, 14, 23, 37, 52])
-def test_a_run_that_dies_is_finished_by_the_next_one(world: World, at: int) -> None:
+def test_the_next_run_finishes_a_crashed_one(world: World, at: int) -> None:
     die_and_recover(world, inline, at)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [9, 20, 33, 47, 64, 90])
-def test_a_run_with_edges_that_dies_is_finished_by_the_next_one(world: World, at: int) -> None:
+def test_the_next_run_finishes_a_crashed_one_with_edges(world: World, at: int) -> None:
     die_and_recover(world, with_edges, at)
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("make", [inline, with_edges], ids=["inline", "edges"])
-def test_a_run_may_die_at_every_verb(world: World, make: MakeJob) -> None:
+def test_a_crash_at_each_verb_loses_and_repeats_nothing(world: World, make: MakeJob) -> None:
     for at in count(1):
         if not die_and_recover(World(world.base / str(at)), make, at):
             return
@@ -82,7 +82,7 @@ def test_a_run_may_die_at_every_verb(world: World, make: MakeJob) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [24, 45])
-def test_two_runs_that_die_one_after_the_other_lose_and_repeat_nothing(world: World, at: int) -> None:
+def test_two_crashes_in_a_row_lose_and_repeat_nothing(world: World, at: int) -> None:
     expected = put_history_and_live(world)
     run_into(world, with_edges, Fault(at, "after"), len(expected))
     run_into(world, with_edges, Fault(at // 2, "before"), len(expected))
@@ -91,7 +91,7 @@ def test_two_runs_that_die_one_after_the_other_lose_and_repeat_nothing(world: Wo
 
 
 @pytest.mark.parametrize("at", [20, 33])
-def test_one_verb_that_fails_is_survived(world: World, at: int) -> None:
+def test_a_job_survives_one_failing_verb(world: World, at: int) -> None:
     expected = put_history_and_live(world)
     ended = run_into(world, inline, Fault(at, once=True), len(expected))
     if ended != "FINISHED":
@@ -99,7 +99,7 @@ def test_one_verb_that_fails_is_survived(world: World, at: int) -> None:
     check_finished(world, expected)
 
 
-def test_r1_a_committed_batch_is_published_by_whoever_comes_though_two_drivers_died_before(world: World) -> None:
+def test_r1_a_committed_batch_is_published_after_two_dead_drivers(world: World) -> None:
     """The second driver dies after it has copied the first one's commit and before it has published."""
     expected = put_history_and_live(world)
     for _ in range(2):

@@ -46,7 +46,7 @@ def gone_before_it_has_frozen(world: World, job: Job) -> None:
     assert world.state().frozen == {}
 
 
-def test_r11_a_list_of_splits_that_was_frozen_meanwhile_holds(world: World) -> None:
+def test_r11_a_list_of_splits_frozen_by_another_driver_holds(world: World) -> None:
     """The function that lists the splits now returns other splits.
 
     Without R11 rows of both lists were released, or of parts of them.
@@ -81,7 +81,7 @@ def with_column(world: World, name: str) -> Job:
     return job
 
 
-def test_r4_a_job_that_another_definition_has_begun_anew_meanwhile_is_compared_with_that(world: World) -> None:
+def test_r4_a_job_is_compared_with_a_definition_claimed_meanwhile(world: World) -> None:
     """Each of the two changes is allowed.
 
     Without the comparison this driver read the other driver's rows with its own columns, as nulls.

@@ -60,7 +60,7 @@ def _barriers(world: World, vertex: str) -> list[int]:
 
 
 @pytest.mark.parametrize("lands", [False, True], ids=["not landed", "landed"])
-def test_r17_a_declined_barrier_aborts_its_checkpoint_and_the_run_goes_on(world: World, lands: bool) -> None:
+def test_r17_a_declined_barrier_aborts_its_checkpoint_and_the_run_continues(world: World, lands: bool) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, 1000)
     storage = RefusesBarriers(world.storage, "doubled", 1, lands=lands)
     run = world.run(
@@ -76,7 +76,7 @@ def test_r17_a_declined_barrier_aborts_its_checkpoint_and_the_run_goes_on(world:
     assert barriers == sorted(set(barriers))
 
 
-def test_r17_more_declines_in_a_row_than_tolerated_end_the_run_and_say_why(world: World) -> None:
+def test_r17_more_declines_in_a_row_than_tolerated_end_the_run(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, 1000)
     # only when all is published, because a later batch has to settle the barrier first
     storage = RefusesBarriers(world.storage, "doubled", 2, when=lambda: world.released_count() == len(expected))
@@ -99,7 +99,7 @@ def test_r10_a_consumer_passes_the_barrier_of_a_declined_checkpoint(world: World
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_declined_barrier_of_a_batch_job_is_tried_again(world: World) -> None:
+def test_a_declined_barrier_of_a_batch_job_is_retried(world: World) -> None:
     expected = world.put_ids("history", 2, 2)
     run = world.run(
         bounded(world),
@@ -119,7 +119,7 @@ class Overtaken(WrappedStorage):
         self.inner.create(path, data)
 
 
-def test_r3_a_fence_is_no_decline(world: World) -> None:
+def test_r3_a_fence_is_not_a_decline(world: World) -> None:
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
     with pytest.raises(LogFencedError):

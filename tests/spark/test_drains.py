@@ -65,7 +65,7 @@ def put(world: World, *ids: int) -> None:
         hidden.rename(hidden.with_name(hidden.name[1:]))
 
 
-def test_files_that_wait_when_a_drain_is_asked_for_are_read(world: World) -> None:
+def test_a_drain_reads_files_that_wait_at_its_request(world: World) -> None:
     """The query would find them at its next trigger, an hour later."""
     put(world, 0)
 
@@ -81,7 +81,7 @@ def test_files_that_wait_when_a_drain_is_asked_for_are_read(world: World) -> Non
     assert run.of("warning") == []
 
 
-def test_files_that_were_there_before_the_run_began_are_read_by_a_drain_at_once_after_the_start(world: World) -> None:
+def test_a_drain_right_after_the_start_reads_files_from_before_it(world: World) -> None:
     put(world, *range(50))
     run = world.run(reading(world, max_files_per_trigger=7), world.ask("drain", lambda: True))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -99,7 +99,7 @@ def test_a_drain_ends_although_the_producer_keeps_writing(world: World) -> None:
     assert "files (" in run.of("warning")[-1]["message"], "the warning counts files that came later"
 
 
-def test_a_drain_at_once_says_what_it_leaves(world: World) -> None:
+def test_an_immediate_drain_warns_of_unread_files(world: World) -> None:
     put(world, 0)
 
     def on_line(line: Line) -> None:
@@ -118,7 +118,7 @@ def test_a_drain_at_once_says_what_it_leaves(world: World) -> None:
     assert warning == f"the drain has ended source rows, and left 60 files ({left} bytes) unread"
 
 
-def test_windows_of_what_waited_are_output_and_history_is_read(world: World) -> None:
+def test_a_drain_outputs_windows_of_waiting_rows_and_reads_history(world: World) -> None:
     job = Job("counting")
 
     def timed(rows: DataFrame) -> DataFrame:
@@ -155,7 +155,7 @@ def test_windows_of_what_waited_are_output_and_history_is_read(world: World) -> 
     assert {row["id"]: row["n"] for row in world.released()} == dict.fromkeys([0, 10, 100, 110, 120], 10)
 
 
-def test_a_drain_behind_a_result_partition_reads_it_all(world: World) -> None:
+def test_a_drain_reads_a_result_partition_to_its_end(world: World) -> None:
     """Each query of the job is drained after its producer has ended."""
     expected = world.put_ids("history", 2, 3) | world.put_ids("live", 5, 2, 1000)
     job = mixed(world, chain=False)
@@ -164,7 +164,7 @@ def test_a_drain_behind_a_result_partition_reads_it_all(world: World) -> None:
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_client_asks_for_a_drain_at_once(world: World) -> None:
+def test_a_client_requests_an_immediate_drain(world: World) -> None:
     put(world, 0)
 
     def on_line(line: Line) -> None:

@@ -57,7 +57,7 @@ def everything(base: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in base.rglob("*") if path.is_file()}
 
 
-def test_a_new_job_is_shown_and_nothing_is_written(world: World) -> None:
+def test_a_check_of_a_new_job_shows_it_and_writes_nothing(world: World) -> None:
     world.put_ids("history", 2, 3)
     world.path("live")
     before = everything(world.base)
@@ -79,7 +79,7 @@ def test_a_new_job_is_shown_and_nothing_is_written(world: World) -> None:
     assert not (world.base / "out").exists()
 
 
-def test_a_stopped_job_is_compared_with_what_ran_before(world: World) -> None:
+def test_a_check_compares_a_stopped_job_with_its_last_run(world: World) -> None:
     world.put_ids("history", 2, 3)
     world.path("live")
     world.stop_in_batch(job_of(world), "doubled")
@@ -94,7 +94,7 @@ def test_a_stopped_job_is_compared_with_what_ran_before(world: World) -> None:
     assert everything(world.base) == before
 
 
-def test_a_job_whose_driver_lives_is_checked_and_the_driver_is_named(world: World) -> None:
+def test_a_check_of_a_running_job_names_its_driver(world: World) -> None:
     world.put_ids("history", 2, 3)
     world.path("live")
     world.stop_in_batch(job_of(world), "doubled")
@@ -109,7 +109,7 @@ def test_a_job_whose_driver_lives_is_checked_and_the_driver_is_named(world: Worl
     journal.write(StatusChanged(JobStatus.RUNNING, time.time()))  # not fenced
 
 
-def test_the_command_prints_it_and_refuses_as_a_run_does(world: World) -> None:
+def test_the_check_command_prints_the_plan_and_refuses_as_a_run_does(world: World) -> None:
     world.put_ids("history", 2, 3)
     path = world.base / "orders.py"
     path.write_text(

@@ -26,7 +26,7 @@ def select(file: Path, statement: str) -> list[tuple[Any, ...]]:
         return database.execute(statement).fetchall()
 
 
-def test_a_start_warns_of_a_table_that_was_emptied(world: World) -> None:
+def test_a_start_warns_of_an_emptied_table(world: World) -> None:
     expected = world.put_ids("history", 1, 2) | world.put_ids("live", 1, 2, 1000)
     stopped = world.run(mixed(world), world.ask("stop", lambda: world.released_count() == len(expected)))
     assert (stopped.status, warnings(stopped)) == ("STOPPED", [])
@@ -40,7 +40,7 @@ def test_a_start_warns_of_a_table_that_was_emptied(world: World) -> None:
     assert len([*Path(world.path("out")).glob("part-*")]) > 0
 
 
-def test_r9_a_dropped_table_is_refused_and_an_emptied_one_is_warned_of(world: World) -> None:
+def test_r9_a_start_refuses_a_dropped_table_and_warns_of_an_emptied_one(world: World) -> None:
     file = world.base / "shop.db"
     file.touch()
     table = SqlSink("clicks", url=f"sqlite:///{file}", create=True)

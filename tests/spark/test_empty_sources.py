@@ -38,7 +38,7 @@ def in_folder(world: World, *names: str) -> Read:
 
 
 @MODES
-def test_an_empty_folder_is_refused_and_a_later_try_reads_what_came(world: World, mode: str) -> None:
+def test_an_empty_folder_is_refused_and_a_retry_reads_new_files(world: World, mode: str) -> None:
     world.path("in")
 
     def job() -> Job:
@@ -56,7 +56,7 @@ def test_an_empty_folder_is_refused_and_a_later_try_reads_what_came(world: World
 
 
 @MODES
-def test_a_missing_folder_is_refused_and_a_later_try_reads_what_came(world: World, mode: str) -> None:
+def test_a_missing_folder_is_refused_and_a_retry_reads_new_files(world: World, mode: str) -> None:
 
     def job() -> Job:
         return reading(world, in_folder(world, "in"))
@@ -70,7 +70,7 @@ def test_a_missing_folder_is_refused_and_a_later_try_reads_what_came(world: Worl
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_pattern_that_matches_nothing_is_refused(world: World) -> None:
+def test_a_pattern_without_matches_is_refused(world: World) -> None:
     world.path("in")
     job = reading(world, in_folder(world, "in/day=*"))
     with pytest.raises(NothingToReadError, match=r"no file in .*/in/day=\*\."):
@@ -79,7 +79,7 @@ def test_a_pattern_that_matches_nothing_is_refused(world: World) -> None:
         world.run(job, mode="batch")
 
 
-def test_an_empty_folder_without_a_schema_is_refused_in_the_same_way(world: World) -> None:
+def test_an_empty_folder_without_a_schema_is_refused(world: World) -> None:
     folder = world.path("in")
 
     def job() -> Job:
@@ -94,9 +94,7 @@ def test_an_empty_folder_without_a_schema_is_refused_in_the_same_way(world: Worl
 
 @MODES
 @pytest.mark.parametrize("where", ["source", "transform"])
-def test_a_column_of_folders_that_are_not_there_yet_is_no_mistake_of_the_function(
-    world: World, mode: str, where: str
-) -> None:
+def test_a_missing_partition_column_of_an_empty_folder_is_retryable(world: World, mode: str, where: str) -> None:
     """Found by random jobs: the missing column refused the job for good, and no retry read the files that came."""
     folder = world.path("in")
 
@@ -142,16 +140,14 @@ def test_a_source_that_may_be_empty_ends_at_once(world: World, mode: str) -> Non
     assert "ends at once: there is no file in" in run.of("warning")[0]["message"]
 
 
-def test_empty_history_beside_a_live_source_is_refused(world: World) -> None:
+def test_empty_history_next_to_a_live_source_is_refused(world: World) -> None:
     world.put_ids("live", 1, 2)
     with pytest.raises(NothingToReadError, match="'history'"):
         world.run(mixed(world))
     assert world.everything_under_root() == []
 
 
-def test_a_folder_that_becomes_empty_before_its_list_is_recorded_is_refused(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_emptied_before_its_list_is_recorded_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.path("in")
     monkeypatch.setattr(preparation, "_refuse_empty", lambda *given: None)
     with pytest.raises(NothingToReadError, match="no file in"):
@@ -163,7 +159,7 @@ def test_a_folder_that_becomes_empty_before_its_list_is_recorded_is_refused(
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_missing_live_folder_may_come_later(world: World) -> None:
+def test_a_missing_live_folder_is_refused_as_nothing_to_read(world: World) -> None:
     world.put_ids("history", 1, 2)
     job = mixed(world)
     shutil.rmtree(world.path("live"))
@@ -176,7 +172,7 @@ def test_a_missing_live_folder_may_come_later(world: World) -> None:
         world.run(job)
 
 
-def test_a_missing_folder_that_a_transform_reads_may_come_later(world: World) -> None:
+def test_a_missing_folder_read_by_a_transform_is_retryable(world: World) -> None:
     expected = world.put_ids("in", 1, 2)
     job = Job("looks_up")
     rows = job.source(uid="rows", bounded=True)(lambda reader: reader.schema(IDS).parquet(world.path("in")))

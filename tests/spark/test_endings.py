@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 
-def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(world: World) -> None:
+def test_d6_a_stopped_job_resumes_and_a_drained_job_is_finished(world: World) -> None:
     first = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
     stopped = world.stop_in_batch(mixed(world), "doubled")
     assert stopped.status == "STOPPED"
@@ -51,7 +51,7 @@ def test_d6_a_stopped_job_goes_on_where_it_was_and_a_drained_one_is_finished(wor
     assert world.released_ids() == sorted(second)
 
 
-def test_a_job_with_edges_is_stopped_and_goes_on(world: World) -> None:
+def test_a_stopped_job_with_edges_resumes(world: World) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 3, 2, 1000)
     first = world.stop_in_batch(depths(world), "history")
     assert (first.status, world.released_ids("raw")) == ("STOPPED", [0, 1])
@@ -61,7 +61,7 @@ def test_a_job_with_edges_is_stopped_and_goes_on(world: World) -> None:
     assert world.released_ids("raw") == [*range(8)]
 
 
-def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world: World) -> None:
+def test_a_stop_for_an_ended_epoch_does_not_stop_the_next_driver(world: World) -> None:
     """The request names its epoch, so it does not stop the next driver."""
     world.put_ids("history", 2, 2)
     expected = world.put_ids("live", 1, 2, 1000) | {*range(4)}
@@ -72,7 +72,7 @@ def test_a_drain_that_came_too_late_for_its_driver_is_taken_up_by_the_next(world
     assert world.released_ids() == sorted(expected)
 
 
-def test_an_empty_history_is_told(world: World) -> None:
+def test_an_empty_history_is_warned_of(world: World) -> None:
     expected = world.put_ids("live", 1, 2, 1000)
     run = world.run(mixed(world, allow_empty=True), world.drain_at(len(expected)))
     assert run.status == "FINISHED"
@@ -82,14 +82,14 @@ def test_an_empty_history_is_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])
-def test_a_drain_in_the_middle_of_history_reads_it_to_its_end_first(world: World, chain: bool) -> None:
+def test_a_drain_reads_history_to_its_end(world: World, chain: bool) -> None:
     expected = world.put_ids("history", 8, 2) | world.put_ids("live", 1, 2, 1000)
     run = world.run(mixed(world, chain=chain), world.ask("drain", lambda: True))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
 
 
-def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> None:
+def test_r3_a_second_driver_fences_the_first(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     second: list[Run] = []
 
@@ -114,7 +114,7 @@ def test_r3_a_second_driver_fences_the_first_and_both_are_told(world: World) -> 
     assert world.released_ids() == sorted(expected)
 
 
-def test_r12_a_stop_while_the_last_windows_fire_does_not_lose_them(
+def test_r12_a_stop_during_the_final_batch_does_not_lose_its_windows(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The final batch is planned and has not run. There is no end of data until it has run."""
@@ -178,7 +178,7 @@ def test_d16_a_changed_job_is_refused_and_nothing_is_written(world: World) -> No
     assert world.everything_under_root() == before
 
 
-def test_r13_a_watermarked_join_with_history_is_refused_before_anything_is_written(world: World) -> None:
+def test_r13_a_watermarked_join_with_history_is_refused(world: World) -> None:
     with pytest.raises(UnsupportedQueryError, match="'history' of 'matched'"):
         world.run(joined(world, watermarks=True))
     assert world.everything_under_root() == []

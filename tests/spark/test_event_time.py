@@ -62,7 +62,7 @@ def times_of(world: World, source: str = "live") -> SourceTimes:
     return world.state().times()["counts"][source]
 
 
-def test_the_column_that_spark_follows_hides_no_change_of_the_users_keys(spark: SparkSession) -> None:
+def test_the_event_time_column_hides_no_change_of_the_users_keys(spark: SparkSession) -> None:
     """Numbers in a query that reads the clock are not compared. Our own expressions do not belong to the query."""
 
     def kept(modulus: int) -> Any:
@@ -119,7 +119,7 @@ def test_a_row_of_the_year_9999_makes_no_other_row_late(world: World, declared: 
     assert not run.of("warning")
 
 
-def test_columns_in_another_order_keep_what_follows_the_inputs_of_a_union(spark: SparkSession) -> None:
+def test_columns_in_another_order_keep_the_guard_of_a_unions_inputs(spark: SparkSession) -> None:
     """When history had been left out, a row of the year 9999 made 10 of 18 rows late."""
     guard = EventTimeGuard(observes=False)
     rows = timed(spark.readStream.name("live").format("rate").load().withColumnRenamed("value", "id"))
@@ -132,7 +132,7 @@ def test_columns_in_another_order_keep_what_follows_the_inputs_of_a_union(spark:
     assert followed.columns == ["id", "ts"]
 
 
-def test_a_row_moves_the_watermark_as_far_as_its_source_lets_it(world: World) -> None:
+def test_without_max_ahead_a_row_moves_the_watermark_ahead_of_the_clock(world: World) -> None:
     put_far_ahead(world)
     run = drained(world, windows_of(world, "live", max_ahead=None), 4)
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -141,7 +141,7 @@ def test_a_row_moves_the_watermark_as_far_as_its_source_lets_it(world: World) ->
     assert ["the watermark of counts is ahead of the clock" in line["message"] for line in run.of("warning")] == [True]
 
 
-def test_a_row_ahead_does_not_pass_through_a_result_partition(world: World) -> None:
+def test_a_row_ahead_of_the_clock_makes_no_row_of_the_next_query_late(world: World) -> None:
     put_far_ahead(world)
     run = world.run(
         windows_of(world, "live", chain=False), world.ask("drain", lambda: world.read_up_to("live", "live") == 3)
@@ -152,7 +152,7 @@ def test_a_row_ahead_does_not_pass_through_a_result_partition(world: World) -> N
     assert times_of(world).ahead == 1
 
 
-def test_a_row_ahead_makes_no_row_of_a_join_late(world: World) -> None:
+def test_a_row_ahead_of_the_clock_makes_no_row_of_a_join_late(world: World) -> None:
     job = Job("joined")
 
     @job.source(max_files_per_trigger=1, watermark=WATERMARK)
@@ -189,7 +189,7 @@ def test_a_row_ahead_makes_no_row_of_a_join_late(world: World) -> None:
     assert world.late_rows() == 0
 
 
-def test_rows_with_an_unfit_event_time_are_counted_once_and_named_by_their_reason(world: World) -> None:
+def test_rows_with_an_unfit_event_time_are_counted_once_by_reason(world: World) -> None:
     """A micro-batch that runs again counts its rows once."""
     for start in (1_000, 1_100, 1_200):
         put_times(world, "live", *range(start, start + 10), None, -5)
@@ -212,7 +212,7 @@ def test_rows_with_an_unfit_event_time_are_counted_once_and_named_by_their_reaso
 @pytest.mark.parametrize(
     ("row", "reason"), [(None, "without an event time"), (-5, "before 1970"), (YEAR_9999, "further ahead of the clock")]
 )
-def test_a_source_that_says_fail_refuses_an_unfit_event_time(world: World, row: int | None, reason: str) -> None:
+def test_a_source_with_late_rows_fail_refuses_an_unfit_event_time(world: World, row: int | None, reason: str) -> None:
     put_times(world, "live", 1_000, row)
     run = world.run(windows_of(world, "live", late_rows="fail"))
     assert run.status == "FAILED"
@@ -243,7 +243,7 @@ def test_an_idle_source_lets_windows_close_and_its_late_rows_are_counted(world: 
     assert world.late_rows() == 1
 
 
-def test_a_source_without_a_timeout_holds_windows_and_is_named(world: World) -> None:
+def test_an_idle_source_without_a_timeout_holds_windows_and_is_named(world: World) -> None:
     world.put_ids("busy", 3, 10, 1_000)
     world.put_ids("idle", 1, 5, 1_000)
     stop = world.ask(
@@ -258,7 +258,7 @@ def test_a_source_without_a_timeout_holds_windows_and_is_named(world: World) -> 
     assert (times_of(world, "busy").watermark, times_of(world, "idle").watermark) == (1_028_000, 1_003_000)
 
 
-def test_a_timeout_that_a_query_cannot_keep_is_refused(world: World) -> None:
+def test_an_idle_timeout_across_queries_is_refused(world: World) -> None:
     world.put_ids("busy", 1, 10)
     world.put_ids("idle", 1, 10)
     with pytest.raises(UnsupportedQueryError, match="idle_timeout of source 'idle'"):

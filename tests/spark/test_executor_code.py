@@ -41,7 +41,7 @@ program "/opt/gone/python": error=2, No such file or directory
         (PICKLED, "helpers"),
     ],
 )
-def test_a_missing_module_is_named_with_what_to_do(raised: str, module: str) -> None:
+def test_a_missing_module_is_named_with_a_remedy(raised: str, module: str) -> None:
     failed = query_failed("orders", RuntimeError(RAISED.format(raised=raised)))
     assert isinstance(failed, ExecutorPythonError)
     assert failed.data == {"vertex": "orders", "module": module}
@@ -69,7 +69,7 @@ def test_a_missing_module_is_named_with_what_to_do(raised: str, module: str) -> 
         (STARTING, "/opt/gone/python does not start (error=2, No such file or directory)"),
     ],
 )
-def test_an_unfit_python_is_named_with_what_to_do(text: str, problem: str) -> None:
+def test_an_unfit_python_is_named_with_a_remedy(text: str, problem: str) -> None:
     failed = query_failed("orders", RuntimeError(text))
     assert isinstance(failed, ExecutorPythonError)
     assert failed.data["problem"] == problem
@@ -85,5 +85,5 @@ def test_an_unfit_python_is_named_with_what_to_do(text: str, problem: str) -> No
         'java.io.IOException: Cannot run program "chmod": error=11, Resource temporarily unavailable',
     ],
 )
-def test_what_may_pass_is_tried_again(text: str) -> None:
+def test_an_error_that_may_pass_is_retried(text: str) -> None:
     assert type(query_failed("orders", RuntimeError(text))) is QueryFailedError

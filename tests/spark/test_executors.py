@@ -73,7 +73,7 @@ def polls_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK", 0.001)
 
 
-def test_more_are_asked_for_once_and_nobody_ends() -> None:
+def test_more_executors_are_requested_once_and_none_ends() -> None:
     cluster = Cluster()
     executors = executors_of(cluster)
     for _ in range(3):
@@ -81,13 +81,13 @@ def test_more_are_asked_for_once_and_nobody_ends() -> None:
     assert (cluster.asked, cluster.running) == ([4], ["0", "1"])
 
 
-def test_of_fewer_the_oldest_stay() -> None:
+def test_requesting_fewer_executors_keeps_the_oldest() -> None:
     cluster = Cluster(running=12)
     executors_of(cluster).request_number("a", 2)
     assert (cluster.asked, cluster.running) == ([2], ["0", "1"])
 
 
-def test_the_largest_number_of_one_drivers_queries_holds() -> None:
+def test_the_largest_number_of_a_drivers_queries_holds() -> None:
     cluster = Cluster(running=4)
     executors = executors_of(cluster)
     executors.request_number("a", 4)
@@ -98,27 +98,27 @@ def test_the_largest_number_of_one_drivers_queries_holds() -> None:
     assert (cluster.asked, len(cluster.running)) == ([4, 2], 2)
 
 
-def test_nothing_is_asked_if_nobody_was_given_a_number() -> None:
+def test_without_a_number_no_executors_are_requested() -> None:
     cluster = Cluster()
     executors_of(cluster).request_number("a", None)
     assert cluster.asked == []
 
 
-def test_one_that_was_on_its_way_when_fewer_were_asked_for_ends_when_it_comes() -> None:
+def test_an_executor_that_starts_after_a_reduction_is_ended() -> None:
     cluster = Cluster(running=1)
     executors_of(cluster).request_number("a", 1)
     cluster.running.append("7")
     wait_until(lambda: cluster.running == ["0"], lambda: str(cluster.running))
 
 
-def test_one_that_ended_as_it_came_late_is_not_taken_for_one_that_is_wanted_less() -> None:
+def test_ending_a_late_executor_does_not_lower_the_wanted_number() -> None:
     cluster = Cluster(running=2)
     executors_of(cluster).request_number("a", 2)
     cluster.running.append("7")
     wait_until(lambda: cluster.running == ["0", "1"] and cluster.wanted == 2, lambda: f"{vars(cluster)}")
 
 
-def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_of_the_previous_run_ends_no_executor_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """A standby worker runs one subtask after the other in the same Spark application."""
     monkeypatch.setattr(module, "COMING", 1.0)
     cluster = Cluster(running=2)
@@ -137,7 +137,7 @@ def test_what_the_run_before_had_asked_for_ends_nobody_of_the_next_one(monkeypat
     assert (len(cluster.running), cluster.wanted) == (4, 4)
 
 
-def test_a_query_begins_though_the_master_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_begins_without_an_answer_of_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PATIENCE", 0.05)
     cluster = Cluster()
     cluster.calls.clear()
@@ -150,7 +150,7 @@ def test_a_query_begins_though_the_master_does_not_answer(monkeypatch: pytest.Mo
     wait_until(lambda: cluster.wanted == 5, lambda: str(cluster.asked))
 
 
-def test_a_call_that_fails_fails_no_query_and_is_made_again(
+def test_a_failed_request_is_repeated_and_fails_no_query(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = Cluster()
@@ -167,7 +167,7 @@ def test_a_call_that_fails_fails_no_query_and_is_made_again(
     assert "the request for 4 executors failed, and will be repeated: no master" in caplog.text
 
 
-def test_what_was_never_heard_is_asked_again_for_the_next_query(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abandoned_request_is_repeated_for_the_next_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMING", 0.02)
     cluster = Cluster()
     executors = executors_of(cluster)
@@ -179,7 +179,7 @@ def test_what_was_never_heard_is_asked_again_for_the_next_query(monkeypatch: pyt
     assert cluster.asked == [4]
 
 
-def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_for_more_executors_ends_the_reduction(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
     executors = executors_of(Cluster(running=1))
     monkeypatch.setattr(executors, "_end_surplus", looks.append)
@@ -198,7 +198,7 @@ def test_when_more_are_asked_for_again_nobody_ends_any_more(monkeypatch: pytest.
         (Cluster("yarn", spark_dynamicAllocation_enabled="true"), "spark.dynamicAllocation.enabled"),
     ],
 )
-def test_where_they_cannot_be_changed_a_run_goes_on_with_what_it_has(
+def test_a_run_continues_where_executors_cannot_be_changed(
     cluster: Cluster, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     executors = executors_of(cluster)
@@ -212,5 +212,5 @@ def test_where_they_cannot_be_changed_a_run_goes_on_with_what_it_has(
 
 
 @pytest.mark.parametrize("master", ["spark://there:7077", "yarn", "k8s://https://there", "local-cluster[2,1,1024]"])
-def test_where_they_can_be_changed(master: str) -> None:
+def test_masters_that_can_change_executors_have_no_problem(master: str) -> None:
     assert executors_of(Cluster(master)).problem() is None

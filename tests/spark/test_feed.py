@@ -15,7 +15,7 @@ from tests.support.single_channel_feed import SingleChannelFeed
 pytestmark = pytest.mark.slow
 
 
-def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partition: FedPartition) -> None:
+def test_spark_reads_fed_batches_in_order_over_compactions_and_restarts(partition: FedPartition) -> None:
     feed = partition.feed()
     for position in range(0, 70, 2):
         feed.add(position, partition.write(position))
@@ -34,7 +34,7 @@ def test_spark_reads_what_was_fed_in_order_over_compactions_and_restarts(partiti
     assert flat(partition.read(partition.feed())) == []
 
 
-def test_an_edge_sees_its_own_feed_though_the_folders_are_nested(partition: FedPartition) -> None:
+def test_each_edge_reads_its_own_feed_in_nested_folders(partition: FedPartition) -> None:
     outer, inner = partition.feed("a__x"), partition.feed("b__y")
     outer.add(0, partition.write(0))
     inner.add(0, partition.batches[0])
@@ -43,7 +43,7 @@ def test_an_edge_sees_its_own_feed_though_the_folders_are_nested(partition: FedP
     assert flat(partition.read(inner, "b__y")) == [0]
 
 
-def test_unfed_files_are_invisible_also_before_the_first_one_is_fed(partition: FedPartition) -> None:
+def test_unfed_files_are_invisible(partition: FedPartition) -> None:
     feed = partition.feed()
     partition.write(0)
     assert flat(partition.read(feed)) == []
@@ -78,7 +78,7 @@ def test_two_drivers_that_feed_the_same_log_agree(partition: FedPartition) -> No
     assert flat(partition.read(successor)) == [*range(30)]
 
 
-def test_what_the_driver_before_fed_late_is_not_unread_for_ever(partition: FedPartition) -> None:
+def test_a_batch_fed_late_by_the_previous_driver_counts_as_read(partition: FedPartition) -> None:
     before, successor = partition.feed(), partition.feed()
     before.add(0, partition.write(0))
     paths = {f"{partition.base}/p/{partition.batches[0].files[0].path}".lstrip("/")}
@@ -121,7 +121,7 @@ def test_r4_after_a_reset_the_feed_starts_from_nothing(partition: FedPartition) 
     assert flat(partition.read(feed)) == [4]
 
 
-def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fed_again(
+def test_r4_a_batch_read_before_a_reset_is_not_unread_when_fed_again(
     partition: FedPartition,
 ) -> None:
     feed = partition.feed()
@@ -140,7 +140,7 @@ def test_r4_what_the_query_had_read_before_the_reset_is_not_unread_when_it_is_fe
 # ---- several drivers: a fenced driver deletes nothing of its successor
 
 
-def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(partition: FedPartition) -> None:
+def test_r8_a_reset_by_a_fenced_driver_leaves_its_successors_feed(partition: FedPartition) -> None:
     """The fenced driver is paused after its fence check.
 
     Its successor's feed survives whenever the driver resumes.
@@ -161,7 +161,7 @@ def test_r8_a_reset_of_an_overtaken_driver_takes_nothing_from_its_successor(part
         assert visible(partition, successor) == [*range(30)]
 
 
-def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_successor(partition: FedPartition) -> None:
+def test_r8_batches_fed_by_a_fenced_driver_are_invisible(partition: FedPartition) -> None:
     for position in range(40):
         partition.write(position)
     before = partition.feed()
@@ -176,7 +176,7 @@ def test_r8_what_an_overtaken_driver_feeds_goes_unseen_and_is_fed_by_its_success
     assert flat(partition.read(successor)) == [*range(40)]
 
 
-def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(partition: FedPartition) -> None:
+def test_r19_a_fenced_driver_does_not_continue_its_successors_feed(partition: FedPartition) -> None:
     for position in range(4):
         partition.write(position)
     before = partition.feed()
@@ -188,7 +188,7 @@ def test_r19_an_overtaken_driver_does_not_go_on_from_what_its_successor_fed(part
     assert SingleChannelFeed(partition.storage, path, "p", attempt=AttemptId(2, 0, "x")).fed == 0
 
 
-def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: FedPartition) -> None:
+def test_r8_each_attempt_of_an_epoch_has_its_own_feed(partition: FedPartition) -> None:
     """The previous attempt's process still feeds its own feed, and no query reads that."""
     for position in range(4):
         partition.write(position)
@@ -209,7 +209,7 @@ def test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own(partition: FedPar
     assert partition.storage.list(f"{path}/feeds") == ["0004"]
 
 
-def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partition: FedPartition) -> None:
+def test_r8_only_the_last_two_feeds_of_an_epoch_stay(partition: FedPartition) -> None:
     """A driver runs for months and loses its workers every hour.
 
     Without the clean-up each attempt's feed stays until the next driver. The previous attempt may still feed, so its
@@ -230,7 +230,7 @@ def test_r8_of_attempts_that_follow_each_other_in_an_epoch_two_feeds_stay(partit
     assert flat(partition.read(before)) == [*range(1, 15)]
 
 
-def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(partition: FedPartition) -> None:
+def test_a_feed_is_read_again_if_the_previous_driver_deletes_entries(partition: FedPartition) -> None:
     for position in range(60):
         partition.write(position)
     before = partition.feed()
@@ -250,7 +250,7 @@ def test_a_feed_is_read_again_when_the_driver_before_deletes_what_is_being_read(
     assert visible(partition, successor) == [*range(50)]
 
 
-def test_a_feed_of_the_time_before_drivers_had_their_own_is_taken_up(partition: FedPartition) -> None:
+def test_a_feed_shared_by_all_drivers_is_adopted(partition: FedPartition) -> None:
     before = partition.feed()
     for position in range(14):
         before.add(position, partition.write(position))
@@ -264,7 +264,7 @@ def test_a_feed_of_the_time_before_drivers_had_their_own_is_taken_up(partition: 
     assert flat(partition.read(feed)) == [*range(15)]
 
 
-def test_feeds_of_earlier_drivers_are_deleted_and_a_later_one_stays(partition: FedPartition) -> None:
+def test_feeds_of_earlier_drivers_are_deleted(partition: FedPartition) -> None:
     path = feed_folder("p", EDGES, "a__x")
     for position in range(3):
         partition.feed().add(position, partition.write(position))

@@ -29,7 +29,7 @@ def test_golden_copies_are_written_and_read(name: str, lines: list[str]) -> None
 
 
 @pytest.mark.parametrize("files", [0, 1, 3])
-def test_an_entry_that_is_cut_anywhere_is_refused_by_name(files: int, tmp_path: Path) -> None:
+def test_a_truncated_entry_is_refused_by_name(files: int, tmp_path: Path) -> None:
     """A cut after the version or at a line's end is refused too. Spark takes such a file for complete."""
     storage = open_storage(tmp_path)
     feed = EdgeFeed(storage, "p/e", "p", attempt=AttemptId(1, 0, "x"))
@@ -52,6 +52,6 @@ def test_an_entry_without_a_count_is_refused() -> None:
 
 
 @pytest.mark.parametrize("damage", [b"[]", b'{"size": "1"}', b'{"path": "x"}', b"\n{}"])
-def test_a_count_that_is_none_is_refused(damage: bytes) -> None:
+def test_an_invalid_count_is_refused(damage: bytes) -> None:
     with pytest.raises((ValueError, KeyError)):
         feed_entry.decode(b"v01\n" + damage)

@@ -76,9 +76,7 @@ TAKEN = pytest.mark.parametrize(
 
 
 @TAKEN
-def test_r8_a_driver_that_was_overtaken_stages_nothing_and_publishes_nothing(
-    subtask: RunnerParts, taken: Overtaken
-) -> None:
+def test_r8_a_fenced_driver_stages_and_publishes_nothing(subtask: RunnerParts, taken: Overtaken) -> None:
     query = subtask.query()
     subtask.plan(0)
     query.foreach_batch(NOTHING, 0)
@@ -91,9 +89,7 @@ def test_r8_a_driver_that_was_overtaken_stages_nothing_and_publishes_nothing(
 
 
 @TAKEN
-def test_r8_a_driver_that_is_overtaken_while_it_stages_does_not_let_spark_commit(
-    subtask: RunnerParts, taken: Overtaken
-) -> None:
+def test_r8_a_driver_fenced_during_staging_keeps_spark_from_committing(subtask: RunnerParts, taken: Overtaken) -> None:
     subtask.plan(0)
     subtask.while_staging = lambda: taken(subtask)
     with pytest.raises((FencedError, LogFencedError)):
@@ -101,7 +97,7 @@ def test_r8_a_driver_that_is_overtaken_while_it_stages_does_not_let_spark_commit
     assert subtask.staged == [0]
 
 
-def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subtask: RunnerParts) -> None:
+def test_r1_a_batch_is_published_only_after_spark_has_committed_it(subtask: RunnerParts) -> None:
     batches = subtask.micro_batches()
     subtask.plan(0)
     RunningQuery(subtask.context, batches).foreach_batch(NOTHING, 0)
@@ -114,7 +110,7 @@ def test_r1_a_batch_is_published_once_spark_has_committed_it_and_not_before(subt
     assert subtask.batches() == [0]
 
 
-def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_up(subtask: RunnerParts) -> None:
+def test_r1_a_committed_batch_without_its_prepared_record_is_refused(subtask: RunnerParts) -> None:
     subtask.plan(4)
     subtask.commit(4)
     for records in ([], [None], [Prepared(AttemptId(0, 0, "x"), 3, (), {})]):
@@ -125,7 +121,7 @@ def test_r1_a_committed_batch_of_which_something_else_was_prepared_is_not_made_u
 
 
 @pytest.mark.parametrize("cut", [0, 40])
-def test_r1_what_was_prepared_and_cannot_be_read_is_refused_by_name(subtask: RunnerParts, cut: int) -> None:
+def test_r1_an_unreadable_prepared_record_is_refused_by_name(subtask: RunnerParts, cut: int) -> None:
     store = PreparedStore(subtask.storage, "prepared")
     store.write(Prepared(ATTEMPT, 4, (), {}))
     subtask.storage.replace(f"prepared/{ATTEMPT}.json", subtask.storage.read(f"prepared/{ATTEMPT}.json")[:cut])
@@ -145,7 +141,7 @@ def test_r1_a_committed_batch_is_published_by_the_next_attempt(subtask: RunnerPa
     assert subtask.batches() == [3, 4]
 
 
-def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subtask: RunnerParts) -> None:
+def test_r1_a_missing_entry_before_the_committed_batch_is_refused(subtask: RunnerParts) -> None:
     subtask.plan(4)
     subtask.commit(4)
     with pytest.raises(BatchConflictError, match="was offered after batch"):
@@ -153,7 +149,7 @@ def test_r1_a_batch_before_the_committed_one_whose_entry_is_gone_is_missed(subta
     assert subtask.batches() == []
 
 
-def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_comes_by_an_input(
+def test_r10_a_barrier_of_a_trigger_is_not_repeated_for_an_input(
     subtask: RunnerParts,
 ) -> None:
     batches = subtask.micro_batches()
@@ -168,7 +164,7 @@ def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_c
 
 
 @TAKEN
-def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: RunnerParts, taken: Overtaken) -> None:
+def test_r8_a_fenced_batch_driver_runs_nothing(subtask: RunnerParts, taken: Overtaken) -> None:
     end_log(subtask.logs[A0])
     taken(subtask)
     subtask.batch_runner().deploy(VertexPlan(0, ()))
@@ -177,9 +173,7 @@ def test_r8_a_batch_driver_that_was_overtaken_runs_nothing(subtask: RunnerParts,
 
 
 @TAKEN
-def test_r8_a_batch_driver_that_is_overtaken_while_it_runs_publishes_nothing(
-    subtask: RunnerParts, taken: Overtaken
-) -> None:
+def test_r8_a_batch_driver_fenced_while_it_runs_publishes_nothing(subtask: RunnerParts, taken: Overtaken) -> None:
     """The fence check comes before the append, so the driver never appends a number that belongs to another driver."""
     end_log(subtask.logs[A0])
     appended: list[object] = []
@@ -198,7 +192,7 @@ def test_r23_a_consumer_of_a_producer_without_an_end_runs_nothing(subtask: Runne
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["died before its end", "ended"])
-def test_r23_a_batch_attempt_counts_under_its_end_of_data(tmp_path: Path, ended: bool) -> None:
+def test_r23_a_batch_attempt_counts_only_with_its_end_of_data(tmp_path: Path, ended: bool) -> None:
     storage = open_storage(tmp_path)
     before = RunnerParts(storage)
     before.log.append_batch(Batch(0, {}))
@@ -226,7 +220,7 @@ def pause_runner(runner: StreamingRunner) -> None:
     runner.pause(DropSource("live"))
 
 
-def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: RunnerParts) -> None:
+def test_r11_a_subtask_with_its_end_in_the_log_reads_nothing(subtask: RunnerParts) -> None:
     end_log(subtask.log)
     runner = subtask.runner(no_query)
     runner.deploy(VertexPlan(0, ()))
@@ -235,7 +229,7 @@ def test_r11_a_subtask_whose_log_has_its_end_reads_nothing_more(subtask: RunnerP
     assert isinstance(report, SubtaskAtEndOfData), report
 
 
-def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boundary(subtask: RunnerParts) -> None:
+def test_r2_a_query_with_an_uncommitted_planned_batch_is_at_no_boundary(subtask: RunnerParts) -> None:
     """The batch has to run with the source before the source is left out."""
     subtask.plan(0)
     subtask.commit(0)
@@ -248,7 +242,7 @@ def test_r2_a_query_with_a_batch_that_is_planned_and_not_committed_is_at_no_boun
     assert "a query is to be started" in report.cause
 
 
-def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: RunnerParts) -> None:
+def test_r12_a_query_has_no_end_until_its_planned_batch_has_run(subtask: RunnerParts) -> None:
     """When a query is stopped, Spark ends it as if its batch were done."""
     subtask.plan(0)
     subtask.commit(0)
@@ -262,7 +256,7 @@ def test_r12_a_planned_batch_that_did_not_run_is_no_end(subtask: RunnerParts) ->
     query.run_planned(NOTHING)
 
 
-def test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more(subtask: RunnerParts) -> None:
+def test_r12_a_query_with_a_planned_final_batch_runs_only_that_batch(subtask: RunnerParts) -> None:
     """Later rows have event times below the maximal watermark: Spark would read them and drop them as late."""
     subtask.plan(0)
     subtask.commit(0)
@@ -302,7 +296,7 @@ def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: RunnerParts) -> None
     assert report.batch_id == 0
 
 
-def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_then(subtask: RunnerParts) -> None:
+def test_r1_a_batch_committed_during_the_stop_of_its_query_is_published(subtask: RunnerParts) -> None:
     """Spark commits the batch while it stops. The next query of this attempt overwrites its prepared record."""
     runner = subtask.runner(no_query)
     subtask.plan(0)
@@ -316,7 +310,7 @@ def test_r1_a_batch_that_is_committed_while_its_query_is_stopped_is_published_th
     assert subtask.batches() == [0]
 
 
-def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(subtask: RunnerParts) -> None:
+def test_r1_a_commit_after_the_end_of_a_run_is_left_to_the_next_run(subtask: RunnerParts) -> None:
     runner = subtask.runner(no_query)
     subtask.plan(0)
     runner._query.foreach_batch(NOTHING, 0)
@@ -329,7 +323,7 @@ def test_r1_what_spark_tells_behind_the_end_of_a_run_is_left_to_the_next_one(sub
 # ---- releases
 
 
-def test_r9_a_driver_that_was_overtaken_releases_nothing(subtask: RunnerParts) -> None:
+def test_r9_a_fenced_driver_releases_nothing(subtask: RunnerParts) -> None:
     released: list[int] = []
 
     def release(handles: object, checkpoint: int) -> dict[str, int]:
@@ -421,7 +415,7 @@ def claimed(storage: Storage) -> Journal:
     return journal
 
 
-def test_r8_an_idle_driver_learns_that_it_was_overtaken(tmp_path: Path) -> None:
+def test_r8_an_idle_driver_notices_its_fence(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     journal = claimed(storage)
     claimed(storage)
@@ -429,7 +423,7 @@ def test_r8_an_idle_driver_learns_that_it_was_overtaken(tmp_path: Path) -> None:
         master(storage, journal).run()
 
 
-def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_again(tmp_path: Path) -> None:
+def test_r8_a_fenced_subtask_ends_the_driver_without_a_restart(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     fenced = SubtaskFenced(1, V0, ATTEMPT, "log was taken over by attempt 0002-b")
     with pytest.raises(OvertakenError, match=r"v/0 was taken over.*0002-b"):
@@ -437,7 +431,7 @@ def test_r8_a_part_that_was_fenced_ends_the_driver_and_does_not_have_it_started_
     assert Journal(storage, "job").replay().status is None
 
 
-def test_r8_a_fenced_part_names_the_later_driver(tmp_path: Path) -> None:
+def test_r8_a_fenced_subtask_names_the_later_driver(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     journal = claimed(storage)
     claimed(storage)
@@ -446,7 +440,7 @@ def test_r8_a_fenced_part_names_the_later_driver(tmp_path: Path) -> None:
         master(storage, journal, [fenced]).run()
 
 
-def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp_path: Path) -> None:
+def test_r22_a_subtask_fenced_by_its_next_attempt_does_not_end_the_driver(tmp_path: Path) -> None:
     """The next attempt reports for the subtask. Every later message of the previous attempt is dropped."""
     storage = open_storage(tmp_path)
     fenced = SubtaskFenced(1, V0, ATTEMPT, "fenced", by=ATTEMPT.next("b"))
@@ -457,15 +451,13 @@ def test_r22_a_part_that_its_next_attempt_has_fenced_does_not_end_the_driver(tmp
     assert (outcome.status, "even" in str(outcome.cause)) == ("FAILED", True)
 
 
-def test_r8_a_log_that_a_later_epoch_has_opened_is_known_by_the_report(subtask: RunnerParts) -> None:
+def test_r8_the_report_of_a_fenced_log_names_the_later_attempt(subtask: RunnerParts) -> None:
     for later in (ATTEMPT.next("b"), AttemptId(2, 0, "b")):
         report_crash(subtask.context, V0, ATTEMPT, LogFencedError(log="log-v", attempt=later, epoch=later.epoch))
     assert [report.by for report in subtask.posted] == [ATTEMPT.next("b"), AttemptId(2, 0, "b")]
 
 
-def test_what_fails_because_spark_is_gone_is_no_mistake_of_the_user(
-    subtask: RunnerParts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_without_a_jvm_is_not_terminal(subtask: RunnerParts, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job's function fails with an arbitrary error if there is no JVM. A status FAILED would be permanent."""
     monkeypatch.setattr("airflow_provider_ckpt.spark.task.crashes.is_gone", lambda: True)
     report_crash(subtask.context, V0, ATTEMPT, FunctionFailedError(uid="v", location="job.py:1", cause="Py4JError"))
@@ -475,7 +467,7 @@ def test_what_fails_because_spark_is_gone_is_no_mistake_of_the_user(
     assert "the function of operator 'v' (job.py:1) failed: Py4JError" in failed.cause
 
 
-def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(tmp_path: Path) -> None:
+def test_r10_decisions_are_durable_before_the_driver_acts_on_them(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     outcome = master(storage, claimed(storage), [SubtaskFailed(1, V0, ATTEMPT, "odd")]).run()
     assert outcome.status == "RESTARTING"
@@ -483,7 +475,7 @@ def test_r10_what_the_coordinator_decides_is_durable_when_the_driver_acts_on_it(
     assert (state.status, "odd" in str(state.cause)) == ("RESTARTING", True)
 
 
-def test_the_first_failure_is_logged_in_full_and_those_that_follow_are_not(
+def test_only_the_first_failure_is_logged_with_its_stack_trace(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log also has failures that the JobMaster ignores."""
@@ -499,18 +491,18 @@ def test_the_first_failure_is_logged_in_full_and_those_that_follow_are_not(
     ]
 
 
-def test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace(subtask: RunnerParts) -> None:
+def test_a_failure_is_reported_with_its_whole_stack_trace(subtask: RunnerParts) -> None:
     try:
         raise QueryFailedError(vertex="v", cause="ValueError") from ValueError("no price")
     except QueryFailedError as error:
         report_crash(subtask.context, V0, ATTEMPT, error)
     (failed,) = subtask.posted
     assert failed.stack_trace.startswith("ValueError: no price\n")
-    assert "test_what_a_task_fails_with_is_reported_with_its_whole_stack_trace" in failed.stack_trace
+    assert "test_a_failure_is_reported_with_its_whole_stack_trace" in failed.stack_trace
     assert failed.cause in failed.stack_trace
 
 
-def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
+def test_the_timer_writes_events_that_need_no_decision(tmp_path: Path) -> None:
     """The client gets its answer even if the job decides nothing for hours."""
     storage = open_storage(tmp_path)
     journal = Journal(storage, "job", flush_interval=0.0)
@@ -521,7 +513,7 @@ def test_what_decides_nothing_is_written_by_the_timer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "while it is staged"])
-def test_spark_is_told_of_an_interruption_when_a_batch_finds_its_driver_overtaken(
+def test_a_batch_of_a_fenced_driver_ends_as_interrupted_for_spark(
     subtask: RunnerParts, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Spark logs any other error with its stack traces and ours. The driver logs one line for it."""

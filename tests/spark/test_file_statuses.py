@@ -22,12 +22,12 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_status_is_read_whichever_file_system_wrote_it(text: str) -> None:
+def test_file_statuses_of_all_file_systems_are_read(text: str) -> None:
     assert read_status(text) == FileStatus(PATH, 895, 1_796_011_166_000)
 
 
 @pytest.mark.parametrize("text", ["", "Status(path=x)", FILE, TEXTS["hadoop"].replace("isDirectory=false; ", "")])
-def test_a_text_of_another_form_is_named(text: str) -> None:
+def test_a_malformed_file_status_is_named(text: str) -> None:
     with pytest.raises(TerminalError, match="the file system describes a file as") as refused:
         read_status(text)
     assert repr(text) in str(refused.value)

@@ -58,7 +58,7 @@ def test_a_sum_of_counts_is_the_number_of_rows(world: World, mode: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "update"])
-def test_counts_that_were_stopped_on_their_way_are_published_once(world: World, mode: str) -> None:
+def test_counts_of_a_stopped_run_are_published_once(world: World, mode: str) -> None:
     world.put_ids("history", 6, 10)
     stopped = world.stop_in_batch(totals(world, mode), "counts", mode="streaming")
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
@@ -70,7 +70,7 @@ def test_counts_that_were_stopped_on_their_way_are_published_once(world: World, 
 
 
 @pytest.mark.slow
-def test_windows_of_history_are_counted_whole(world: World) -> None:
+def test_windows_of_history_are_counted_in_full(world: World) -> None:
     """Spark forgets windows below the watermark in mode "update", and the final answer must hold them."""
     world.put_ids("history", 5, 10)
     job = Job("windows")
@@ -107,7 +107,7 @@ def joined(world: World, mode: Any) -> Job:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_each_live_row_meets_the_total_of_history_once(world: World, mode: str) -> None:
+def test_each_live_row_is_joined_once_with_the_total_of_history(world: World, mode: str) -> None:
     world.put_ids("history", 4, 6)
     world.put_ids("live", 1, 4, 1_000)
     run = world.run(joined(world, mode), world.drain_at(4))
@@ -130,7 +130,7 @@ def with_consumer(world: World, mode: Any, then: Any, *, source: Any = None) -> 
 
 
 @pytest.mark.parametrize("mode", ["update", "complete"])
-def test_state_over_rows_that_change_is_refused(spark: SparkSession, world: World, mode: str) -> None:
+def test_state_over_changing_rows_is_refused(spark: SparkSession, world: World, mode: str) -> None:
     summed = with_consumer(world, mode, lambda rows: rows.groupBy().agg(F.sum("n")))
     with pytest.raises(
         UnsupportedQueryError, match=rf"'total' .*rows of 'counts', which change \(output_mode '{mode}'\)"
@@ -138,7 +138,7 @@ def test_state_over_rows_that_change_is_refused(spark: SparkSession, world: Worl
         plan_job(spark, summed, world.options())
 
 
-def test_state_behind_a_step_without_state_is_refused_too(spark: SparkSession, world: World) -> None:
+def test_state_after_a_stateless_step_over_changing_rows_is_refused(spark: SparkSession, world: World) -> None:
     job = with_consumer(world, "update", lambda rows: rows.where("n > 0"))
     further = job.transform(inputs=["total"], uid="further", output_mode="update")(lambda rows: rows.distinct())
     job.sink("further_out", further, FileSink(world.path("further_out")))
@@ -146,7 +146,7 @@ def test_state_behind_a_step_without_state_is_refused_too(spark: SparkSession, w
         plan_job(spark, job, world.options())
 
 
-def test_a_sink_behind_a_step_without_state_is_told_that_rows_change(spark: SparkSession, world: World) -> None:
+def test_a_sink_after_a_stateless_step_over_changing_rows_gets_updates(spark: SparkSession, world: World) -> None:
     job = Job("behind")
     feed = job.source(uid="live")(reads(world, "live"))
     counts = job.transform(inputs=[feed], uid="counts", output_mode="update")(counted)
@@ -159,7 +159,7 @@ def test_a_sink_behind_a_step_without_state_is_told_that_rows_change(spark: Spar
     assert modes == {"counts_out": "update", "shown_out": "update", "once_out": "append"}
 
 
-def test_state_over_rows_that_come_once_is_allowed(spark: SparkSession, world: World) -> None:
+def test_state_over_append_only_rows_is_allowed(spark: SparkSession, world: World) -> None:
     job = Job("once")
     feed = job.source(uid="live")(reads(world, "live"))
     once = job.transform(inputs=[feed], uid="once", output_mode="update")(lambda rows: rows.dropDuplicates(["id"]))
@@ -169,7 +169,7 @@ def test_state_over_rows_that_come_once_is_allowed(spark: SparkSession, world: W
     assert plan_job(spark, job, world.options())
 
 
-def test_no_advice_leads_to_rows_that_change(spark: SparkSession, world: World) -> None:
+def test_a_refusal_does_not_advise_an_update_mode(spark: SparkSession, world: World) -> None:
     job = with_consumer(world, "append", lambda rows: rows.where("n > 0"))
     with pytest.raises(UnsupportedQueryError, match="give the sources a watermark") as refused:
         plan_job(spark, job, world.options())
@@ -177,7 +177,7 @@ def test_no_advice_leads_to_rows_that_change(spark: SparkSession, world: World) 
     assert "'total' reads the rows" in str(refused.value)
 
 
-def test_a_bounded_aggregate_that_nobody_reads_keeps_its_mode(spark: SparkSession, world: World) -> None:
+def test_a_bounded_aggregate_without_a_reader_keeps_its_mode(spark: SparkSession, world: World) -> None:
     world.put_ids("history", 1, 2)
     job = Job("counts")
     past = job.source(bounded=True, uid="history")(reads(world, "history"))
@@ -188,7 +188,7 @@ def test_a_bounded_aggregate_that_nobody_reads_keeps_its_mode(spark: SparkSessio
 
 
 @pytest.mark.slow
-def test_a_step_without_state_reads_rows_that_change_batch_by_batch(world: World) -> None:
+def test_a_stateless_step_reads_changing_rows_batch_by_batch(world: World) -> None:
     """Two versions of a row in one batch have no order, and a sink could keep the earlier one."""
     world.put_ids("live", 6, 6)
     job = Job("versions")

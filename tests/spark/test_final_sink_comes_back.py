@@ -30,7 +30,7 @@ def publish(log: SubtaskLog, number: int, *sinks: str) -> None:
     )
 
 
-def test_what_was_given_up_is_not_released_in_part_when_the_sink_comes_back() -> None:
+def test_output_dropped_with_a_final_sink_is_not_released_on_its_return() -> None:
     storage = open_storage("memory:///rev-final-sink")
     log = SubtaskLog(storage, "log")
     log.load()

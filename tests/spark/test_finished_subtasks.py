@@ -76,7 +76,7 @@ class EndingJob(RetainedJob):
         return [path for path, _ in self.storage.files(self.home(subtask)) if not path.startswith("log/")]
 
 
-def test_r7_a_finished_subtask_keeps_nothing_once_all_retained_checkpoints_cover_its_end(storage: Storage) -> None:
+def test_r7_data_of_a_subtask_goes_once_all_checkpoints_cover_its_end(storage: Storage) -> None:
     job = EndingJob(storage).end()
     job.finished(5)
     job.clean()
@@ -87,7 +87,7 @@ def test_r7_a_finished_subtask_keeps_nothing_once_all_retained_checkpoints_cover
     assert (job.data(), job.kept(A), job.kept(B)) == ([], [], [])
 
 
-def test_r7_a_finished_consumer_has_read_all_of_a_producer_that_waits_for_its_gate(storage: Storage) -> None:
+def test_r7_data_read_by_a_finished_consumer_is_deleted(storage: Storage) -> None:
     """The snapshot of the consumer has the position of its last barrier, and no later barrier comes."""
     job = EndingJob(storage).end(closed=frozenset({B}))
     for number in (5, 6):
@@ -97,7 +97,7 @@ def test_r7_a_finished_consumer_has_read_all_of_a_producer_that_waits_for_its_ga
     assert set(KEPT) < set(job.kept(A))
 
 
-def test_r7_what_a_consumer_that_runs_has_not_read_stays(storage: Storage) -> None:
+def test_r7_data_unread_by_a_running_consumer_stays(storage: Storage) -> None:
     job = EndingJob(storage).end()
     for number in (5, 6):
         job.finished(number, FINISHED_A)
@@ -107,7 +107,7 @@ def test_r7_what_a_consumer_that_runs_has_not_read_stays(storage: Storage) -> No
     assert set(job.kept(B)) == set(KEPT)
 
 
-def test_r16_a_finished_subtask_whose_result_outlives_the_job_keeps_its_data(storage: Storage) -> None:
+def test_r16_a_finished_subtask_with_a_persisted_result_keeps_its_data(storage: Storage) -> None:
     graph = JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges)
     job = EndingJob(storage, graph=graph).end()
     for number in (5, 6):
@@ -117,7 +117,7 @@ def test_r16_a_finished_subtask_whose_result_outlives_the_job_keeps_its_data(sto
     assert not [path for path in job.kept(A) if not path.startswith("partition/")]
 
 
-def test_r7_a_driver_that_was_overtaken_deletes_nothing_of_a_finished_subtask(storage: Storage) -> None:
+def test_r7_a_fenced_driver_deletes_nothing_of_a_finished_subtask(storage: Storage) -> None:
     """The driver lists the folder of a finished subtask, and its successor claims the job."""
 
     class Overtaken(WrappedStorage):
@@ -133,7 +133,7 @@ def test_r7_a_driver_that_was_overtaken_deletes_nothing_of_a_finished_subtask(st
     assert set(KEPT) < set(EndingJob.kept(job, A))
 
 
-def test_a_finished_subtask_is_listed_once_by_a_driver(storage: Storage) -> None:
+def test_a_driver_lists_a_finished_subtask_once(storage: Storage) -> None:
     class Counted(WrappedStorage):
         listed = 0
 
@@ -154,7 +154,7 @@ def test_a_finished_subtask_is_listed_once_by_a_driver(storage: Storage) -> None
 
 
 @pytest.mark.slow
-def test_r7_a_live_job_keeps_nothing_of_its_finished_history(world: World) -> None:
+def test_r7_a_live_job_deletes_data_of_its_finished_history(world: World) -> None:
     """An aggregate over the history finishes between two checkpoints. The last checkpoint is restored later."""
     expected = world.put_ids("history", 4, 5) | world.put_ids("live", 2, 4, 1000)
     finished = {SubtaskId("history/0"), SubtaskId("counted/0")}

@@ -67,7 +67,7 @@ def has_checksums(world: World, path: str) -> int:
     return len([file for file in sums if not file.name.endswith(".crc.crc")])
 
 
-def test_r8_an_attempt_goes_on_in_its_own_copy_and_leaves_the_other_alone(counts: Counts, world: World) -> None:
+def test_r8_an_attempt_continues_in_its_own_copy_of_the_folder(counts: Counts, world: World) -> None:
     put(world, "a", 0, 15)
     storage = open_storage(world.base)
     first = SparkFolder(storage, "v/1")
@@ -100,7 +100,7 @@ def test_r12_the_final_batch_fires_every_window_once(counts: Counts, world: Worl
     assert counts.run(folder) == []
 
 
-def test_r4_a_rewound_folder_goes_on_right_after_the_batch_with_its_state(counts: Counts, world: World) -> None:
+def test_r4_a_rewound_folder_continues_after_the_batch_with_its_state(counts: Counts, world: World) -> None:
     put(world, "a", 0, 15)
     folder = SparkFolder(open_storage(world.base), "v/1")
     counts.run(folder)
@@ -118,7 +118,7 @@ def test_r4_a_rewound_folder_goes_on_right_after_the_batch_with_its_state(counts
     assert has_checksums(world, "v/2") > 0
 
 
-def test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed(world: World) -> None:
+def test_r2_a_planned_batch_is_no_boundary_until_deleted_or_committed(world: World) -> None:
     storage = open_storage(world.base)
     folder = SparkFolder(storage, "v/1")
     assert folder.is_at_boundary()
@@ -142,7 +142,7 @@ def test_offsets_are_read_by_source_name(world: World) -> None:
     assert (folder.planned_watermark(4), folder.watermark_after(4)) == (12, 99)
 
 
-def test_a_copy_leaves_temporary_files_behind(world: World) -> None:
+def test_a_copy_omits_temporary_files(world: World) -> None:
     storage = open_storage(world.base)
     for name in ("commits/0", "commits/.1.tmp", "offsets/.0.crc", "state/0/0/1.delta.uuid.tmp", "metadata"):
         storage.create(f"v/1/{name}", b"x")
@@ -158,7 +158,7 @@ def opens(*attempts: AttemptId) -> list[Numbered]:
     return [(number, Open(attempt, attempt.epoch, str(attempt))) for number, attempt in enumerate(attempts)]
 
 
-def test_r8_a_copy_that_was_never_completed_is_passed_over(world: World) -> None:
+def test_r8_an_incomplete_copy_is_never_used(world: World) -> None:
     """The next attempt resumes from a complete folder, whichever verb of the previous attempt crashes."""
     inner = open_storage(world.base)
     for name in ("commits/0", "commits/1", "offsets/0", "offsets/1", "metadata", "sources/live/0"):
@@ -194,7 +194,7 @@ def copied(world: World, name: str) -> Path:
     return target
 
 
-def test_the_first_attempt_has_none_to_go_on_from(world: World) -> None:
+def test_the_first_attempt_has_no_previous_folder(world: World) -> None:
     folders = AttemptFolders(open_storage(world.base), "v")
     attempt = AttemptId(1, 0, "a")
     assert folders.previous(opens(attempt), attempt) is None

@@ -34,7 +34,7 @@ def remaining(storage: Storage, log: str) -> list[int]:
     return sorted(int(name.partition(".")[0]) for name in storage.list(f"v/{log}") if name[0].isdigit())
 
 
-def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it(storage: Storage) -> None:
+def test_r6_a_purge_keeps_everything_from_the_oldest_retained_batch_on(storage: Storage) -> None:
     purge(storage, 34)
     assert remaining(storage, "offsets") == remaining(storage, "commits") == list(range(32, NEWEST + 1))
     assert remaining(storage, "sources/live") == [19, *range(29, NEWEST + 1)]
@@ -45,7 +45,7 @@ def test_r6_the_batch_of_the_oldest_retained_checkpoint_stays_with_all_behind_it
 
 
 @pytest.mark.parametrize("batch", [34, 39, 40, NEWEST])
-def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, batch: int) -> None:
+def test_r2_a_purge_keeps_the_names_of_all_files_that_were_read(storage: Storage, batch: int) -> None:
     """This also holds if the source's log is rewound to the checkpoint."""
     purge(storage, batch)
     everything = SeenFiles(storage, "v/sources/live").advance(NEWEST)
@@ -54,14 +54,14 @@ def test_r2_who_comes_after_it_knows_every_file_that_was_read(storage: Storage, 
     assert SeenFiles(storage, "v/sources/live").advance(batch) == {f"in/{file}" for file in range(batch + 1)}
 
 
-def test_r6_the_newest_commit_stays_whatever_is_asked_for(storage: Storage) -> None:
+def test_r6_a_purge_never_deletes_the_newest_commit(storage: Storage) -> None:
     FolderPurge(SparkFolder(storage, "v")).run(NEWEST + 50, {})
     assert remaining(storage, "offsets") == remaining(storage, "commits") == list(range(NEWEST - 2, NEWEST + 1))
     check_spark_folder(storage, NEWEST, restores=False)
 
 
-def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts(storage: Storage) -> None:
-    """With entry 19 alone, Spark would compact after every twenty entries."""
+def test_a_purge_keeps_two_compacted_entries_that_show_the_interval(storage: Storage) -> None:
+    """Spark would compact after every twenty entries if only entry 19 remained."""
     purge(storage, 29)
     compacted = [name for name in storage.list("v/sources/live") if name.endswith(".compact")]
     assert compacted == ["19.compact", "29.compact", "39.compact"]
@@ -70,7 +70,7 @@ def test_two_compacted_entries_stay_from_which_spark_tells_how_often_it_compacts
     assert remaining(young, "sources/live") == list(range(16))
 
 
-def test_no_checksum_is_left_behind_nor_missing(storage: Storage, tmp_path: Path) -> None:
+def test_a_purge_leaves_exactly_the_checksums_of_remaining_files(storage: Storage, tmp_path: Path) -> None:
     purge(storage, 34)
     files = {path for path in (tmp_path / "v").rglob("*") if path.is_file()}
     sums = {path for path in files if path.name.startswith(".")}
@@ -78,7 +78,7 @@ def test_no_checksum_is_left_behind_nor_missing(storage: Storage, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
+def test_r7_a_purge_can_crash_at_each_verb(tmp_path: Path) -> None:
     verbs = Verbs()
     purge(CrashingStorage(write_folder(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 34)
     assert verbs.count > 90
@@ -93,7 +93,7 @@ def test_r7_a_purge_may_die_at_every_verb(tmp_path: Path) -> None:
         assert remaining(inner, "sources/live") == [19, *range(29, NEWEST + 1)]
 
 
-def test_r8_an_attempt_copies_a_whole_folder_though_it_is_purged_meanwhile(tmp_path: Path) -> None:
+def test_r8_a_copy_of_a_folder_is_whole_despite_a_concurrent_purge(tmp_path: Path) -> None:
     """The purge comes from a fenced JobMaster.
 
     Its successor restores only later checkpoints than those it knows.

@@ -29,7 +29,7 @@ def run_batch(storage: Storage, number: int) -> None:
         storage.create(f"v/1/{name}", b'v2\n{"batchWatermarkMs":0}')
 
 
-def test_r8_a_commit_is_copied_with_all_it_points_to_though_the_other_driver_goes_on(storage: Storage) -> None:
+def test_r8_a_copied_commit_is_whole_while_the_other_driver_runs(storage: Storage) -> None:
     """The other driver commits a batch between any two steps of the copy."""
     for at in range(1, 10):
         source, target = open_storage(f"{storage.uri[7:]}/{at}"), f"v/{at + 1}"
@@ -49,7 +49,7 @@ def test_r8_a_commit_is_copied_with_all_it_points_to_though_the_other_driver_goe
                 assert source.exists(f"{target}/{name}"), (at, name)
 
 
-def test_r8_a_folder_that_is_being_deleted_is_one_that_nobody_goes_on_from(storage: Storage) -> None:
+def test_r8_no_attempt_continues_from_a_folder_under_deletion(storage: Storage) -> None:
     for epoch in (1, 2):
         storage.create(f"v/{epoch:04d}-x/metadata", b"x")
         AttemptFolders(storage, "v").create(AttemptId(epoch, 0, "x"), None)
@@ -64,7 +64,7 @@ def test_r8_a_folder_that_is_being_deleted_is_one_that_nobody_goes_on_from(stora
     assert chosen == [None]
 
 
-def test_r12_the_final_batch_never_takes_the_place_of_one_that_is_planned(storage: Storage) -> None:
+def test_r12_the_final_batch_never_replaces_a_planned_one(storage: Storage) -> None:
     run_batch(storage, 0)
     storage.create("v/1/offsets/1", b"planned")
     with pytest.raises(AlreadyExistsError):
@@ -72,7 +72,7 @@ def test_r12_the_final_batch_never_takes_the_place_of_one_that_is_planned(storag
     assert storage.read("v/1/offsets/1") == b"planned"
 
 
-def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_made(storage: Storage) -> None:
+def test_r21_a_dry_run_copy_drops_batches_planned_during_the_copy(storage: Storage) -> None:
     """The query keeps running.
 
     While the copy lists the folder, the query may commit the planned batch and plan another one.
@@ -96,7 +96,7 @@ def test_r21_a_copy_to_try_a_query_on_forgets_all_that_was_planned_while_it_was_
     assert (copy.newest_commit(), copy.newest_offsets()) == (0, 1)
 
 
-def test_r8_one_that_was_overtaken_before_it_cleaned_up_deletes_nothing_that_a_later_attempt_tries(
+def test_r8_a_fenced_attempt_deletes_no_trial_of_a_later_attempt(
     storage: Storage,
 ) -> None:
     """The attempt was paused after its last check of the log."""

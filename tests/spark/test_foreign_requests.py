@@ -74,7 +74,7 @@ def named(run_lines: list[Line], names: set[str]) -> list[str]:
     ]
 
 
-def test_files_that_are_no_requests_neither_end_nor_hold_up_a_driver(world: World) -> None:
+def test_foreign_files_neither_end_nor_delay_a_driver(world: World) -> None:
     """The files appear while the driver runs, and exist when the next driver begins."""
     world.put_ids("live", 1, 10)
     names, lines = set[str](), list[Line]()
@@ -105,7 +105,7 @@ def test_files_that_are_no_requests_neither_end_nor_hold_up_a_driver(world: Worl
     assert not (world.root / world.job_id / "requests").exists()
 
 
-def test_very_many_files_are_read_in_portions_and_those_for_nobody_are_deleted(world: World) -> None:
+def test_many_files_are_read_in_portions_and_requests_for_no_epoch_go(world: World) -> None:
     """A request for a later epoch than the journal has belongs to no driver."""
     world.put_ids("live", 1, 10)
     lines: list[Line] = []
@@ -143,7 +143,7 @@ OUT_OF_RANGE: list[tuple[str, Mapping[str, Any]]] = [
 ]
 
 
-def test_what_is_out_of_its_range_is_refused_and_the_job_goes_on(world: World) -> None:
+def test_a_value_out_of_range_is_refused_and_the_job_continues(world: World) -> None:
     world.put_ids("live", 1, 10)
 
     def ask(number: int, fields: Mapping[str, Any]) -> None:
@@ -189,7 +189,7 @@ def runs(world: World, start: int) -> Run:
         return world.run(counting(world), restart_attempts=1, restart_delay=0.1)
 
 
-def test_a_setting_with_which_no_run_begins_is_taken_back(world: World) -> None:
+def test_a_setting_that_fails_every_run_can_be_reset(world: World) -> None:
     world.put_ids("live", 1, 10)
     assert runs(world, 10).status == "STOPPED"
     decide(world, {"live": VertexSettings(max_files_per_batch=0, pool_weight=2)})

@@ -43,14 +43,14 @@ def test_a_stored_schema_imports_no_class(tmp_path: Path, monkeypatch: pytest.Mo
     assert "data_of_this_test" not in sys.modules
 
 
-def test_types_of_spark_and_plain_ones_are_read() -> None:
+def test_plain_types_and_spark_types_are_read() -> None:
     vector = {**FOREIGN, "pyClass": "pyspark.ml.linalg.VectorUDT"}
     del vector["serializedClass"]
     assert stored_schema(schema_of(vector)).fields[0].dataType.typeName() == "vectorudt"
     assert stored_schema(schema_of("long")) == StructType([StructField("n", LongType())])
 
 
-def test_the_footer_of_a_file_imports_no_class(
+def test_a_parquet_footer_imports_no_class(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(write_class(tmp_path)))

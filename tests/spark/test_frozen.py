@@ -64,7 +64,7 @@ def stream_through(frame: DataFrame, checkpoint: Path) -> set[str]:
     return SeenFiles(open_storage(checkpoint), "sources/history").advance(1000)
 
 
-def test_the_frozen_names_are_those_that_the_stream_logs(spark: SparkSession, world: World, tmp_path: Path) -> None:
+def test_frozen_names_equal_the_names_in_the_streams_log(spark: SparkSession, world: World, tmp_path: Path) -> None:
     expected = put(world, "history", *NAMES)
     frozen = FrozenFiles("history", list_files(spark, reads_of(spark, world.path("history"))))
     assert frozen.normal == expected
@@ -73,7 +73,7 @@ def test_the_frozen_names_are_those_that_the_stream_logs(spark: SparkSession, wo
     assert stream_through(frame, tmp_path / "checkpoint") == expected
 
 
-def test_the_frozen_files_can_be_read_back_as_a_batch(spark: SparkSession, world: World) -> None:
+def test_frozen_files_can_be_read_as_a_batch(spark: SparkSession, world: World) -> None:
     from airflow_provider_ckpt.spark.query.sources.reader import BatchReader
 
     put(world, "history", *NAMES)
@@ -82,20 +82,20 @@ def test_the_frozen_files_can_be_read_back_as_a_batch(spark: SparkSession, world
     assert sorted(row["id"] for row in rows) == [*range(len(NAMES))]
 
 
-def test_hidden_files_are_no_part_of_the_list(spark: SparkSession, world: World) -> None:
+def test_hidden_files_are_not_listed(spark: SparkSession, world: World) -> None:
     expected = put(world, "history", "a")
     put(world, "history", "_hidden", ".also", "_temporary/0/x")
     assert FrozenFiles("h", list_files(spark, reads_of(spark, world.path("history")))).normal == expected
 
 
-def test_a_glob_lists_what_it_matches(spark: SparkSession, world: World) -> None:
+def test_a_glob_lists_its_matches(spark: SparkSession, world: World) -> None:
     expected = put(world, "history", "2024-a", "2024-b")
     put(world, "history", "2023-c")
     reads = reads_of(spark, f"{world.path('history')}/2024-*")
     assert FrozenFiles("h", list_files(spark, reads)).normal == expected
 
 
-def test_partition_folders_and_a_recursive_look_up_are_listed(spark: SparkSession, world: World) -> None:
+def test_files_in_partition_folders_and_recursive_folders_are_listed(spark: SparkSession, world: World) -> None:
     expected = put(world, "history/day=2024-01-01", "a") | put(world, "history/day=2024-01-02", "a b")
     assert FrozenFiles("h", list_files(spark, reads_of(spark, world.path("history")))).normal == expected
     nested = put(world, "deep/x/y", "a") | put(world, "deep/z", "b")
@@ -123,11 +123,11 @@ def test_r11_the_first_list_wins(tmp_path: Path) -> None:
         ("/data/plain.parquet", "data/plain.parquet"),
     ],
 )
-def test_one_spelling_for_a_file_whoever_names_it(uri: str, normal: str) -> None:
+def test_each_spelling_of_a_path_has_one_normal_form(uri: str, normal: str) -> None:
     assert unescaped_path(uri) == normal
 
 
-def test_a_list_that_is_lost_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_lost_list_is_refused_by_name(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     freeze(storage, "job/frozen/history.json", "history", ["file:/a"])
     storage.replace("job/frozen/history.json", storage.read("job/frozen/history.json")[:30])
@@ -138,7 +138,7 @@ def test_a_list_that_is_lost_is_refused_by_name(tmp_path: Path) -> None:
         read_frozen(storage, "job/frozen/history.json")
 
 
-def test_a_finished_source_whose_list_is_lost_hides_no_other_one(tmp_path: Path) -> None:
+def test_a_lost_list_of_a_finished_source_does_not_hide_others(tmp_path: Path) -> None:
     storage, state = open_storage(tmp_path), JobState("job")
     source = SourceDefinition(True, format="parquet", paths=("/in",))
     definition = JobDefinition("streaming", {"kept": source, "lost": source}, {}, {})

@@ -64,10 +64,10 @@ def test_several_folders_are_named(context: Any, fill_disk: Callable[[str], None
     assert with_full_disks(FULL, context) == f"{FULL}; no room is left in {tmp_path}/out, {tmp_path}/local2"
 
 
-def test_a_disk_that_has_room_again_is_not_named(context: Any) -> None:
+def test_a_disk_with_free_space_is_not_named(context: Any) -> None:
     assert with_full_disks(FULL, context) == FULL
 
 
-def test_no_other_failure_looks_at_disks(context: Any, fill_disk: Callable[[str], None]) -> None:
+def test_other_failures_do_not_name_disks(context: Any, fill_disk: Callable[[str], None]) -> None:
     fill_disk("root")
     assert with_full_disks("ValueError: no", context) == "ValueError: no"

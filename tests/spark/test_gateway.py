@@ -52,7 +52,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return kinds
 
 
-def test_a_job_runs_to_its_end_through_json(world: World, kinds: list[str]) -> None:
+def test_a_job_finishes_with_json_messages(world: World, kinds: list[str]) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
     stopped = world.run(mixed(world, chain=False), world.ask("stop", lambda: world.released_count() > 0))
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
@@ -62,7 +62,7 @@ def test_a_job_runs_to_its_end_through_json(world: World, kinds: list[str]) -> N
     assert {"SubtaskRunning", "DataAvailable", "BarrierAcknowledged", "SubtaskAtEndOfData", "SubtaskDone"} <= set(kinds)
 
 
-def test_a_batch_job_runs_to_its_end_through_json(world: World, kinds: list[str]) -> None:
+def test_a_batch_job_finishes_with_json_messages(world: World, kinds: list[str]) -> None:
     expected = world.put_ids("history", 2, 2)
     assert world.run(bounded(world, chain=False), mode="batch").status == "FINISHED"
     assert world.released_ids() == sorted(expected)
@@ -81,9 +81,7 @@ def unexpected(task: Task, error: BaseException) -> None:
     [(2, B, True), (2, B.next("b"), False), (2, AttemptId(2, 0, "a"), False), (1, B, False), (3, B, False)],
     ids=str,
 )
-def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
-    epoch: int, attempt: AttemptId, taken: bool
-) -> None:
+def test_r22_a_command_of_another_attempt_or_epoch_is_ignored(epoch: int, attempt: AttemptId, taken: bool) -> None:
     drained: list[str] = []
     runner: Any = SimpleNamespace(attempt=B, drain=lambda *, at_once: drained.append("v/0"))
     LocalGateway(2, {SubtaskId("v/0"): runner}, unexpected, UNUSED_RESTARTS).send(
@@ -92,7 +90,7 @@ def test_r22_a_command_of_another_attempt_or_epoch_is_not_carried_out(
     assert drained == ["v/0"] * taken
 
 
-def test_a_task_that_finished_takes_no_more_commands() -> None:
+def test_a_finished_task_ignores_commands() -> None:
     done: list[str] = []
     tells: Any = {"finish": lambda: done.append("finish"), "drain": lambda: done.append("drain")}
     runner: Any = SimpleNamespace(attempt=B, **tells)

@@ -59,7 +59,7 @@ def collected(world: World) -> Iterator[list[GarbageReport]]:
 
 
 @pytest.mark.parametrize("at", [33, 64])
-def test_collected_behind_every_driver_that_died_a_job_releases_every_row_once(world: World, at: int) -> None:
+def test_each_row_is_released_once_with_collections_after_crashes(world: World, at: int) -> None:
     expected = put_history_and_live(world)
     for when in (at, at // 2, at * 2 // 3):
         run_into(world, Fault(when, "after"), len(expected))
@@ -73,7 +73,7 @@ def test_collected_behind_every_driver_that_died_a_job_releases_every_row_once(w
 
 
 @pytest.mark.parametrize("at", [47, 90])
-def test_collected_beside_drivers_that_nobody_sees_a_job_releases_every_row_once(world: World, at: int) -> None:
+def test_each_row_is_released_once_with_collections_during_runs(world: World, at: int) -> None:
     """Garbage collection is correct at any moment.
 
     It skips a living driver only because it would disturb that driver.
@@ -89,9 +89,7 @@ def test_collected_beside_drivers_that_nobody_sees_a_job_releases_every_row_once
     assert collect_garbage(world.root).files == 0
 
 
-def test_a_driver_that_could_not_clean_up_leaves_what_is_collected(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_of_a_driver_without_clean_up_is_collected(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = put_history_and_live(world)
     monkeypatch.setattr("airflow_provider_ckpt.spark.run_attempt.clean_up", lambda *given: None)
     finish(world, len(expected))

@@ -87,7 +87,7 @@ def logged(world: World, vertex: str) -> int:
 # ---- operators that return
 
 
-def test_r4_a_vertex_that_was_away_when_the_job_began_anew_comes_back_empty(world: World) -> None:
+def test_r4_a_vertex_absent_at_a_restart_from_scratch_returns_empty(world: World) -> None:
     world.put_ids("a", 2, 3)
     expected = world.put_ids("b", 2, 3, 1000)
     published_and_died(world, job_of_folders(world, "a", "b", factor=-1), ("s0", "s1"), 1)
@@ -110,7 +110,7 @@ def with_history(world: World, folder: str | None, uid: str = "history") -> Job:
     return job
 
 
-def test_a_source_that_was_given_up_and_comes_back_is_refused_under_its_old_name(world: World) -> None:
+def test_a_dropped_source_is_refused_under_its_old_name(world: World) -> None:
     """Under its old name the source would count as ended.
 
     The query remembers how far it was read, and the journal remembers its end.
@@ -129,7 +129,7 @@ def test_a_source_that_was_given_up_and_comes_back_is_refused_under_its_old_name
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World) -> None:
+def test_a_new_source_in_a_query_with_event_time_is_refused(world: World) -> None:
     """The rows of the new source would be late, because Spark's event time never goes back."""
     world.put_ids("live", 2, 10, 1_000_000)
 
@@ -155,7 +155,7 @@ def test_a_source_that_is_new_in_a_query_with_event_time_is_refused(world: World
 
 
 @pytest.mark.parametrize("gone", ["live/0/log", "live"])
-def test_a_log_that_a_checkpoint_covers_and_that_is_gone_is_missed(world: World, gone: str) -> None:
+def test_a_lost_log_that_a_checkpoint_covers_is_refused(world: World, gone: str) -> None:
     """If the log counted as empty, every row would be read and released again."""
     world.put_ids("live", 4, 3)
     world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 12))
@@ -165,7 +165,7 @@ def test_a_log_that_a_checkpoint_covers_and_that_is_gone_is_missed(world: World,
     assert world.released_ids() == [*range(12)]
 
 
-def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: World) -> None:
+def test_lost_entries_that_a_consumer_has_read_are_refused(world: World) -> None:
     """No checkpoint covers the entries.
 
     The consumer would wait for their numbers and skip new entries that get them.
@@ -195,7 +195,7 @@ def test_entries_that_a_consumer_has_read_and_that_are_gone_are_missed(world: Wo
     assert world.released_ids() == [*range(15)]
 
 
-def test_the_end_of_a_finished_subtask_that_is_gone_is_missed(world: World) -> None:
+def test_a_lost_end_of_a_finished_subtask_is_refused(world: World) -> None:
     """The subtask would never be deployed again, and its consumers would wait for its end forever."""
     world.put_ids("history", 1, 5)
     ended = world.ask("stop", lambda: "history/0" in world.state().finished)
@@ -212,7 +212,7 @@ def test_the_end_of_a_finished_subtask_that_is_gone_is_missed(world: World) -> N
     assert world.released_ids() == [*range(5)]
 
 
-def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_are_missed(world: World) -> None:
+def test_r1_lost_batches_before_sparks_last_commit_are_refused(world: World) -> None:
     world.put_ids("live", 3, 3)
     published_and_died(world, live_job(world), ("live",), 3)
     log = world.root / "job" / "vertices" / "live" / "0" / "log"
@@ -224,7 +224,7 @@ def test_r1_batches_that_are_missing_before_the_one_that_spark_committed_last_ar
 
 
 @pytest.mark.parametrize("gone", ["out", "_ckpt-out", "_ckpt-out/job/out/manifests"])
-def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, gone: str) -> None:
+def test_r9_a_lost_record_of_releases_is_refused(world: World, gone: str) -> None:
     world.put_ids("live", 2, 3)
     world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 6))
     job = live_job(world)  # the job creates the folders that it names
@@ -235,7 +235,7 @@ def test_r9_an_output_whose_record_of_releases_is_gone_is_missed(world: World, g
     assert world.everything_under_root() == written
 
 
-def test_r9_an_older_copy_of_the_root_is_refused_before_it_releases_rows_again(world: World) -> None:
+def test_r9_an_older_copy_of_the_root_is_refused_before_a_release(world: World) -> None:
     """The sink accepts the copy's empty checkpoints silently, until one has a number that is new to the sink."""
     world.put_ids("live", 1, 3)
     world.run(live_job(world), world.ask("stop", lambda: world.released_count() == 3))
@@ -259,7 +259,7 @@ def test_r9_an_older_copy_of_the_root_is_refused_before_it_releases_rows_again(w
 # ---- old files
 
 
-def test_a_file_that_gets_a_later_time_is_not_read_again(world: World) -> None:
+def test_a_file_with_a_later_modification_time_is_not_read_again(world: World) -> None:
     """Spark forgets a file seven days after it was read, counted from the newest file."""
     now = time.time()
     old = Path(world.path("live")) / "old.parquet"
@@ -293,7 +293,7 @@ def fail_for_a_vanished_file(world: World, monkeypatch: pytest.MonkeyPatch) -> C
     return lambda: shutil.copy2(aside, first)  # type: ignore[return-value]
 
 
-def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restored_old_file_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     fail_for_a_vanished_file(world, monkeypatch)()
     run = world.run(mixed(world), world.drain_at(3), resume_failed=True)
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -303,7 +303,7 @@ def test_an_old_file_that_is_put_back_is_read(world: World, monkeypatch: pytest.
 # ---- a stop wins over a drain
 
 
-def test_a_time_to_stop_comes_also_while_the_job_drains(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_time_also_ends_a_drain(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drain may take as long as history does. Here that is forever, because a file of history is gone."""
     fail_for_a_vanished_file(world, monkeypatch)
     monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 3600.0)

@@ -112,7 +112,7 @@ def job(tmp_path: Path) -> RestoredJob:
 # ---- the restore point
 
 
-def test_r4_what_a_checkpoint_covers_stays_its_barrier_included(job: RestoredJob) -> None:
+def test_r4_a_restore_keeps_entries_up_to_the_barrier(job: RestoredJob) -> None:
     job.complete(1)
     point = job.point(1)
     assert point is not None
@@ -128,14 +128,14 @@ def test_r9_a_checkpoint_below_the_last_one_is_refused(job: RestoredJob) -> None
 
 
 @pytest.mark.parametrize("batch", [5, 400], ids=["the next one", "long ago"])
-def test_r6_a_checkpoint_whose_state_spark_has_purged_is_refused_by_name(job: RestoredJob, batch: int) -> None:
+def test_r6_a_checkpoint_with_purged_state_is_refused_by_name(job: RestoredJob, batch: int) -> None:
     job.complete(1, batch=batch)
     with pytest.raises(RestoreRefusedError, match="purged the state of 'a'"):
         job.point(1)
 
 
 @pytest.mark.parametrize(("batch", "dropped"), [(3, {}), (4, {"a": {"history": 4}})], ids=["behind it", "in it"])
-def test_r4_a_source_stays_left_out_if_the_checkpoint_has_the_batch_of_its_end(
+def test_r4_a_source_stays_dropped_if_its_end_is_in_the_checkpoint(
     job: RestoredJob, batch: int, dropped: dict[str, dict[str, int]]
 ) -> None:
     job.journal.write(ev.SourceDropped("a", "history", 4, 0.5))
@@ -156,7 +156,7 @@ def restore_half(job: RestoredJob, uid: str) -> None:
 
 
 @pytest.mark.parametrize("other", [None, restore_half], ids=["not opened", "without a folder"])
-def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
+def test_r4_an_interrupted_restore_is_repeated(
     job: RestoredJob, other: Callable[[RestoredJob, str], None] | None
 ) -> None:
     job.complete(1)
@@ -176,9 +176,7 @@ def test_r4_a_restore_that_took_some_logs_back_is_done_once_more(
 
 
 @pytest.mark.parametrize("splits", [True, False])
-def test_r21_a_log_of_before_the_job_began_anew_that_a_rescale_brings_back_is_no_interrupted_restore(
-    job: RestoredJob, splits: bool
-) -> None:
+def test_r21_a_log_reused_by_a_rescale_is_no_interrupted_restore(job: RestoredJob, splits: bool) -> None:
     """The driver died after the commit and before the new subtask had opened its log.
 
     "b" is a subtask of a source with splits. For any other vertex the state means an interrupted restore.
@@ -191,7 +189,7 @@ def test_r21_a_log_of_before_the_job_began_anew_that_a_rescale_brings_back_is_no
     assert (job.interrupted() is None) is splits
 
 
-def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_interrupted_or_goes_on(
+def test_r4_a_run_chooses_its_recovery_point(
     job: RestoredJob,
 ) -> None:
     state = job.complete(1)
@@ -211,7 +209,7 @@ def test_r4_a_run_begins_anew_or_where_it_was_asked_to_or_goes_on_with_what_was_
 # ---- earlier decisions
 
 
-def test_r9_r12_the_coordinator_goes_on_from_what_is_in_the_journal(job: RestoredJob) -> None:
+def test_r9_r12_the_coordinator_resumes_from_the_journal(job: RestoredJob) -> None:
     job.complete(1)
     job.complete(2, released=False)
     job.complete(3, released=False)
@@ -257,7 +255,7 @@ def test_r11_the_log_of_a_finished_subtask_has_its_end(job: RestoredJob) -> None
     assert {log.state.opened.epoch for log in job.logs().values() if log.state.opened} == {1, 2}, "no log was opened"
 
 
-def test_r15_what_an_overtaken_driver_ends_while_its_successor_opens_the_logs_stays_ended(job: RestoredJob) -> None:
+def test_r15_a_partition_ended_during_a_take_over_stays_ended(job: RestoredJob) -> None:
     """The driver appends nothing after the end of a partition, because no consumer reads further."""
     before = job.log("a")
     before.end_of_data("finish")

@@ -31,7 +31,7 @@ def settings(**options: Any) -> dict[str, str]:
     return {name: value for name, value in all_settings(**options).items() if name not in LIMITS}
 
 
-def test_nothing_is_told_that_the_options_do_not_say() -> None:
+def test_absent_options_give_no_settings() -> None:
     assert settings() == {}
     assert settings(config_kwargs={"retries": {"max_attempts": 1}}) == {}
 
@@ -51,11 +51,11 @@ def test_d19_spark_has_the_time_limits_of_s3fs() -> None:
 
 
 @pytest.mark.parametrize("uri", ["file:///ckpt", "gs://lake/ckpt", "abfs://c@lake/ckpt"])
-def test_only_s3_is_told_something(uri: str) -> None:
+def test_only_s3_gets_settings(uri: str) -> None:
     assert hadoop_settings(uri, KEYS) == {}
 
 
-def test_a_store_of_ones_own_is_addressed_by_path_unless_the_options_say_otherwise() -> None:
+def test_a_custom_endpoint_is_addressed_by_path_by_default() -> None:
     own = {"endpoint_url": "http://minio:9000"}
     assert settings(**own) == {"endpoint": "http://minio:9000", "path.style.access": "true"}
     assert settings(client_kwargs=own) == settings(**own)
@@ -63,7 +63,7 @@ def test_a_store_of_ones_own_is_addressed_by_path_unless_the_options_say_otherwi
     assert settings(config_kwargs={"s3": {"addressing_style": "path"}}) == {"path.style.access": "true"}
 
 
-def test_region_encryption_in_transit_and_who_pays_are_told() -> None:
+def test_region_tls_and_requester_pays_are_translated() -> None:
     assert settings(client_kwargs={"region_name": "eu-1"}, use_ssl=False, requester_pays=True) == {
         "endpoint.region": "eu-1",
         "connection.ssl.enabled": "false",
@@ -91,11 +91,11 @@ def test_credentials_come_with_their_provider(options: dict[str, Any]) -> None:
     }
 
 
-def test_anonymous_access_is_told_and_wins_over_keys_as_in_s3fs() -> None:
+def test_anonymous_access_overrides_keys_as_in_s3fs() -> None:
     assert settings(anon=True, **KEYS) == {"aws.credentials.provider": "AnonymousAWSCredentialsProvider"}
 
 
-def test_a_profile_is_told_by_name() -> None:
+def test_a_profile_is_passed_by_name() -> None:
     assert settings(profile="lake") == {
         "auth.profile.name": "lake",
         "aws.credentials.provider": "auth.ProfileAWSCredentialsProvider",
@@ -121,7 +121,7 @@ def job(**sinks: FileSink) -> Job:
     return made
 
 
-def test_sinks_are_reached_with_their_own_options_or_else_with_the_roots() -> None:
+def test_sinks_use_their_own_options_or_those_of_the_root() -> None:
     pytest.importorskip("s3fs")
     own = {"endpoint_url": "http://minio:9000"}
     both = job(a=FileSink("s3://one/x"), b=FileSink("s3a://two/x", storage_options=own), c=FileSink("/local/x"))
@@ -134,11 +134,11 @@ def test_sinks_are_reached_with_their_own_options_or_else_with_the_roots() -> No
     assert {split_setting(key)[0] for key in merged(locations)} == {"lake", "one", "two"}
 
 
-def test_a_local_job_needs_no_way() -> None:
+def test_a_local_job_needs_no_storage_settings() -> None:
     assert spark_locations(job(a=FileSink("/local/x")), open_storage("/local/ckpt"), Location("/local/ckpt")) == []
 
 
-def test_two_sets_of_options_for_one_bucket_are_refused_without_showing_them() -> None:
+def test_conflicting_options_for_one_bucket_are_refused_unshown() -> None:
     pytest.importorskip("s3fs")
     other = {**KEYS, "secret": "another-secret"}
     places = [Location("s3://lake/ckpt", KEYS), Location("s3://lake/out", other)]

@@ -85,7 +85,7 @@ def put(world: World, *ids: int, folder: str = "in") -> list[int]:
 # ---- each row once
 
 
-def test_a_file_is_known_by_the_path_that_spark_gives_with_its_rows(world: World, spark: SparkSession) -> None:
+def test_a_file_has_the_path_of_sparks_metadata_column(world: World, spark: SparkSession) -> None:
     put(world, *range(len(NAMES)), folder="in/day=a b%c")
     frame = spark.read.parquet(world.path("in"))
     files = list_files(spark, SourceReads("parquet", {}, [world.path("in")]))
@@ -94,7 +94,7 @@ def test_a_file_is_known_by_the_path_that_spark_gives_with_its_rows(world: World
     assert metadata_path("s3a://bucket/a b/ü#") == "s3a://bucket/a%20b/ü%23"
 
 
-def test_files_that_are_left_out_are_not_opened(world: World, spark: SparkSession) -> None:
+def test_excluded_files_are_not_opened(world: World, spark: SparkSession) -> None:
     put(world, 1, 2)
     broken = Path(world.path("in")) / "broken.parquet"
     broken.write_text("no Parquet")
@@ -106,7 +106,7 @@ def test_files_that_are_left_out_are_not_opened(world: World, spark: SparkSessio
 
 
 @pytest.mark.parametrize("chain", [True, False])
-def test_each_row_comes_once_also_after_stops(world: World, chain: bool) -> None:
+def test_each_row_is_released_once_over_stops(world: World, chain: bool) -> None:
     expected = put(world, *range(20))
     stopped = world.run(job_of(world, chain=chain), world.ask("stop", lambda: world.released_count() >= 4))
     assert stopped.status == "STOPPED"
@@ -118,7 +118,7 @@ def test_each_row_comes_once_also_after_stops(world: World, chain: bool) -> None
     assert world.state().late_files == []
 
 
-def test_a_file_that_comes_while_the_list_is_made_or_history_is_read_is_live(world: World) -> None:
+def test_a_file_that_arrives_after_the_listing_is_live(world: World) -> None:
     expected = put(world, *range(6))
     came: list[int] = []
 
@@ -137,7 +137,7 @@ def test_a_file_that_comes_while_the_list_is_made_or_history_is_read_is_live(wor
     ("history", "live", "recursive"),
     [("in/day=*", "in", False), ("in", "in", True), ("in/day=1", "in/*", False), ("in/*/*.parquet", "in", False)],
 )
-def test_folders_that_overlap_in_part(world: World, history: str, live: str, recursive: bool) -> None:
+def test_partly_overlapping_folders_are_read_once(world: World, history: str, live: str, recursive: bool) -> None:
     expected = put(world, 0, 1, folder="in/day=1")
     expected += put(world, 2, folder="in/day=2")
     stopped = world.run(
@@ -172,14 +172,14 @@ def test_two_sinks_in_one_folder_are_a_union(world: World) -> None:
         world.run(job)
 
 
-def test_functions_may_tell_the_rows_apart(world: World) -> None:
+def test_sources_with_disjoint_filters_may_share_files(world: World) -> None:
     expected = put(world, *range(4))
     job = job_of(world, after=False, reads_again=True, filters=("id < 2", "id >= 2"))
     run = world.run(job, world.drain_at(4))
     assert (run.status, world.released_ids()) == ("FINISHED", expected)
 
 
-def test_sources_whose_rows_do_not_meet_may_share_files(world: World) -> None:
+def test_sources_without_a_common_consumer_may_share_files(world: World) -> None:
     put(world, *range(4))
     job = Job("orders")
     for uid, bounded in (("history", True), ("live", False)):
@@ -189,7 +189,7 @@ def test_sources_whose_rows_do_not_meet_may_share_files(world: World) -> None:
     assert run.status == "FINISHED"
 
 
-def test_a_check_says_how_files_are_divided(world: World) -> None:
+def test_a_check_reports_the_division_of_files(world: World) -> None:
     put(world, 0)
     notes = check(world, job_of(world)).notes
     assert notes == (
@@ -211,7 +211,7 @@ def test_a_check_says_how_files_are_divided(world: World) -> None:
         ({"reads_again": "yes"}, "True or False"),
     ],
 )
-def test_what_after_may_name(given: dict[str, Any], message: str) -> None:
+def test_a_wrong_value_of_after_is_refused(given: dict[str, Any], message: str) -> None:
     job = Job("orders")
     history: Callable[..., Any] = job.source(uid="history", bounded=True)(lambda read: read)
     with pytest.raises(BadOperatorOptionError, match=message):
@@ -221,7 +221,7 @@ def test_what_after_may_name(given: dict[str, Any], message: str) -> None:
         job.validate()
 
 
-def test_after_may_be_a_uid_of_a_source_that_is_defined_later(tmp_path: Path) -> None:
+def test_after_may_name_a_source_defined_later(tmp_path: Path) -> None:
     job = Job("orders")
     live = job.source(uid="live", after="history")(lambda read: read)
     history = job.source(uid="history", bounded=True)(lambda read: read)

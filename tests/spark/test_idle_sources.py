@@ -48,7 +48,7 @@ def test_the_timeout_begins_with_the_query() -> None:
     assert query.raised == []
 
 
-def test_a_source_that_is_not_idle_and_had_no_row_holds_the_watermark() -> None:
+def test_a_source_without_a_row_holds_the_watermark() -> None:
     query = Query(b=10)
     query.now += 20
     query.idle.advance_watermark({"b": source_times(100, 1_000)})
@@ -56,14 +56,14 @@ def test_a_source_that_is_not_idle_and_had_no_row_holds_the_watermark() -> None:
     assert query.raised == []
 
 
-def test_if_every_source_is_idle_the_furthest_decides() -> None:
+def test_if_every_source_is_idle_the_latest_watermark_holds() -> None:
     query = Query(a=10, b=10)
     query.now += 20
     query.idle.advance_watermark({"a": source_times(500, 1_000), "b": source_times(100, 1_000)})
     assert query.raised == [500]
 
 
-def test_a_query_that_reads_a_source_with_an_end_is_left_alone() -> None:
+def test_a_query_that_also_reads_a_bounded_source_is_unaffected() -> None:
     query = Query(b=10)
     query.idle.begin(())
     query.now += 20
@@ -72,7 +72,7 @@ def test_a_query_that_reads_a_source_with_an_end_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("later", [SourceTimes(newest=900, delay=10, last_row_at=3.0, ahead=1, without=2)])
-def test_counts_add_up_and_times_go_forward(later: SourceTimes) -> None:
+def test_counts_add_up_and_times_advance(later: SourceTimes) -> None:
     before = {"a": SourceTimes(newest=1_000, delay=10, last_row_at=2.0, ahead=1, before_1970=4), "b": SourceTimes()}
     assert combined(before, {"a": later}) == {
         "a": SourceTimes(newest=1_000, delay=10, last_row_at=3.0, ahead=2, without=2, before_1970=4),

@@ -69,7 +69,7 @@ def reading(tmp_path: Path) -> Reading:
     return Reading(open_storage(tmp_path))
 
 
-def test_r7_a_position_is_not_ahead_of_what_was_fed_and_is_unread(reading: Reading) -> None:
+def test_r7_a_position_does_not_pass_fed_and_unread_files(reading: Reading) -> None:
     reading.pull()
     assert reading.edge.passed == 2
     assert reading.inputs.positions() == {EDGE.uid: 0}
@@ -77,7 +77,7 @@ def test_r7_a_position_is_not_ahead_of_what_was_fed_and_is_unread(reading: Readi
     assert reading.inputs.positions() == {EDGE.uid: 2}
 
 
-def test_r2_an_edge_has_ended_when_all_that_was_fed_is_read(reading: Reading) -> None:
+def test_r2_an_edge_ends_when_all_fed_files_are_read(reading: Reading) -> None:
     reading.log.end_of_data("finish")
     reading.log.end_of_partition()
     reading.inputs.gate.snapshotted(1)
@@ -88,7 +88,7 @@ def test_r2_an_edge_has_ended_when_all_that_was_fed_is_read(reading: Reading) ->
     assert reading.inputs.ended() == {EDGE.uid}
 
 
-def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_published(reading: Reading) -> None:
+def test_r24_an_aligned_snapshot_waits_for_an_unpublished_batch(reading: Reading) -> None:
     """Spark has read the files of the batch. A snapshot at this moment would omit them on both sides of the barrier."""
     assert reading.pull() == []
     reading.committed()
@@ -98,9 +98,7 @@ def test_r24_an_aligned_snapshot_waits_for_a_batch_that_is_committed_and_not_pub
 
 
 @pytest.mark.parametrize(("restores", "offered"), [(True, 1), (False, 2)], ids=["gone back", "going on"])
-def test_r7_of_an_entry_that_may_have_been_read_in_part_the_rest_is_fed_after_a_restore(
-    reading: Reading, restores: bool, offered: int
-) -> None:
+def test_r7_a_partly_read_entry_is_fed_again_after_a_restore(reading: Reading, restores: bool, offered: int) -> None:
     """After a restore the feed is empty. Spark's own log names the files that were read, so they are not read twice."""
     graph = JobGraph(tuple(JobVertex(uid, (uid,), (), (), (), bounded=True) for uid in ("a", "v")), (EDGE,))
     consumer = SubtaskLog(reading.storage, "log-v")
@@ -136,9 +134,7 @@ def feed_entry(reading: Reading, number: int) -> str:
 
 
 @pytest.mark.parametrize("content", [None, encode([], "p")], ids=["gone", "empty"])
-def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
-    reading: Reading, content: bytes | None
-) -> None:
+def test_a_read_batch_is_not_unread_after_the_feed_lost_its_entry(reading: Reading, content: bytes | None) -> None:
     reading.pull()
     reading.committed()
     reading.storage.delete(feed_entry(reading, 1))
@@ -156,7 +152,7 @@ def test_what_was_read_is_not_unread_for_ever_if_the_feed_lost_its_newest_entry(
 
 
 @pytest.mark.parametrize("content", [None, b"", b'v1\n{"path'], ids=["gone", "emptied", "cut"])
-def test_a_feed_with_a_hole_is_refused_by_name(reading: Reading, content: bytes | None) -> None:
+def test_a_feed_with_a_missing_entry_is_refused_by_name(reading: Reading, content: bytes | None) -> None:
     """The lost entry is older than the newest fed one, so its files would never be read."""
     reading.pull()
     reading.edge.feed.add(9, Batch(1, {}, files=(PartitionFile("later", 1),)))
@@ -167,7 +163,7 @@ def test_a_feed_with_a_hole_is_refused_by_name(reading: Reading, content: bytes 
         next_feed(reading.storage)
 
 
-def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) -> None:
+def test_a_file_is_found_under_a_root_with_an_escaped_looking_path(tmp_path: Path) -> None:
     reading = Reading(open_storage(tmp_path / "a%20b é"))
     reading.storage.create(f"p/{PART}", b"1")
     reading.pull()
@@ -179,7 +175,7 @@ def test_a_file_is_found_though_the_root_s_path_looks_escaped(tmp_path: Path) ->
         reading.edge.feed.refuse_damaged([path])
 
 
-def test_r21_a_query_that_goes_on_with_another_plan_reads_the_producers_that_it_has_got(reading: Reading) -> None:
+def test_r21_a_query_with_a_changed_plan_reads_its_new_producers(reading: Reading) -> None:
     """The new producers are read from their first entry on, and known ones continue.
 
     A dropped producer does not return.

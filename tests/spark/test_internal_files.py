@@ -40,7 +40,9 @@ def job_of(world: World, asks: Any, *, cut: bool, bounded: bool = False) -> Job:
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("asks", ASKS)
-def test_files_behind_a_result_partition_are_refused(spark: SparkSession, world: World, asks: str, mode: str) -> None:
+def test_file_names_after_a_result_partition_are_refused(
+    spark: SparkSession, world: World, asks: str, mode: str
+) -> None:
     world.put_ids("in", 1, 2)
     job = job_of(world, ASKS[asks], cut=True, bounded=mode == "batch")
     with pytest.raises(UnsupportedQueryError, match=r"in the query of 'named' .*the rows of 'rows' come through"):
@@ -48,7 +50,7 @@ def test_files_behind_a_result_partition_are_refused(spark: SparkSession, world:
     assert plan_job(spark, job_of(world, ASKS[asks], cut=False, bounded=mode == "batch"), world.options(mode=mode))
 
 
-def test_a_column_of_the_users_with_such_a_name_is_none(spark: SparkSession, world: World) -> None:
+def test_a_users_own_column_with_such_a_name_is_allowed(spark: SparkSession, world: World) -> None:
     job = Job("files")
 
     @job.source
@@ -63,7 +65,7 @@ def test_a_column_of_the_users_with_such_a_name_is_none(spark: SparkSession, wor
 
 
 @pytest.mark.slow
-def test_a_column_that_the_source_takes_goes_through(world: World) -> None:
+def test_a_file_name_taken_in_the_source_passes_through(world: World) -> None:
     world.put_ids("in", 3, 2)
     job = Job("files")
     rows = job.source(uid="rows", bounded=True)(

@@ -8,7 +8,7 @@ from py4j import clientserver
 from airflow_provider_ckpt.spark.app.known_warnings import INTERRUPTED, ignore_interruptions
 
 
-def test_py4j_logs_a_batch_that_fails_and_none_that_is_interrupted(caplog: pytest.LogCaptureFixture) -> None:
+def test_py4j_logs_failed_batches_and_no_interrupted_ones(caplog: pytest.LogCaptureFixture) -> None:
     """The bug: a worker that was stopped cleanly logged the interruption and left a file with its stack trace."""
     ignore_interruptions()
     for message in (f"{INTERRUPTED}: the query was stopped", "no such shop"):

@@ -52,14 +52,14 @@ def log(spark: SparkSession, tmp_path: Path) -> Log:
     return Log(spark, TraceFile(str(tmp_path / "ckpt-1.log")))
 
 
-def test_an_event_of_one_line_is_shown_and_not_kept(log: Log) -> None:
+def test_a_one_line_event_is_shown_and_not_kept(log: Log) -> None:
     event = log.event("Your hostname resolves to a loopback address")
     assert log.shown(event) == "WARN Utils: Your hostname resolves to a loopback address\n"
     assert log.kept(event) == ""
     assert not log.file.exists
 
 
-def test_an_event_with_an_exception_is_shown_by_its_first_line_and_kept_whole(log: Log) -> None:
+def test_an_event_with_an_exception_is_shown_in_one_line_and_kept_whole(log: Log) -> None:
     event = log.event("Interrupted while joining on", "no space\nleft")
     more = f" [more in {log.file.path}]\n"
     assert log.shown(event) == f"WARN Utils: Interrupted while joining on: java.io.IOException: no space{more}"
@@ -69,7 +69,7 @@ def test_an_event_with_an_exception_is_shown_by_its_first_line_and_kept_whole(lo
     assert Path(log.file.path).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_message_of_several_lines_is_shown_by_the_first(log: Log) -> None:
+def test_a_message_of_several_lines_is_shown_by_its_first_line(log: Log) -> None:
     event = log.event(PYTHON)
     first = PYTHON.partition("\n")[0]
     assert log.shown(event) == f"WARN Utils: {first} [more in {log.file.path}]\n"
@@ -97,11 +97,11 @@ def test_a_secret_is_neither_shown_nor_kept(spark: SparkSession, tmp_path: Path,
         ("Query q [id = 1] terminated with error", "NEUTRAL"),
     ],
 )
-def test_of_a_failed_task_the_console_shows_one_event(log: Log, message: str, verdict: str) -> None:
+def test_the_console_shows_one_event_of_a_failed_task(log: Log, message: str, verdict: str) -> None:
     assert str(log.console.getFilter().filter(log.event(message))) == verdict
 
 
-def test_a_session_logs_so(spark: SparkSession) -> None:
+def test_a_session_uses_both_appenders(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     root = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
     appenders = root.getAppenders()
@@ -131,7 +131,7 @@ print("stopped", not stores.isMaintenanceRunning())
 """
 
 
-def test_the_tidying_of_state_stores_does_not_outlive_spark(tmp_path: Path) -> None:
+def test_the_maintenance_of_state_stores_ends_with_spark(tmp_path: Path) -> None:
     """The maintenance thread would log a stack trace: SparkEnv not active, cannot do maintenance on StateStores."""
     command = [sys.executable, "-c", STATEFUL, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -26,12 +26,12 @@ FROZEN = FrozenOffsets(
 )
 
 
-def test_by_default_a_bounded_source_is_read_from_the_beginning_to_where_its_topics_end() -> None:
+def test_a_bounded_source_reads_its_topics_from_start_to_end_by_default() -> None:
     offsets = read_range("history", "job.py:1", {"Subscribe": "orders, returns"})
     assert (offsets.topics, offsets.start, offsets.end) == (("orders", "returns"), EARLIEST, LATEST)
 
 
-def test_assigned_partitions_are_all_that_is_read() -> None:
+def test_only_assigned_partitions_are_read() -> None:
     offsets = read_range("history", "job.py:1", {"assign": '{"orders": [1, 0]}', "startingOffsets": "EARLIEST"})
     assert offsets.topics == ("orders",)
     assert offsets.partitions == frozenset({("orders", 0), ("orders", 1)})
@@ -52,12 +52,12 @@ def test_assigned_partitions_are_all_that_is_read() -> None:
         ("endingOffsetsByTimestamp", "{}"),
     ],
 )
-def test_what_would_begin_at_the_end_or_end_anew_at_each_start_is_refused(key: str, value: str) -> None:
+def test_a_bounded_source_with_a_moving_start_or_end_is_refused(key: str, value: str) -> None:
     with pytest.raises(UnfitSourceError, match=rf"(?i)source 'history' \(job.py:1\) has the option {key}="):
         refuse_bounded("history", "job.py:1", {"subscribe": "orders", key: value})
 
 
-def test_spark_is_told_the_frozen_partitions_and_nothing_else() -> None:
+def test_reader_options_hold_the_frozen_partitions_only() -> None:
     given = FROZEN.reader_options(streaming=False)
     assert {key: json.loads(value) for key, value in given.items()} == {
         "assign": {"orders": [0, 1], "returns": [0]},
@@ -67,24 +67,24 @@ def test_spark_is_told_the_frozen_partitions_and_nothing_else() -> None:
     assert "endingOffsets" not in FROZEN.reader_options(streaming=True)
 
 
-def test_partitions_without_anything_to_read_are_read_to_their_end() -> None:
+def test_empty_partitions_count_as_read() -> None:
     assert (FROZEN.count, FROZEN.remaining()) == (10, {("orders", 0): 12, ("returns", 0): 1})
 
 
-def test_a_frozen_end_reads_as_it_was_written_by_the_first_release() -> None:
+def test_a_frozen_end_matches_its_golden_copy() -> None:
     data = (GOLDEN / "frozen-offsets-v1.json").read_bytes()
     assert FrozenOffsets.decoded(data, "uri") == FROZEN
     assert FROZEN.encoded() == data
 
 
-def test_r11_of_two_attempts_that_freeze_the_first_one_decides(tmp_path: Path) -> None:
+def test_r11_the_first_frozen_end_decides(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     assert freeze_offsets(storage, "frozen.json", FROZEN) == FROZEN
     later = FrozenOffsets("history", (FrozenPartition("orders", 0, 3, 99),))
     assert freeze_offsets(storage, "frozen.json", later) == FROZEN
 
 
-def test_either_kind_of_end_is_read_back_and_a_lost_one_is_no_end(tmp_path: Path) -> None:
+def test_both_kinds_of_frozen_ends_are_read_and_a_lost_one_is_refused(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     freeze_offsets(storage, "offsets.json", FROZEN)
     freeze(storage, "files.json", "history", ["file:///a"])
@@ -118,7 +118,7 @@ def test_either_kind_of_end_is_read_back_and_a_lost_one_is_no_end(tmp_path: Path
         ("Reason: Partitions Set(a-1) have been deleted. SQLSTATE: 22000", "Partitions Set(a-1) have been deleted."),
     ],
 )
-def test_rows_that_are_gone_are_no_reason_to_try_again(cause: str, reason: str) -> None:
+def test_lost_kafka_rows_are_not_retryable(cause: str, reason: str) -> None:
     lost = (
         "[STREAM_FAILED] Query [id = 1] terminated with exception: Some data may have been lost because they are not "
         "available in Kafka any more;\neither the data was aged out by Kafka or the topic may have been deleted before "
@@ -131,7 +131,7 @@ def test_rows_that_are_gone_are_no_reason_to_try_again(cause: str, reason: str) 
     assert not error.retryable
 
 
-def test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out(spark: SparkSession) -> None:
+def test_r11_rows_after_the_frozen_end_or_of_other_partitions_are_left_out(spark: SparkSession) -> None:
     """Rows of a topic with another name are left out too.
 
     Spark reads on until every partition has reached its end.
@@ -147,13 +147,13 @@ def test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out(spa
 
 
 @pytest.mark.parametrize("timeout", ["30s", "-1", "0", ""])
-def test_a_timeout_that_is_no_number_is_told_by_its_option(spark: SparkSession, timeout: str) -> None:
+def test_an_invalid_timeout_is_named_by_its_option(spark: SparkSession, timeout: str) -> None:
     options = {"kafka.Default.api.timeout.ms": timeout}
     with pytest.raises(UnfitSourceError, match=r"kafka\.default\.api\.timeout\.ms=.*no number of milliseconds"):
         KafkaAdmin(spark, "history", "job.py:1", options)
 
 
-def test_a_pattern_that_is_none_is_told_with_what_java_says_of_it(spark: SparkSession) -> None:
+def test_an_invalid_pattern_is_refused_with_javas_message(spark: SparkSession) -> None:
     with pytest.raises(
         UnfitSourceError, match=r"subscribePattern=\[a: it is no regular expression of Java's: Unclosed"
     ):

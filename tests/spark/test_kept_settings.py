@@ -76,7 +76,7 @@ def warnings(run: Run) -> str:
     return "\n".join(line["message"] for line in run.of("warning"))
 
 
-def test_the_time_zone_of_the_first_run_is_kept_and_another_one_is_told_or_taken_on_purpose(world: World) -> None:
+def test_the_first_time_zone_is_kept_until_new_settings_are_requested(world: World) -> None:
     job = copying(world, "unix_seconds(cast(at AS timestamp)) AS seconds")
     assert ZONE not in warnings(next_row(world, job, conf={ZONE: "Europe/Oslo"}))
     warning = warnings(next_row(world, job, conf={ZONE: "UTC"}))
@@ -92,9 +92,7 @@ def test_the_time_zone_of_the_first_run_is_kept_and_another_one_is_told_or_taken
     assert definition.session[ZONE] == "UTC"
 
 
-def test_a_default_of_the_first_run_is_kept_in_a_process_with_another_default(
-    spark: SparkSession, world: World
-) -> None:
+def test_a_default_of_the_first_run_is_kept_under_another_default(spark: SparkSession, world: World) -> None:
     job = copying(world, "unix_seconds(cast(at AS timestamp)) AS seconds", "cast(at AS int) AS number")
     next_row(world, job, conf={ZONE: "Europe/Oslo", ANSI: "false"})
     spark.conf.set(ZONE, "Asia/Tokyo")
@@ -104,7 +102,7 @@ def test_a_default_of_the_first_run_is_kept_in_a_process_with_another_default(
     assert column(world, "number") == [None, None]
 
 
-def test_a_legacy_setting_that_the_first_run_did_not_have_is_not_added(spark: SparkSession, world: World) -> None:
+def test_a_legacy_setting_missing_in_the_first_run_is_not_added(spark: SparkSession, world: World) -> None:
     key = "spark.sql.legacy.castComplexTypesToString.enabled"
     job = copying(world, "cast(array(at, NULL) AS string) AS text")
     next_row(world, job, "a")
@@ -132,7 +130,7 @@ def test_python_functions_keep_the_time_zone_of_the_first_run(
     assert column(world, "hour") == [1, 1]
 
 
-def test_the_zone_of_the_jvm_is_kept(spark: SparkSession, world: World) -> None:
+def test_the_time_zone_of_the_jvm_is_kept(spark: SparkSession, world: World) -> None:
     zones: Any = spark.sparkContext._jvm.java.util.TimeZone  # type: ignore[union-attr]
     job = copying(world)
     zones.setDefault(zones.getTimeZone("Europe/Oslo"))
@@ -142,16 +140,16 @@ def test_the_zone_of_the_jvm_is_kept(spark: SparkSession, world: World) -> None:
     assert zones.getDefault().getID() == "Europe/Oslo"
 
 
-def test_this_spark_has_every_setting_and_can_change_it(spark: SparkSession) -> None:
+def test_spark_can_modify_every_kept_setting(spark: SparkSession) -> None:
     assert [key for key in SETTINGS if not spark.conf.isModifiable(key)] == []
 
 
-def test_what_is_ignored_is_told_with_both_values() -> None:
+def test_an_ignored_setting_is_reported_with_both_values() -> None:
     (notice,) = KeptSettings({}, {"user.timezone": ("UTC", "Europe/Oslo")}).notices()
     assert notice.startswith("the JVM's time zone UTC has no effect: the job has Europe/Oslo since its first run")
 
 
-def test_a_forged_journal_sets_nothing_else(spark: SparkSession) -> None:
+def test_a_forged_journal_sets_no_other_setting(spark: SparkSession) -> None:
     """A forged entry can hold any setting, and some settings name a class that Spark loads."""
     provider = "spark.sql.streaming.stateStore.providerClass"
     before = spark.conf.get(provider)

@@ -45,7 +45,7 @@ print("counted", spark.range(5).count(), flush=True)
 
 
 @pytest.mark.parametrize("submitted", [False, True], ids=["python", "spark-submit"])
-def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Path, submitted: bool) -> None:
+def test_the_jvm_of_a_killed_driver_ends(tmp_path: Path, submitted: bool) -> None:
     """The test stops the JVM with SIGSTOP.
 
     A JVM also hangs when its exit and RocksDB wait for each other.
@@ -63,7 +63,7 @@ def test_the_jvm_of_a_driver_that_was_killed_does_not_stay_for_ever(tmp_path: Pa
         wait_until(lambda: process_started(int(jvm)) is None, "the end of the JVM")
 
 
-def test_a_child_that_was_forked_does_not_end_the_jvm_of_its_parent() -> None:
+def test_a_forked_child_does_not_end_the_jvm_of_its_parent() -> None:
     """The child inherits the JVM's gateway from its parent and requests a session."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     parent = subprocess.run(

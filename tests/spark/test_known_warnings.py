@@ -31,11 +31,11 @@ def filter_result(spark: SparkSession, text: str) -> str:
 
 
 @pytest.mark.parametrize("text", OURS)
-def test_what_our_doing_causes_is_kept_out_of_the_log(spark: SparkSession, text: str) -> None:
+def test_warnings_caused_by_our_use_of_spark_are_hidden(spark: SparkSession, text: str) -> None:
     silence(spark)
     assert filter_result(spark, text) == "DENY"
 
 
 @pytest.mark.parametrize("text", OTHERS)
-def test_every_other_warning_comes(spark: SparkSession, text: str) -> None:
+def test_every_other_warning_is_logged(spark: SparkSession, text: str) -> None:
     assert filter_result(spark, text) == "NEUTRAL"

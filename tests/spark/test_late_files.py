@@ -65,7 +65,7 @@ def paths(events: list[LateFilesFound]) -> list[tuple[str, ...]]:
     return [event.paths for event in events]
 
 
-def test_each_is_told_of_once_with_whether_it_was_read(runs: Runs) -> None:
+def test_each_late_file_is_reported_once_with_its_fate(runs: Runs) -> None:
     assert runs.end_run() == []
     runs.add_files("a", "b")
     assert [(event.paths, event.read, event.total) for event in runs.end_run(["in/b"])] == [
@@ -79,7 +79,7 @@ def test_each_is_told_of_once_with_whether_it_was_read(runs: Runs) -> None:
     assert runs.end_run() == []
 
 
-def test_the_state_of_a_job_does_not_grow_with_them(runs: Runs) -> None:
+def test_the_state_of_a_job_does_not_grow_with_late_files(runs: Runs) -> None:
     for number in range(REMEMBERED + 10):
         runs.add_files(*(f"{number}-{at}" for at in range(NAMED + 5)))
         (event,) = runs.end_run()
@@ -88,7 +88,7 @@ def test_the_state_of_a_job_does_not_grow_with_them(runs: Runs) -> None:
     assert runs.end_run() == []
 
 
-def test_a_source_that_is_begun_anew_is_told_of_what_comes_late_to_it(runs: Runs) -> None:
+def test_a_source_restarted_from_scratch_reports_its_late_files_again(runs: Runs) -> None:
     runs.add_files("a")
     runs.end_run()
     Restored(0, {}, time.time(), anew=True).apply(runs.state)
@@ -97,7 +97,7 @@ def test_a_source_that_is_begun_anew_is_told_of_what_comes_late_to_it(runs: Runs
     assert runs.end_run() == []
 
 
-def test_of_a_folder_that_files_pass_through_what_is_there_is_kept(runs: Runs) -> None:
+def test_only_existing_files_are_remembered(runs: Runs) -> None:
     for number in range(30):
         runs.there = runs.there[:1]
         runs.add_files(*(f"{number}-{at}" for at in range(10)))
@@ -109,7 +109,7 @@ def test_of_a_folder_that_files_pass_through_what_is_there_is_kept(runs: Runs) -
     assert kept.read().files == frozenset()
 
 
-def test_whether_anybody_has_looked_when_the_job_finished_is_told(runs: Runs) -> None:
+def test_a_source_unchecked_by_the_last_epoch_is_reported(runs: Runs) -> None:
     sources = {"history": SourceDefinition(True, paths=("/in",), format="json")}
     definition = JobDefinition("streaming", sources, {}, {})
     PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(runs.state)
@@ -121,7 +121,7 @@ def test_whether_anybody_has_looked_when_the_job_finished_is_told(runs: Runs) ->
     assert unchecked_sources(runs.storage, runs.state) == ["history"]
 
 
-def test_a_list_that_cannot_be_read_has_them_told_of_again(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreadable_list_causes_a_second_report(runs: Runs, caplog: pytest.LogCaptureFixture) -> None:
     runs.add_files("a")
     runs.end_run()
     runs.state.late_files = []
@@ -141,7 +141,7 @@ class FailingReads(WrappedStorage):
         return FailingReads(inner)
 
 
-def test_an_overtaken_driver_that_looks_late_changes_nothing(runs: Runs) -> None:
+def test_a_fenced_driver_changes_no_list_of_late_files(runs: Runs) -> None:
     runs.add_files("a")
     kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
     kept.write(5, {"file:/in/a", "file:/in/b"})
@@ -150,7 +150,7 @@ def test_an_overtaken_driver_that_looks_late_changes_nothing(runs: Runs) -> None
     assert kept.read() == LateFilesSeen(5, frozenset({"file:/in/a", "file:/in/b"}))
 
 
-def test_no_answer_is_no_empty_list(runs: Runs) -> None:
+def test_a_failing_storage_does_not_count_as_an_empty_list(runs: Runs) -> None:
     runs.add_files("a")
     runs.end_run()
     runs.state.late_files = []
@@ -165,7 +165,7 @@ def test_a_list_of_a_later_release_is_refused(runs: Runs) -> None:
         runs.end_run()
 
 
-def test_it_reads_as_it_was_written_by_the_first_release(runs: Runs) -> None:
+def test_a_list_of_late_files_matches_its_golden_copy(runs: Runs) -> None:
     runs.storage.create(PATH, GOLDEN.read_bytes())
     kept = KnownLate(runs.storage, "job/frozen/history.json", "history")
     assert kept.read() == LateFilesSeen(3, frozenset({"file:/in/a", "file:/in/ü b"}))

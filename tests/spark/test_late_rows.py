@@ -55,7 +55,7 @@ def put_reversed(world: World, folder: str, files: int) -> Counter[int]:
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "in a query of its own"])
 @pytest.mark.parametrize("declared", [True, False], ids=["on the source", "in the function"])
-def test_r13_no_row_of_history_is_late_in_whatever_order_it_is_read(world: World, declared: bool, chain: bool) -> None:
+def test_r13_no_row_of_history_is_late_in_any_order(world: World, declared: bool, chain: bool) -> None:
     put_reversed(world, "history", 8)
     world.put_ids("live", 2, 10, 1_000)
     job = counting(world, declared=declared, chain=chain)
@@ -66,14 +66,14 @@ def test_r13_no_row_of_history_is_late_in_whatever_order_it_is_read(world: World
     assert not run.of("warning")
 
 
-def test_no_row_of_history_is_late_in_a_job_that_ends(world: World) -> None:
+def test_no_row_of_history_is_late_in_a_bounded_job(world: World) -> None:
     put_reversed(world, "history", 8)
     run = world.run(counting(world, live_too=False), mode="streaming")
     assert (run.status, run.cause) == ("FINISHED", None)
     assert counted(world) == dict.fromkeys(range(0, 80, 10), 10)
 
 
-def test_history_that_is_in_order_closes_windows_while_it_is_read(world: World) -> None:
+def test_ordered_history_closes_windows_while_it_is_read(world: World) -> None:
     world.put_ids("history", 24, 10)
     world.put_ids("live", 1, 10, 1_000)
     while_read: list[int] = []
@@ -90,7 +90,7 @@ def test_history_that_is_in_order_closes_windows_while_it_is_read(world: World) 
     assert counted(world) == dict.fromkeys([*range(0, 240, 10), 1_000], 10)
 
 
-def test_history_that_breaks_the_promise_of_its_order_is_counted(world: World) -> None:
+def test_rows_that_break_the_promised_order_are_counted(world: World) -> None:
     put_reversed(world, "history", 8)
     run = world.run(counting(world, live_too=False, in_order=True), mode="streaming")
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -101,7 +101,7 @@ def test_history_that_breaks_the_promise_of_its_order_is_counted(world: World) -
     assert run.lines[-1]["late_rows"] == world.late_rows()
 
 
-def test_duplicates_are_dropped_within_the_delay_that_the_user_gave(world: World) -> None:
+def test_duplicates_are_dropped_within_the_users_delay(world: World) -> None:
     """Spark keeps a row until its event time plus the delay. A longer delay would drop later duplicates."""
     job = Job("unique")
 
@@ -152,7 +152,7 @@ def test_late_rows_of_a_live_source_are_counted(world: World) -> None:
     assert any("late" in line["message"] for line in run.of("released"))
 
 
-def test_a_source_that_says_fail_fails_the_job_before_the_batch_is_released(world: World) -> None:
+def test_a_source_with_late_rows_fail_fails_the_job_before_the_release(world: World) -> None:
     put_late(world)
     run = world.run(counting(world, allow_empty=True, live={"late_rows": "fail"}))
     assert run.status == "FAILED"

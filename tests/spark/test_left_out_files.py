@@ -26,7 +26,7 @@ ROW = [{"id": 5000, "k": 0}]
 
 
 @MODES
-def test_a_name_that_java_cannot_read_is_refused(world: World, mode: str) -> None:
+def test_a_file_name_unreadable_for_java_is_refused(world: World, mode: str) -> None:
     world.put_ids("history", 2, 2)
     write_rows(Path(world.path("history")) / "fine.parquet", ROW)
     bad = os.fsencode(world.path("history")) + b"/Z\xfcrich.parquet"
@@ -39,7 +39,7 @@ def test_a_name_that_java_cannot_read_is_refused(world: World, mode: str) -> Non
     assert world.released_ids() == [0, 1, 2, 3, 5000]
 
 
-def test_in_the_c_locale_no_name_but_ascii_can_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_c_locale_allows_ascii_names_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' JVM runs in another locale, so the test replaces the encoding that the JVM reports."""
     monkeypatch.setattr(unlisted_files, "_encoding", lambda spark: "ascii")
     world.put_ids("history", 1, 2)
@@ -49,7 +49,7 @@ def test_in_the_c_locale_no_name_but_ascii_can_be_read(world: World, monkeypatch
 
 
 @MODES
-def test_a_folder_that_may_not_be_entered_is_refused(world: World, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_permission_is_refused(world: World, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may enter every folder, so the test replaces the system's answer."""
     world.put("history", "d=1/x", ROW)
     closed = str(Path(world.path("history")) / "d=1")
@@ -66,7 +66,7 @@ def test_hidden_files_may_have_any_name(world: World) -> None:
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_link_that_leads_back_ends_nowhere_and_one_to_elsewhere_is_followed(tmp_path: Path) -> None:
+def test_a_looping_link_ends_and_other_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "in" / "d=1").mkdir(parents=True)
     (tmp_path / "in" / "d=1" / "back").symlink_to(tmp_path / "in")
     assert list(unlisted_files._unlisted(str(tmp_path / "in"), "ascii")) == []
@@ -77,7 +77,9 @@ def test_a_link_that_leads_back_ends_nowhere_and_one_to_elsewhere_is_followed(tm
     assert path == str(tmp_path / "in" / "link" / "\u00fc")
 
 
-def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_listed_does_not_count_as_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(path: str) -> Any:
         raise OSError(5, "Input/output error")
 
@@ -88,7 +90,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monk
 
 
 @MODES
-def test_a_file_beside_partition_folders_of_history_is_refused(world: World, mode: str) -> None:
+def test_a_file_next_to_partition_folders_of_history_is_refused(world: World, mode: str) -> None:
     world.put_ids("history", 1, 2)
     world.put("history", "d=1/x", ROW)
     with pytest.raises(UnreadableFileError, match=r"000000\.parquet lies beside"):
@@ -96,7 +98,7 @@ def test_a_file_beside_partition_folders_of_history_is_refused(world: World, mod
     assert world.released_ids() == []
 
 
-def test_a_file_beside_partition_folders_of_a_live_batch_ends_the_job_by_name(world: World) -> None:
+def test_a_file_next_to_partition_folders_of_a_live_source_ends_the_job(world: World) -> None:
     job = Job("live")
 
     @job.source
@@ -120,7 +122,7 @@ def test_partition_folders_alone_are_read(world: World) -> None:
     assert world.released_ids() == [1, 2]
 
 
-def test_a_file_from_the_far_future_hides_none_that_comes_later(world: World) -> None:
+def test_a_file_from_the_far_future_hides_no_later_file(world: World) -> None:
     """Spark forgets and omits files older than maxFileAge, counted from the newest file."""
     expected = world.put_ids("history", 1, 2) | world.put_ids("live", 1, 2, 1000)
     far = Path(world.path("live")) / "far.parquet"
@@ -141,7 +143,7 @@ def test_a_file_from_the_far_future_hides_none_that_comes_later(world: World) ->
 @pytest.mark.parametrize(
     "uri", ["hdfs://nn:8020/in/0.json", "s3a://bucket/in/a b.json", "file:///c:x/in/f.json", "file:/in/f%20.json"]
 )
-def test_a_frozen_file_has_the_name_under_which_it_is_seen(uri: str) -> None:
+def test_a_frozen_file_has_the_name_of_the_streams_log(uri: str) -> None:
     """One list has the listing's spelling, and the other has the stream's, which is escaped."""
     (frozen,) = FrozenFiles("history", (uri,)).normal
     assert frozen == normal_path(uri.replace("%", "%25").replace(" ", "%20"))

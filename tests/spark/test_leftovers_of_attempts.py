@@ -61,7 +61,7 @@ def sinks(tmp_path: Path) -> Sinks:
     return Sinks(tmp_path)
 
 
-def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path: Path) -> None:
+def test_r5_unpublished_data_of_earlier_attempts_is_deleted(tmp_path: Path) -> None:
     storage = open_storage(f"memory://{tmp_path}")
     first, second, third = (AttemptId(3, number, "aaaa") for number in range(3))
     log = SubtaskLog(storage, "log")
@@ -85,7 +85,7 @@ def test_r5_what_those_before_have_not_published_goes_and_nothing_else(tmp_path:
     assert sorted(storage.list(DATA)) == sorted([folders[first], folders[third], "of somebody else"])
 
 
-def test_r5_what_those_before_have_staged_goes_and_nothing_that_is_published_or_of_anybody_else(sinks: Sinks) -> None:
+def test_r5_unpublished_staged_output_of_earlier_attempts_is_deleted(sinks: Sinks) -> None:
     """A sink is shared by the subtasks of its vertex, and by jobs of this id under other roots.
 
     A void batch is never released (R4).
@@ -113,7 +113,7 @@ class Refusing(BoundSink):
 
 
 @pytest.mark.parametrize("error", [StorageReadOnlyError(uri="there", reason="AccessDenied"), ValueError("a bug")])
-def test_a_sink_that_cannot_tell_what_is_staged_keeps_nobody_from_going_on(
+def test_a_sink_that_cannot_list_staged_output_does_not_stop_others(
     sinks: Sinks, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -121,7 +121,7 @@ def test_a_sink_that_cannot_tell_what_is_staged_keeps_nobody_from_going_on(
     assert f"sink broken stays for now: {error}" in caplog.text
 
 
-def test_what_a_sink_cannot_delete_keeps_nothing_else(sinks: Sinks, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_delete_in_a_sink_does_not_stop_others(sinks: Sinks, caplog: pytest.LogCaptureFixture) -> None:
     held = Refusing(StorageReadOnlyError(uri="there", reason="AccessDenied"), [VOID, LEFT, PUBLISHED])
     with caplog.at_level(logging.WARNING):
         assert sinks.delete(held=held) == sorted(STAYS)
@@ -129,13 +129,13 @@ def test_what_a_sink_cannot_delete_keeps_nothing_else(sinks: Sinks, caplog: pyte
     assert f"{LEFT}, staged in sink held, cannot be deleted" in caplog.text
 
 
-def test_r8_whoever_is_overtaken_in_it_deletes_no_more(sinks: Sinks) -> None:
+def test_r8_an_attempt_fenced_during_the_clean_up_stops_deleting(sinks: Sinks) -> None:
     with pytest.raises(LogFencedError):
         sinks.delete(first=Refusing(LogFencedError(log="log", attempt="0004-x", epoch=4)))
     assert LEFT in sinks.target.list(STAGING)
 
 
-def test_r8_an_overtaken_attempt_deletes_no_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_r8_a_fenced_attempt_deletes_no_leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage(f"memory://{tmp_path}")
     log, successor = SubtaskLog(storage, "log"), SubtaskLog(storage, "log")
     log.load()

@@ -52,7 +52,7 @@ def test_links_are_found_as_spark_follows_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["in", "in/a", "."])
-def test_a_link_that_leads_back_loops(tmp_path: Path, target: str) -> None:
+def test_a_link_to_a_parent_folder_loops(tmp_path: Path, target: str) -> None:
     folders(tmp_path, "in/a")
     link(tmp_path, "in/a/up", target)
     assert any(folder.loops for folder in find_links(tmp_path / "in", **RECURSIVE))
@@ -72,7 +72,9 @@ def test_a_link_that_leads_back_loops(tmp_path: Path, target: str) -> None:
         ("root/elsewhere", None),
     ],
 )
-def test_what_links_may_lead_to(tmp_path: Path, target: str, problem: str | None) -> None:
+def test_only_links_outside_the_jobs_input_output_and_state_are_allowed(
+    tmp_path: Path, target: str, problem: str | None
+) -> None:
     folders(tmp_path, "in/a", "out/day=1", "root/orders", "root/elsewhere", "other", "_ckpt-out")
     link(tmp_path, "in/a/x", target)
     job = Job("orders")

@@ -53,7 +53,7 @@ def read_for_long(partition: FedPartition) -> list[str]:
     return lines(partition.base / "c_a__x/sources/a__x", 19)
 
 
-def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partition: FedPartition) -> None:
+def test_r7_spark_continues_a_shortened_log_and_compacts_the_rest(partition: FedPartition) -> None:
     """Spark compacts at the same numbers. The new entry has the remaining lines and Spark's own lines."""
     before = read_for_long(partition)
     successor = partition.feed()
@@ -80,7 +80,7 @@ def test_r7_spark_goes_on_from_a_shortened_log_and_compacts_what_is_left(partiti
     assert read(partition, partition.feed()) == []
 
 
-def test_a_file_that_is_left_out_and_fed_is_read_twice(partition: FedPartition) -> None:
+def test_a_file_left_out_of_the_log_and_fed_again_is_read_twice(partition: FedPartition) -> None:
     """Therefore the log keeps every file that can be fed again, whether it was read or not."""
     read_for_long(partition)
     folder = open_storage(partition.base / "c_a__x")
@@ -121,9 +121,7 @@ def newest_attempt(world: World, vertex: str) -> AttemptId:
     return max(attempt for attempt in attempts if attempt is not None)
 
 
-def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_log(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_r4_runs_and_a_restore_on_a_shortened_log_repeat_no_row(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
     expected = world.put_ids("live", FILES, 1)
 
@@ -158,7 +156,7 @@ def test_r4_no_row_is_lost_or_repeated_by_restarts_and_a_restore_on_a_shortened_
 
 
 @pytest.mark.parametrize("keeps_state", [False, True])
-def test_r7_the_log_of_an_edge_stays_short_in_a_run_that_never_ends(
+def test_r7_the_log_of_an_edge_stays_short_in_a_long_run(
     world: World, monkeypatch: pytest.MonkeyPatch, keeps_state: bool
 ) -> None:
     """The query resumes in its next attempt, between two batches. Nothing has failed, and other queries are unaffected.
@@ -201,9 +199,7 @@ def filtered(world: World) -> Job:
     return job
 
 
-def test_r7_the_log_behind_a_filter_that_lets_nothing_through_stays_short(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_r7_the_log_of_a_filter_without_output_stays_short(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that passed the filter earlier are kept, and rows that pass it later are released."""
     monkeypatch.setattr(retention, "TRUNCATE_AT", 4)
     world.put_ids("live", 1, 1, 1000)

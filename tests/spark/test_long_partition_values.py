@@ -34,7 +34,9 @@ def job_of(world: World, shown: str, *, bounded: bool = True) -> Job:
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_it_ends_by_name_and_goes_on_when_the_rows_are_mended(spark: SparkSession, world: World, mode: str) -> None:
+def test_a_long_value_ends_the_job_which_resumes_with_corrected_rows(
+    spark: SparkSession, world: World, mode: str
+) -> None:
     for number in range(4):
         cities = ["a", LONG if number == 2 else "b"]
         world.put("in", str(number), [{"id": 2 * number + index, "city": city} for index, city in enumerate(cities)])

@@ -46,7 +46,7 @@ def growing_file(clock: Clock, until: float, path: str = "file:/in/a") -> FileSt
     return FileStatus(path, int(last), int((BEGAN + last) * 1000))
 
 
-def test_a_wait_that_is_longer_than_usual_names_the_file_that_changed_last(clock: Clock) -> None:
+def test_a_long_wait_names_the_file_that_changed_last(clock: Clock) -> None:
     reports: list[tuple[str, float]] = []
     look = lambda: [growing_file(clock, 50, "file:/in/a"), growing_file(clock, 1, "file:/in/b")]  # noqa: E731
     await_settled(look, report=lambda file, seconds: reports.append((file.path, seconds)))
@@ -54,13 +54,13 @@ def test_a_wait_that_is_longer_than_usual_names_the_file_that_changed_last(clock
     assert clock.now == 60
 
 
-def test_a_usual_wait_is_not_told(clock: Clock) -> None:
+def test_a_usual_wait_is_not_reported(clock: Clock) -> None:
     reports: list[Any] = []
     await_settled(lambda: [growing_file(clock, 0)], report=lambda *report: reports.append(report))
     assert (reports, clock.now) == ([], 10)
 
 
-def test_a_batch_that_begins_again_goes_on_waiting_where_it_was(clock: Clock) -> None:
+def test_a_repeated_batch_waits_only_for_the_remaining_time(clock: Clock) -> None:
     """The bug: a file that never ended held up its batch for ever, because each repeat waited for ten minutes again."""
     await_settled(lambda: [growing_file(clock, 10_000)], waited=LONGEST_WAIT - 5)
     assert clock.now == 5
@@ -68,7 +68,7 @@ def test_a_batch_that_begins_again_goes_on_waiting_where_it_was(clock: Clock) ->
     refuse_unsettled(None, "rows", young, lambda: False, waited=LONGEST_WAIT)  # type: ignore[arg-type]
 
 
-def test_the_status_names_the_file() -> None:
+def test_the_notice_of_a_long_wait_names_the_file() -> None:
     h = Harness(graph(vertex("v", sources="live", sinks="sink")))
     h.running()
     h.handle(FileAwaited(**h.world("v/0"), uid="live", file="/in/a", seconds=15.4))

@@ -35,7 +35,7 @@ def run(world: World, spark: SparkSession, rows: int) -> Run:
     return world.run(job(world, spark), world.ask("stop", lambda: world.released_count() >= rows))
 
 
-def test_a_table_that_changes_is_named_and_read_anew_at_the_next_start(spark: SparkSession, world: World) -> None:
+def test_a_changed_lookup_table_is_named_and_read_at_the_next_start(spark: SparkSession, world: World) -> None:
     world.put("prices", "1", [{"id": 1, "price": 10}])
     world.put("live", "1", [{"id": 1}, {"id": 2}])
     [warning] = [line["message"] for line in run(world, spark, 2).of("warning") if "looks up" in line["message"]]
@@ -47,14 +47,14 @@ def test_a_table_that_changes_is_named_and_read_anew_at_the_next_start(spark: Sp
     assert joined == [(1, 10), (2, 20)]
 
 
-def test_a_table_without_a_file_is_named_as_empty(spark: SparkSession, world: World) -> None:
+def test_a_lookup_table_without_files_is_named_as_empty(spark: SparkSession, world: World) -> None:
     world.put("live", "1", [{"id": 1}])
     options = RunOptions(job="tests:job", root=str(world.root), job_id="job")
     plan = plan_job(spark, job(world, spark), options)
     assert plan.lookups == {"priced": (f"file:{world.path('prices')} (which holds no file)",)}
 
 
-def test_the_time_of_the_listing_is_told(spark: SparkSession, world: World) -> None:
+def test_the_notice_of_a_lookup_has_the_time_of_the_listing(spark: SparkSession, world: World) -> None:
     world.put("prices", "1", [{"id": 1, "price": 10}])
     world.put("live", "1", [{"id": 1}])
     priced = job(world, spark)

@@ -76,7 +76,7 @@ def metadata(attempt: Path) -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("copies", [0, 1, 2])
-def test_an_entry_of_a_source_that_is_cut_at_a_line_s_end_is_refused(world: World, copies: int) -> None:
+def test_a_source_entry_truncated_at_a_line_end_is_refused(world: World, copies: int) -> None:
     """Spark would read, and the job release, the files that the entry no longer names a second time.
 
     ``copies``: number of attempts that have copied the entry from the previous attempt.
@@ -121,9 +121,7 @@ LOSSES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("files", [1, 3], ids=["batch 0", "later"])
 @pytest.mark.parametrize("lost", LOSSES)
-def test_what_is_lost_of_a_live_job_is_refused_by_name_and_gone_on_from_when_it_is_back(
-    world: World, lost: str, files: int
-) -> None:
+def test_a_live_job_refuses_a_lost_file_and_resumes_once_it_is_back(world: World, lost: str, files: int) -> None:
     damage, names = LOSSES[lost]
     expected = world.put_ids("history", 1, 2) | world.put_ids("live", 2 * files, 2, 1000)
     job = mixed(world)
@@ -138,7 +136,7 @@ def test_what_is_lost_of_a_live_job_is_refused_by_name_and_gone_on_from_when_it_
 
 
 @pytest.mark.parametrize("lost", ["marker", "everything", "offsets"])
-def test_what_is_lost_of_a_bounded_job_is_refused_by_name(world: World, lost: str) -> None:
+def test_a_bounded_job_refuses_a_lost_file_by_name(world: World, lost: str) -> None:
     """The bug: a new folder read files in a batch that the log took for a repeat.
 
     The job then waited for these files.
@@ -156,9 +154,7 @@ def test_what_is_lost_of_a_bounded_job_is_refused_by_name(world: World, lost: st
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["empty", "half"])
 @pytest.mark.parametrize("lost", ["offsets", "commits", "metadata", "source entry"])
-def test_what_cannot_be_read_is_refused_by_name_and_gone_on_from_when_it_is_back(
-    world: World, lost: str, how: str
-) -> None:
+def test_a_job_refuses_an_unreadable_file_and_resumes_once_it_is_back(world: World, lost: str, how: str) -> None:
     damage, names = LOSSES[lost]
     expected = world.put_ids("live", 2, 2, 1000) | world.put_ids("history", 1, 2)
     job = mixed(world)
@@ -172,7 +168,7 @@ def test_what_cannot_be_read_is_refused_by_name_and_gone_on_from_when_it_is_back
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
-def test_of_several_queries_the_damaged_one_alone_is_put_back(world: World) -> None:
+def test_only_the_damaged_query_of_several_must_be_put_back(world: World) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
     stopped_in_history(world, mixed(world, chain=False), "history")
     with damaged(world, everything(spark_folder(world, "doubled"))):
@@ -181,7 +177,7 @@ def test_of_several_queries_the_damaged_one_alone_is_put_back(world: World) -> N
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
-def test_a_restore_without_the_folder_is_not_said_to_be_purged(world: World) -> None:
+def test_a_restore_without_the_folder_is_refused_as_incomplete(world: World) -> None:
     world.put_ids("history", 4, 2)
     stopped_in_history(world, bounded(world))
     asked = f"chk-{world.state().last_completed}"
@@ -268,7 +264,7 @@ def other_files(committed_folder: CommittedFolder) -> None:
 @pytest.mark.parametrize(
     "state", [lambda committed_folder: None, purged, compacted, not_planned, not_committed, nothing_read, other_files]
 )
-def test_what_spark_may_leave_is_gone_on_from(
+def test_a_regular_state_of_sparks_folder_is_accepted(
     committed_folder: CommittedFolder, state: Callable[[CommittedFolder], None]
 ) -> None:
     state(committed_folder)
@@ -276,13 +272,13 @@ def test_what_spark_may_leave_is_gone_on_from(
     committed_folder.check(None)
 
 
-def test_a_restore_goes_back_to_a_published_batch_whatever_came_later(committed_folder: CommittedFolder) -> None:
+def test_a_restore_accepts_a_folder_with_later_batches(committed_folder: CommittedFolder) -> None:
     committed_folder.put("offsets/5", "")
     committed_folder.delete("offsets/4", "commits/4")
     committed_folder.check(restores=True)
 
 
-def test_a_folder_whose_query_never_ran_is_whole(committed_folder: CommittedFolder) -> None:
+def test_a_folder_of_a_query_that_never_ran_is_whole(committed_folder: CommittedFolder) -> None:
     committed_folder.storage.delete_tree("v/1")
     committed_folder.check(None)
 
@@ -305,7 +301,9 @@ def test_a_folder_whose_query_never_ran_is_whole(committed_folder: CommittedFold
         ("sources/live/4", 'v1\n{"path":"fi'),
     ],
 )
-def test_what_is_missing_or_cut_is_named(committed_folder: CommittedFolder, name: str, text: str | None) -> None:
+def test_a_missing_or_truncated_file_of_the_folder_is_named(
+    committed_folder: CommittedFolder, name: str, text: str | None
+) -> None:
     if text is None:
         committed_folder.delete(name)
     else:
@@ -314,14 +312,14 @@ def test_what_is_missing_or_cut_is_named(committed_folder: CommittedFolder, name
         committed_folder.check()
 
 
-def test_an_entry_that_the_newest_compacted_one_does_not_cover_is_missed(committed_folder: CommittedFolder) -> None:
+def test_a_missing_entry_after_the_newest_compacted_one_is_refused(committed_folder: CommittedFolder) -> None:
     compacted(committed_folder)
     committed_folder.offsets(5, 11)
     with pytest.raises(SparkFolderLostError, match="v/1/sources/live/11 is missing"):
         committed_folder.check()
 
 
-def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(committed_folder: CommittedFolder) -> None:
+def test_missing_commits_and_unpublished_offsets_are_refused(committed_folder: CommittedFolder) -> None:
     committed_folder.delete("commits/4", "commits/3")
     with pytest.raises(SparkFolderLostError, match="commits/3 is missing, and batch 3 is published"):
         committed_folder.check()
@@ -331,7 +329,7 @@ def test_commits_behind_the_log_and_other_offsets_than_published_are_refused(com
         committed_folder.check(Batch(3, {"live": '{"logOffset":3}'}))
 
 
-def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_afresh(
+def test_only_an_attempt_without_published_batches_needs_no_folder(
     committed_folder: CommittedFolder,
 ) -> None:
     folders = AttemptFolders(committed_folder.storage, "v")
@@ -342,7 +340,7 @@ def test_without_a_whole_folder_only_an_attempt_that_published_nothing_begins_af
 
 
 @pytest.mark.parametrize("verb", [1, 2])
-def test_what_a_failing_store_does_not_delete_stays_and_ends_nothing(
+def test_a_failed_delete_of_a_folder_is_logged_and_repeated_later(
     committed_folder: CommittedFolder, verb: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second, fault = AttemptId(1, 0, "x"), AttemptId(2, 0, "x"), Fault(once=True)
@@ -358,7 +356,7 @@ def test_what_a_failing_store_does_not_delete_stays_and_ends_nothing(
     assert sorted(committed_folder.storage.list("w")) == sorted([str(second), f"{second}.json"])
 
 
-def test_an_overtaken_attempt_deletes_no_folder(committed_folder: CommittedFolder) -> None:
+def test_a_fenced_attempt_deletes_no_folder(committed_folder: CommittedFolder) -> None:
     folders = AttemptFolders(committed_folder.storage, "w")
     folders.create(AttemptId(1, 0, "x"), None)
 
@@ -370,7 +368,7 @@ def test_an_overtaken_attempt_deletes_no_folder(committed_folder: CommittedFolde
     assert committed_folder.storage.list("w") == [f"{AttemptId(1, 0, 'x')}.json"]
 
 
-def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(committed_folder: CommittedFolder) -> None:
+def test_a_file_compacted_by_a_living_driver_is_checked_again(committed_folder: CommittedFolder) -> None:
     compacted(committed_folder)
     whole = committed_folder.storage.read("v/1/sources/live/10")
     reads: list[str] = []
@@ -387,7 +385,7 @@ def test_a_file_that_a_living_driver_compacted_meanwhile_is_looked_for_again(com
     assert len(reads) == 2
 
 
-def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None:
+def test_purged_and_compacted_files_do_not_count_as_lost(world: World) -> None:
     """Spark's logs are as short as possible, also in the attempts that resume from them."""
     conf = {
         "spark.sql.streaming.minBatchesToRetain": "2",
@@ -411,7 +409,7 @@ def test_what_spark_has_purged_and_compacted_is_not_missed(world: World) -> None
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
-def test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published(world: World) -> None:
+def test_the_previous_folder_stays_until_a_batch_is_published(world: World) -> None:
     """The folder stays even if several attempts fail, because a user may want to restore it."""
     expected = world.put_ids("live", 2, 5)
 

@@ -44,7 +44,7 @@ def read(world: World, entry: int) -> Callable[[], bool]:
 @pytest.mark.parametrize(
     "content", [None, lambda whole: whole[: len(whole) // 2], lambda whole: b""], ids=["gone", "cut", "emptied"]
 )
-def test_state_that_is_lost_is_refused_by_name_and_gone_on_from_when_it_is_back(
+def test_lost_state_is_refused_by_name_and_the_job_resumes_once_it_is_back(
     world: World, content: Content | None
 ) -> None:
     """Without the check Spark fails at every try, with an unknown file or the end of a stream."""
@@ -59,7 +59,7 @@ def test_state_that_is_lost_is_refused_by_name_and_gone_on_from_when_it_is_back(
     assert sum(row["n"] for row in world.released()) == len(expected)
 
 
-def test_the_last_checkpoint_is_gone_back_to_if_it_is_older_than_what_is_lost(world: World) -> None:
+def test_a_job_restores_the_last_checkpoint_from_before_the_loss(world: World) -> None:
     expected = world.put_ids("history", 1, 10) | world.put_ids("live", 1, 10, 1000)
     dropped = lambda: read(world, 0)() and any("history" in sources for sources in world.state().dropped.values())  # noqa: E731
     assert world.run(windows(world), world.ask("stop", dropped)).status == "STOPPED"
@@ -121,7 +121,7 @@ def check(storage: Storage) -> None:
     StateCheck(storage, "v/1").run(7, COMMIT)
 
 
-def test_whole_state_is_gone_on_from(storage: Storage) -> None:
+def test_whole_state_is_accepted(storage: Storage) -> None:
     check(storage)
     storage.delete("v/1/state/0/0/8_a.zip")
     storage.replace("v/1/state/0/0/8_a.changelog", b"x")
@@ -149,7 +149,9 @@ def test_whole_state_is_gone_on_from(storage: Storage) -> None:
         ("1/0/left/SSTs/000008-x.sst", b"ab", "has 2 bytes of 3"),
     ],
 )
-def test_what_is_missing_or_damaged_is_named(storage: Storage, name: str, data: bytes | None, problem: str) -> None:
+def test_a_missing_or_damaged_state_file_is_named(
+    storage: Storage, name: str, data: bytes | None, problem: str
+) -> None:
     if data is None:
         storage.delete(f"v/1/state/{name}")
     else:
@@ -163,7 +165,7 @@ def test_what_is_missing_or_damaged_is_named(storage: Storage, name: str, data: 
 @pytest.mark.parametrize(
     "manifest", ["v3\nnot JSON", "v3\n[]", 'v3\n{"files": []}', 'v3\n{"sstFiles": [{"name": "x"}]}']
 )
-def test_a_whole_snapshot_of_another_spark_is_no_damage(storage: Storage, manifest: str) -> None:
+def test_a_whole_snapshot_of_another_spark_is_accepted(storage: Storage, manifest: str) -> None:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         archive.writestr("metadata", manifest)
@@ -171,7 +173,7 @@ def test_a_whole_snapshot_of_another_spark_is_no_damage(storage: Storage, manife
     check(storage)
 
 
-def test_a_query_without_state_is_not_looked_into(storage: Storage) -> None:
+def test_a_query_without_state_is_not_checked(storage: Storage) -> None:
     class Unasked(WrappedStorage):
         def files(self, path: str) -> list[tuple[str, int]]:
             raise AssertionError(path)
@@ -181,7 +183,7 @@ def test_a_query_without_state_is_not_looked_into(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("verb", ["read", "files"])
-def test_an_error_of_the_storage_is_no_loss(storage: Storage, verb: str) -> None:
+def test_a_storage_error_does_not_count_as_lost_state(storage: Storage, verb: str) -> None:
     class Broken(WrappedStorage):
         pass
 
@@ -203,7 +205,7 @@ def test_an_operator_without_its_metadata_is_refused(storage: Storage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["state/0/_metadata", "state/0/0/_metadata/schema"])
-def test_a_schema_that_is_lost_is_refused_before_the_query_starts(world: World, name: str) -> None:
+def test_a_lost_schema_is_refused_before_the_query_starts(world: World, name: str) -> None:
     """Spark would write a new schema."""
     expected = world.put_ids("history", 2, 10) | world.put_ids("live", 2, 10, 1000)
     assert world.run(windows(world), world.ask("stop", read(world, 1))).status == "STOPPED"

@@ -100,7 +100,7 @@ def counts_as_lost(world: World, folder: Path, name: str) -> bool:
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_each_file_of_the_newest_state_is_missed_and_no_other_one(world: World, operator: str) -> None:
+def test_only_files_of_the_newest_state_count_as_lost(world: World, operator: str) -> None:
     for number in range(2):
         world.put_ids("one", 1, 10, 100 * number)
         world.put_ids("two", 1, 10, 100 * number + 5)

@@ -106,7 +106,7 @@ def test_the_reasons_of_json_rows(world: World) -> None:
         ("json", '[{"id": "x"}]', ".json: a row does not fit the schema"),
     ],
 )
-def test_the_error_of_a_source_that_fails_names_the_fault(world: World, form: str, row: str, message: str) -> None:
+def test_the_error_of_a_failing_source_names_the_fault(world: World, form: str, row: str, message: str) -> None:
     schema = CSV.removesuffix(", folder STRING") if form == "csv" else JSON
     (Path(world.path("in")) / f"1.{form}").write_text(row)
     job = Job("failing")

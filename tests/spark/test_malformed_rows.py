@@ -96,7 +96,7 @@ def malformed(world: World) -> dict[str, int]:
 
 @MODES
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_a_bounded_source_fails_and_goes_on_when_the_file_is_mended(
+def test_a_bounded_source_fails_and_resumes_with_the_mended_file(
     world: World, form: str, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(world, "in", form, 1)
@@ -127,7 +127,7 @@ SHAPES: dict[str, Callable[[DataFrame], DataFrame]] = {
 @MODES
 @pytest.mark.parametrize("form", ["csv", "json"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_malformed_row_is_found_whatever_the_query_uses(world: World, form: str, mode: str, shape: str) -> None:
+def test_a_malformed_row_fails_queries_of_all_shapes(world: World, form: str, mode: str, shape: str) -> None:
     put(world, "in", form, 1, bad=1)
     run = world.run(reading(world, READS[form], SHAPES[shape]), mode=mode)
     assert run.status == "FAILED"
@@ -136,7 +136,7 @@ def test_a_malformed_row_is_found_whatever_the_query_uses(world: World, form: st
 
 @pytest.mark.parametrize("shape", ["column", "condition", "nothing"])
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_a_malformed_row_is_counted_whatever_the_query_uses(world: World, mode: str, shape: str) -> None:
+def test_a_malformed_row_is_counted_in_queries_of_all_shapes(world: World, mode: str, shape: str) -> None:
     put(world, "in", "csv", 1, bad=2)
     run = world.run(reading(world, csv, SHAPES[shape], on_malformed="count"), mode=mode)
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -164,7 +164,7 @@ def test_malformed_rows_of_history_and_a_live_source_are_counted_once(
     assert "hunter2" not in caplog.text
 
 
-def test_rows_of_a_batch_that_is_tried_again_are_counted_once(spark: SparkSession, world: World) -> None:
+def test_malformed_rows_of_a_retried_batch_are_counted_once(spark: SparkSession, world: World) -> None:
     for first in (1, 10, 20):
         put(world, "live", "csv", first, bad=2)
     storage = HookedStorage(world.storage, at_prepared("united", 2, fail_prepared))
@@ -175,7 +175,7 @@ def test_rows_of_a_batch_that_is_tried_again_are_counted_once(spark: SparkSessio
     assert malformed(world) == {"live": 6}
 
 
-def test_the_count_goes_on_in_the_next_run(spark: SparkSession, world: World) -> None:
+def test_the_count_of_malformed_rows_continues_in_the_next_run(spark: SparkSession, world: World) -> None:
     for first in (1, 10, 20):
         put(world, "live", "csv", first, bad=1)
     assert world.stop_in_batch(live(world, "csv", "out"), "united").status == "STOPPED"
@@ -186,7 +186,7 @@ def test_the_count_goes_on_in_the_next_run(spark: SparkSession, world: World) ->
     assert malformed(world) == {"live": 3}
 
 
-def test_a_live_source_may_fail(world: World) -> None:
+def test_a_live_source_fails_on_request(world: World) -> None:
     put(world, "live", "json", 1, bad=1)
     run = world.run(live(world, "json", "out", on_malformed="fail"))
     assert run.status == "FAILED"
@@ -202,7 +202,9 @@ def by_split(world: World, paths: list[Path], **source: Any) -> Job:
 
 
 @pytest.mark.parametrize("together", [{}, {"parallelism": 2}], ids=["one by one", "together"])
-def test_splits_fail_or_are_counted(spark: SparkSession, world: World, together: dict[str, Any]) -> None:
+def test_malformed_rows_of_splits_fail_or_are_counted(
+    spark: SparkSession, world: World, together: dict[str, Any]
+) -> None:
     paths = [put(world, "in", "csv", first, bad=1) for first in (1, 10, 20)]
     run = world.run(by_split(world, paths, **together))
     assert run.status == "FAILED"
@@ -216,7 +218,7 @@ def test_splits_fail_or_are_counted(spark: SparkSession, world: World, together:
 
 @MODES
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_rows_that_the_reader_drops_are_counted(world: World, form: str, mode: str) -> None:
+def test_malformed_rows_dropped_by_the_reader_are_counted(world: World, form: str, mode: str) -> None:
     put(world, "in", form, 1, bad=2)
 
     def dropping(reader: Any, path: str) -> DataFrame:
@@ -266,7 +268,7 @@ CHOICES = pytest.mark.parametrize("choice", ["fail", "count"])
 @KINDS
 @CHOICES
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_the_function_is_given_the_columns_of_the_files(
+def test_the_function_gets_the_columns_of_the_files(
     spark: SparkSession, world: World, kind: str, choice: Any, form: str
 ) -> None:
     put(world, "in/day=1", form, 1)
@@ -287,7 +289,7 @@ def test_a_schema_is_inferred(spark: SparkSession, world: World, kind: str, choi
 
 
 @KINDS
-def test_a_reader_that_keeps_malformed_rows_itself_is_left_alone(spark: SparkSession, world: World, kind: str) -> None:
+def test_a_reader_with_its_own_corrupt_record_column_is_unchanged(spark: SparkSession, world: World, kind: str) -> None:
     put(world, "in", "csv", 1)
     own = f"{SCHEMA}, _corrupt_record STRING"
     assert reader_of(spark, kind).schema(own).csv(world.path("in")).columns[-1] == "_corrupt_record"
@@ -297,7 +299,9 @@ def test_a_reader_that_keeps_malformed_rows_itself_is_left_alone(spark: SparkSes
 
 @KINDS
 @pytest.mark.parametrize(("choice", "mode"), [("count", "FAILFAST"), ("fail", "DROPMALFORMED")])
-def test_two_choices_are_refused(spark: SparkSession, world: World, kind: str, choice: Any, mode: str) -> None:
+def test_a_choice_that_contradicts_the_readers_mode_is_refused(
+    spark: SparkSession, world: World, kind: str, choice: Any, mode: str
+) -> None:
     put(world, "in", "csv", 1)
     with pytest.raises(UnfitSourceError, match=f"has on_malformed='{choice}' .* mode={mode}"):
         reader_of(spark, kind, on_malformed=choice).schema(SCHEMA).option("mode", mode).csv(world.path("in"))
@@ -359,7 +363,7 @@ def expected_bad(form: str, *ids: int) -> list[tuple[str, ...]]:
 @MODES
 @pytest.mark.parametrize("form", ["csv", "json"])
 @pytest.mark.parametrize("sinks", [("out",), ("out", "also")], ids=["one sink", "two sinks"])
-def test_malformed_rows_go_to_their_sink_and_to_no_other(
+def test_malformed_rows_go_only_to_their_quarantine(
     world: World, form: str, mode: str, sinks: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     for first in (1, 10, 20):
@@ -374,7 +378,7 @@ def test_malformed_rows_go_to_their_sink_and_to_no_other(
     assert "read as nulls" not in caplog.text
 
 
-def test_a_batch_that_is_tried_again_puts_its_rows_into_quarantine_once(world: World) -> None:
+def test_a_retried_batch_puts_its_rows_into_quarantine_once(world: World) -> None:
     for first in (1, 10, 20):
         put(world, "in", "csv", first, bad=2)
     storage = HookedStorage(world.storage, at_prepared("shaped", 2, fail_prepared))

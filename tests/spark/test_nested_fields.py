@@ -64,7 +64,7 @@ def lower_case(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_inputs_keep_their_values(spark: SparkSession, case: str) -> None:
+def test_both_inputs_of_a_union_keep_their_values(spark: SparkSession, case: str) -> None:
     first, second, of_history, of_live = CASES[case]
     frames = {"history": frame_of(spark, first, of_history), "live": frame_of(spark, second, of_live)}
     assert [*map(lower_case, values(unite(with_like_fields(BOTH, frames))))] == [
@@ -105,7 +105,7 @@ def exact_case(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset("spark.sql.caseSensitive")
 
 
-def test_case_tells_fields_apart_if_the_session_says_so(spark: SparkSession, exact_case: None) -> None:
+def test_fields_differ_by_case_in_a_case_sensitive_session(spark: SparkSession, exact_case: None) -> None:
     first, second, _, _ = CASES["other case"]
     frames = {"history": frame_of(spark, first, None), "live": frame_of(spark, second, None)}
     with pytest.raises(UnsupportedQueryError, match="street, city instead of City, street"):
@@ -116,7 +116,7 @@ def test_case_tells_fields_apart_if_the_session_says_so(spark: SparkSession, exa
     assert values(unite(with_like_fields(BOTH, frames))) == [value, value]
 
 
-def test_a_struct_that_changed_after_history_was_left_out_is_refused(spark: SparkSession) -> None:
+def test_a_struct_changed_after_the_end_of_history_is_refused(spark: SparkSession) -> None:
     first, second, of_history, of_live = CASES["wider"]
     frames = {"history": frame_of(spark, first, of_history), "live": frame_of(spark, second, of_live)}
     whole = unite(with_like_fields(BOTH, frames))

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.spark.preparation.notices import (
 )
 
 
-def test_a_function_that_the_run_goes_without_is_told_and_one_that_was_read_is_not() -> None:
+def test_an_assigned_function_is_reported_only_if_it_is_unused() -> None:
     given = VertexSettings(pool_weight=2, logic={"a": "v2.py:job", "b": "v2.py:job"})
     read = VertexSettings(pool_weight=2, logic={"a": "v2.py:job"}, digests={"a": "of now"})
     assert [*unused_assignments({"v": given}, {"v": read})] == [
@@ -34,7 +34,7 @@ def test_a_function_that_the_run_goes_without_is_told_and_one_that_was_read_is_n
     assert [*unused_assignments({"v": read}, {"v": read})] == []
 
 
-def test_a_target_that_fails_for_a_moment_does_not_end_the_run_that_looks_whether_it_was_emptied() -> None:
+def test_an_unavailable_sink_does_not_fail_the_check_for_empty_tables() -> None:
     def fails() -> str:
         raise SinkUnavailableError(message="a lock")
 
@@ -43,7 +43,7 @@ def test_a_target_that_fails_for_a_moment_does_not_end_the_run_that_looks_whethe
     assert notice.startswith("sink b: table b is empty. This is right if a reader deletes what it has read. If ")
 
 
-def test_an_edit_of_a_query_that_keeps_state_is_told_at_the_start() -> None:
+def test_an_edited_function_of_a_stateful_query_is_reported_at_the_start() -> None:
     vertex = JobVertex("counts", ("live", "counts"), ("live",), (), ("out",), bounded=False)
     graph, code = JobGraph((vertex,), ()), JobCode("rest", {"live": "1", "counts": "1"}, {})
     definition = JobDefinition("streaming", {}, {"counts": VertexDefinition("update", stateful=True)}, {})

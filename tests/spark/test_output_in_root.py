@@ -41,7 +41,7 @@ def released(out: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("where", ["job", "job/out"])
-def test_what_is_released_into_the_folder_of_a_deleted_job_stays(
+def test_released_files_in_the_folder_of_a_deleted_job_stay(
     world: World, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Example: the root is ``s3://lake``, and the job "orders" writes its rows to ``s3://lake/orders``."""
@@ -64,7 +64,7 @@ def test_what_is_released_into_the_folder_of_a_deleted_job_stays(
 
 
 @pytest.mark.parametrize("part", [*PARTS, JOURNAL])
-def test_a_sink_among_what_a_job_keeps_is_refused_and_nothing_is_written(world: World, part: str) -> None:
+def test_a_sink_among_the_files_of_a_job_is_refused(world: World, part: str) -> None:
     job_file = world.base / "among.py"
     out = world.root / "other" / part / "history"
     job_file.write_text(

@@ -48,7 +48,7 @@ def outputs(spark: SparkSession, world: World, *sinks: str, partition: bool = Fa
 
 
 @pytest.mark.parametrize(("sinks", "partition"), [(1, False), (2, False), (1, True), (2, True), (0, True), (0, False)])
-def test_r18_a_batch_is_computed_once_however_many_read_it(
+def test_r18_a_batch_is_computed_once_for_all_readers(
     spark: SparkSession, world: World, sinks: int, partition: bool
 ) -> None:
     computed = spark.sparkContext.accumulator(0)
@@ -102,7 +102,7 @@ class OddSink(BoundSink):
         (lambda request: {"id": request.id, "rows": "5"}, 'an object whose "rows" is no whole number'),
     ],
 )
-def test_a_handle_that_no_log_can_hold_is_told_by_the_name_of_its_sink(
+def test_a_handle_unfit_for_the_log_is_refused_with_its_sink(
     spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], message: str
 ) -> None:
     out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), {"own": OddSink(answer)}, None, "scratch")
@@ -110,9 +110,7 @@ def test_a_handle_that_no_log_can_hold_is_told_by_the_name_of_its_sink(
         out.stage(spark.range(1), 0)
 
 
-def test_r18_several_sinks_get_the_same_rows_of_a_batch_that_is_not_deterministic(
-    spark: SparkSession, world: World
-) -> None:
+def test_r18_all_sinks_get_the_same_rows_of_a_nondeterministic_batch(spark: SparkSession, world: World) -> None:
     sinks = bind_sinks(world, "one", "two")
     out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), sinks, None, "scratch")
     prepared = out.stage(spark.range(5).withColumn("r", F.rand()), 0)
@@ -163,7 +161,7 @@ def without_pauses(sink: str, is_over: Callable[[], bool]) -> SinkWait:
 @pytest.mark.parametrize(
     ("stateful", "partition", "computed"), [(False, False, 20), (True, True, 10), (False, True, 10)]
 )
-def test_r18_a_sink_that_fails_for_now_is_given_the_batch_again(
+def test_r18_a_sink_that_fails_for_a_time_gets_the_batch_again(
     spark: SparkSession, world: World, stateful: bool, partition: bool, computed: int
 ) -> None:
     """Rows of the first try are discarded, and rows of the second try are released once."""
@@ -184,7 +182,7 @@ def test_r18_a_sink_that_fails_for_now_is_given_the_batch_again(
     assert world.released_ids("own") == [*range(10)]
 
 
-def test_r18_a_query_that_keeps_state_does_not_compute_a_batch_again(spark: SparkSession, world: World) -> None:
+def test_r18_a_stateful_query_does_not_compute_a_batch_twice(spark: SparkSession, world: World) -> None:
     """Its state would come from the first computation, and its rows from the second."""
     sink = FailsOnce(world)
     out = Outputs(
@@ -202,7 +200,7 @@ def test_r18_a_query_that_keeps_state_does_not_compute_a_batch_again(spark: Spar
     assert len(sink.ids) == 1
 
 
-def test_r5_two_calls_for_one_batch_touch_nothing_of_each_other(spark: SparkSession, world: World) -> None:
+def test_r5_two_calls_for_one_batch_write_separate_files(spark: SparkSession, world: World) -> None:
     out = outputs(spark, world, "s", partition=True)
     first = out.stage(spark.range(3), 7)
     second = out.stage(spark.range(4), 7)
@@ -212,25 +210,21 @@ def test_r5_two_calls_for_one_batch_touch_nothing_of_each_other(spark: SparkSess
     assert rows == 3
 
 
-def test_an_empty_batch_leaves_no_file_to_feed_and_none_that_nobody_would_delete(
-    spark: SparkSession, world: World
-) -> None:
+def test_an_empty_batch_leaves_no_file(spark: SparkSession, world: World) -> None:
     prepared = outputs(spark, world, "s", partition=True).stage(spark.range(3).where("id > 9"), 0)
     assert prepared.files == ()
     assert open_storage(world.base).files("p") == []
     assert prepared.handles["s"]["rows"] == 0
 
 
-def test_partition_files_are_named_relative_to_the_partition_with_their_sizes(
-    spark: SparkSession, world: World
-) -> None:
+def test_partition_files_are_named_relative_to_the_partition(spark: SparkSession, world: World) -> None:
     prepared = outputs(spark, world, partition=True).stage(spark.range(3).coalesce(1), 2)
     (file,) = prepared.files
     assert file.path.startswith("edge/data/0001-x-2-")
     assert (world.base / "p" / file.path).stat().st_size == file.size
 
 
-def test_r1_the_prepared_record_is_the_last_one_of_its_attempt(storage: Storage, tmp_path: Path) -> None:
+def test_r1_an_attempt_has_one_prepared_record_its_last(storage: Storage, tmp_path: Path) -> None:
     store = PreparedStore(storage, "prepared")
     first, second = AttemptId(1, 0, "x"), AttemptId(2, 0, "y")
     earlier = Prepared(first, 3, (PartitionFile("edge/data/x/part-0", 9),), {"s": {"id": "0001-x-3-n", "rows": 2}})
@@ -262,7 +256,7 @@ def run_into(world: World, mode: Mode, job_id: str) -> tuple[str, str | None]:
     return run.status, run.cause
 
 
-def test_a_second_run_under_another_id_never_doubles_the_rows_in_silence(world: World) -> None:
+def test_a_run_under_another_id_is_refused_unless_it_appends(world: World) -> None:
     """Each Dag run is a separate job, and all of them write to one folder."""
     expected = sorted(world.put_ids("history", 2, 3))
     assert run_into(world, "errorifexists", "one")[0] == "FINISHED"
@@ -276,7 +270,7 @@ def test_a_second_run_under_another_id_never_doubles_the_rows_in_silence(world: 
     assert world.released_ids() == sorted(expected * 2)
 
 
-def test_a_second_run_that_overwrites_leaves_its_own_rows_to_every_reader(spark: SparkSession, world: World) -> None:
+def test_an_overwriting_run_leaves_only_its_own_rows(spark: SparkSession, world: World) -> None:
     world.put_ids("history", 2, 3)
     assert run_into(world, "overwrite", "one")[0] == "FINISHED"
     world.put_ids("history", 1, 4, start=100)

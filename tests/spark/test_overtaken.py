@@ -108,9 +108,7 @@ POINTS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
-def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_successor(
-    world: World, point: Point
-) -> None:
+def test_r8_a_driver_fenced_during_its_start_does_not_harm_its_successor(world: World, point: Point) -> None:
     expected = world.put_ids("history", 6, 2) | world.put_ids("live", 2, 2, 1000)
     leave_leftovers(world)
     before = world.state().epoch
@@ -131,7 +129,7 @@ def test_r8_a_driver_that_is_overtaken_while_it_starts_takes_nothing_from_its_su
     assert world.released_ids() == world.released_ids("too") == sorted(expected)
 
 
-def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(world: World) -> None:
+def test_r8_a_driver_fenced_while_creating_its_folder_deletes_none(world: World) -> None:
     """The successor may be about to copy one of the earlier folders."""
     world.put_ids("history", 6, 2)
     world.put_ids("live", 2, 2, 1000)
@@ -154,7 +152,7 @@ def test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none(wo
 # ---- each kind of deletion
 
 
-def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tmp_path: Path) -> None:
+def test_r8_folders_and_records_of_later_or_unknown_attempts_stay(tmp_path: Path) -> None:
     """The order is by epoch and number.
 
     An attempt with the same number is another process that believes it is this attempt.
@@ -179,7 +177,7 @@ def test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay(tm
     assert storage.exists("prepared/kept.json")
 
 
-def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world: World) -> None:
+def test_r5_the_collector_checks_the_fence_and_spares_later_epochs(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.put_ids("live", 1, 2, 1000)
     stopped = world.run(job(world), world.ask("stop", lambda: world.released_count() >= 2))
@@ -214,7 +212,7 @@ def test_r5_the_collector_looks_at_the_fence_first_and_spares_later_epochs(world
     assert left() == [set(names[1:]), set(names[1:])]
 
 
-def test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up(world: World) -> None:
+def test_a_job_unfinished_in_its_journal_is_not_cleaned_up(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.put_ids("live", 1, 2, 1000)
     assert world.run(job(world), world.ask("stop", lambda: world.released_count() >= 2)).status == "STOPPED"

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.location import Location
         ({"client_kwargs": {"endpoint_url": "http://minio:9000"}}, {}),
     ],
 )
-def test_a_folder_in_a_store_of_ones_own_is_not_shown_as_one_of_the_cloud(
+def test_a_folder_in_a_private_store_is_not_shown_as_a_cloud_folder(
     options: dict[str, object], shown: dict[str, str]
 ) -> None:
     job = Job("orders")

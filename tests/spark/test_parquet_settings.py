@@ -64,7 +64,7 @@ def job(world: World, *sinks: str, apart: bool = False, form: str = "json") -> J
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_one_sink_and_two_get_the_same_microseconds(world: World, mode: str) -> None:
+def test_one_sink_or_two_get_the_same_microseconds(world: World, mode: str) -> None:
     schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
     for number in range(3):
         world.put("in", f"{number}", [{"id": 2 * number, "at": AT}, {"id": 2 * number + 1, "at": AT}], schema)

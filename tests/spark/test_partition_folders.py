@@ -42,7 +42,7 @@ def released(world: World) -> list[tuple[int, Any]]:
     return sorted((row["id"], row["zone"]) for row in world.released())
 
 
-def test_a_new_folder_changes_no_type_while_the_job_runs_or_at_its_next_start(world: World) -> None:
+def test_a_new_folder_changes_no_column_type(world: World) -> None:
     put(world, "zone=1", 1)
     late = ["zone=1e3"]
 
@@ -62,7 +62,7 @@ def test_a_new_folder_changes_no_type_while_the_job_runs_or_at_its_next_start(wo
 
 
 @MODES
-def test_folder_values_of_history_are_text_or_have_the_type_of_the_schema(world: World, mode: str) -> None:
+def test_folder_values_are_text_or_have_the_type_of_the_schema(world: World, mode: str) -> None:
     put(world, "zone=01", 1)
     put(world, "zone=2", 2)
     assert world.run(zones(world, bounded=True), mode=mode).status == "FINISHED"
@@ -76,7 +76,7 @@ def test_folder_values_of_history_are_text_or_have_the_type_of_the_schema(world:
 
 
 @MODES
-def test_a_folder_value_that_does_not_fit_is_refused_before_anything_is_written(world: World, mode: str) -> None:
+def test_an_unfit_folder_value_is_refused_before_anything_is_written(world: World, mode: str) -> None:
     put(world, "zone=1", 1)
     put(world, "zone=N4", 2)
     job = zones(world, "id long, zone int", bounded=True)
@@ -85,7 +85,7 @@ def test_a_folder_value_that_does_not_fit_is_refused_before_anything_is_written(
     assert world.everything_under_root() == []
 
 
-def test_a_folder_value_that_does_not_fit_ends_a_running_job_by_name_and_can_be_converted(world: World) -> None:
+def test_an_unfit_folder_value_ends_a_job_and_can_be_converted(world: World) -> None:
     put(world, "zone=1", 1)
     late = ["zone=N4"]
 
@@ -103,7 +103,7 @@ def test_a_folder_value_that_does_not_fit_ends_a_running_job_by_name_and_can_be_
     assert released(world) == [(1, 1), (2, None)]
 
 
-def test_a_column_that_a_new_folder_adds_ends_the_job_by_name_and_can_be_left_out(world: World) -> None:
+def test_a_column_added_by_a_folder_ends_the_job_and_can_be_left_out(world: World) -> None:
     world.path("in")
     job = Job("plain")
 
@@ -158,13 +158,13 @@ def test_folders_with_different_columns_are_named() -> None:
         ("assertion failed: Invalid batch: a#1,b#2 != a#3,b#4,day#5,zone#6L", "day, zone"),
     ],
 )
-def test_the_columns_that_a_new_folder_adds_are_named(text: str, columns: str) -> None:
+def test_columns_added_by_a_new_folder_are_named(text: str, columns: str) -> None:
     error = unfit_folders("the query of vertex 'rows'", text)
     assert isinstance(error, UnreadableFileError)
     assert error.data["columns"] == columns
 
 
-def test_any_other_failure_is_none_of_folders() -> None:
+def test_other_failures_are_not_attributed_to_folders() -> None:
     for text in ("assertion failed: Invalid batch: id#1,k#2 != id#3", "Disk is full", ""):
         assert unfit_folders("the query of vertex 'rows'", text) is None
 
@@ -179,7 +179,7 @@ def test_any_other_failure_is_none_of_folders() -> None:
         ("DECIMAL(5,2)", "123.45", "99999999.99", "DECIMAL(5,2)"),
     ],
 )
-def test_a_folder_that_spark_would_misread_is_refused(
+def test_a_folder_value_that_spark_would_misread_is_refused(
     world: World, mode: str, kind: str, fits: str, value: str, named: str
 ) -> None:
     """Spark reads zone=300 as the TINYINT 44, and of Parquet files zone=5 as the DECIMAL(10,2) 0.05."""

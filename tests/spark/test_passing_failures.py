@@ -96,7 +96,7 @@ def stopped_half_way(world: World, service: Service) -> set[str]:
 
 
 @pytest.mark.parametrize("fails", [down("list"), no_list], ids=["list", "no-list"])
-def test_a_list_that_is_not_given_now_is_the_one_of_then(world: World, fails: Callable[[Service], None]) -> None:
+def test_a_run_uses_the_frozen_list_if_the_function_fails(world: World, fails: Callable[[Service], None]) -> None:
     """The list is frozen. The function is only called for a warning about differences."""
     service = Service()
     done = stopped_half_way(world, service)
@@ -108,7 +108,7 @@ def test_a_list_that_is_not_given_now_is_the_one_of_then(world: World, fails: Ca
     assert world.released_ids() == ids_of(GIVEN)
 
 
-def test_a_source_whose_function_fails_for_a_moment_is_not_read_again(world: World) -> None:
+def test_a_temporary_failure_of_a_source_keeps_its_finished_splits(world: World) -> None:
     service = Service()
     done = stopped_half_way(world, service)
     epoch, service.down = world.state().epoch, "read"
@@ -122,7 +122,7 @@ def test_a_source_whose_function_fails_for_a_moment_is_not_read_again(world: Wor
     assert world.released_ids() == ids_of(GIVEN)
 
 
-def test_a_first_list_that_is_not_given_is_asked_for_by_the_next_try(world: World) -> None:
+def test_a_retry_requests_a_first_list_that_failed(world: World) -> None:
     service = Service(down="list")
     with pytest.raises(SplitsFailedForNowError, match="OSError: connection refused"):
         world.run(job_of(world, service))
@@ -131,7 +131,7 @@ def test_a_first_list_that_is_not_given_is_asked_for_by_the_next_try(world: Worl
 
 
 @pytest.mark.parametrize("kind", [OSError, LookupError])
-def test_a_transform_that_fails_for_a_moment_goes_on_with_what_there_is(world: World, kind: type[Exception]) -> None:
+def test_a_temporary_failure_of_a_transform_discards_no_output(world: World, kind: type[Exception]) -> None:
     """An error that may pass by itself is left to the next try.
 
     Any other error may come from the output of earlier runs. The function is called again before that output is
@@ -163,7 +163,7 @@ class DownLater(Service):
         super().ask(function)
 
 
-def test_what_fails_for_a_moment_while_a_transform_is_asked_once_more_is_for_the_next_try(world: World) -> None:
+def test_a_temporary_failure_during_a_second_call_is_retryable(world: World) -> None:
     """The failure proves nothing about the transform, so nothing is discarded."""
     died(world, Service())
     service = DownLater(down="clean", kind=LookupError)
@@ -175,7 +175,7 @@ def test_what_fails_for_a_moment_while_a_transform_is_asked_once_more_is_for_the
 
 
 @pytest.mark.parametrize("kind", [LookupError, FileNotFoundError])
-def test_a_split_that_cannot_be_read_and_is_given_no_more_is_corrected(world: World, kind: type[Exception]) -> None:
+def test_an_unreadable_split_that_is_no_longer_listed_is_replaced(world: World, kind: type[Exception]) -> None:
     """The frozen list contains the wrong split. The function fails for it every time, with any kind of error."""
     wrong = [{"id": "wrong", "first": 0, "rows": 3}, *GIVEN[1:]]
     service = Service()

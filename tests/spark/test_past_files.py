@@ -48,7 +48,7 @@ def numbers_in(storage: Storage, name: str, log: str = LOG) -> list[int]:
     return [int(json.loads(line)["batchId"]) for line in lines]
 
 
-def test_r7_what_no_feed_names_again_is_left_out_and_every_entry_stays(storage: Storage) -> None:
+def test_r7_past_files_are_left_out_and_every_entry_stays(storage: Storage) -> None:
     before = {name: storage.read(f"{LOG}/{name}") for name in storage.list(LOG)}
     past(below=27).forget(storage, LOG)
     assert {*storage.list(LOG)} == before.keys()
@@ -62,19 +62,19 @@ def test_r7_what_no_feed_names_again_is_left_out_and_every_entry_stays(storage: 
     check_spark_folder(storage, 34, restores=True)
 
 
-def test_r2_what_a_planned_batch_takes_stays_whatever_can_be_fed(storage: Storage) -> None:
+def test_r2_files_of_a_planned_batch_stay_in_the_log(storage: Storage) -> None:
     """The batch may run again, with the files that the log names."""
     past(below=NEWEST, offset=34).forget(storage, LOG)
     assert numbers_in(storage, "39.compact") == [*range(35, 40)]
 
 
-def test_r7_of_a_producer_that_is_not_known_every_file_stays(storage: Storage) -> None:
+def test_r7_files_of_an_unknown_producer_stay_in_the_log(storage: Storage) -> None:
     PastFiles(NEWEST, ("in", "in/1"), frozenset()).forget(storage.child("another"), "nothing")
     PastFiles(NEWEST, ("elsewhere/",), frozenset()).forget(storage, LOG)
     assert numbers_in(storage, "39.compact") == [*range(40)]
 
 
-def test_r4_a_shortened_log_goes_back_to_a_checkpoint(storage: Storage) -> None:
+def test_r4_a_shortened_log_can_be_rewound_to_a_checkpoint(storage: Storage) -> None:
     past(below=27).forget(storage, LOG)
     SparkFolder(storage, "v").rewind(34, ["live"])
     assert SeenFiles(storage, LOG).advance(100) == {f"in/{file}" for file in range(27, 35)}
@@ -82,7 +82,7 @@ def test_r4_a_shortened_log_goes_back_to_a_checkpoint(storage: Storage) -> None:
     assert SeenFiles(storage, LOG).advance(100) == {f"in/{file}" for file in range(30, 35)}  # 30 on: later entries
 
 
-def test_nothing_is_written_when_nothing_is_past(storage: Storage) -> None:
+def test_a_log_without_past_files_is_not_written(storage: Storage) -> None:
     verbs = Verbs()
     counted = WrappedStorage(storage, verbs)
     past(below=27).forget(counted, LOG)
@@ -93,7 +93,7 @@ def test_nothing_is_written_when_nothing_is_past(storage: Storage) -> None:
     assert verbs.count == first
 
 
-def test_a_log_that_is_damaged_is_refused_by_name(storage: Storage) -> None:
+def test_a_damaged_log_is_refused_by_name(storage: Storage) -> None:
     storage.replace(f"{LOG}/39.compact", b'v1\n{"path":"file:///in/1","timest')
     with pytest.raises(SparkFolderLostError, match=r"39\.compact is not what Spark wrote"):
         past(below=27).forget(storage, LOG)
@@ -121,7 +121,7 @@ def first_attempt(storage: Storage) -> Storage:
     return storage
 
 
-def test_r8_the_folder_before_keeps_its_log_and_the_copy_has_whole_checksums(tmp_path: Path) -> None:
+def test_r8_the_previous_folder_keeps_its_log(tmp_path: Path) -> None:
     """The previous attempt may be alive, and on a local disk both folders share the file."""
     storage = first_attempt(open_storage(tmp_path))
     folder = begin_attempt(storage, 2)
@@ -131,7 +131,7 @@ def test_r8_the_folder_before_keeps_its_log_and_the_copy_has_whole_checksums(tmp
     assert unfit(tmp_path, folder.path) == []
 
 
-def test_r8_an_attempt_that_dies_while_it_forgets_leaves_a_folder_that_is_whole_or_not_chosen(tmp_path: Path) -> None:
+def test_r8_a_crash_while_shortening_the_log_leaves_no_damaged_folder(tmp_path: Path) -> None:
     verbs = Verbs()
     begin_attempt(CrashingStorage(first_attempt(open_storage(f"memory://{tmp_path}/whole")), verbs=verbs), 2)
     behind_the_copy = verbs.count - 6  # four entries and the marker
@@ -198,7 +198,7 @@ def consumer(tmp_path: Path) -> Consumer:
     return Consumer(open_storage(tmp_path))
 
 
-def test_r7_a_file_is_past_when_its_producers_log_has_forgotten_it(consumer: Consumer) -> None:
+def test_r7_a_file_is_past_once_its_producers_log_is_truncated(consumer: Consumer) -> None:
     """An attempt that restores a retained checkpoint is fed the entries that the log still has (R4)."""
     consumer.logs[0].forget(6, kept={2})
     edges = consumer.edges(1, read=9)
@@ -206,7 +206,7 @@ def test_r7_a_file_is_past_when_its_producers_log_has_forgotten_it(consumer: Con
     assert consumer.past(edges, 1) == []
 
 
-def test_r7_a_file_that_the_feed_names_is_not_past(consumer: Consumer) -> None:
+def test_r7_a_file_named_by_the_feed_is_not_past(consumer: Consumer) -> None:
     """The file was read, and the feed has not compacted since. Spark would find it in the feed and read it again."""
     before = consumer.edges(1, read=0)
     for position, record in consumer.logs[0].records(4):
@@ -216,13 +216,13 @@ def test_r7_a_file_that_the_feed_names_is_not_past(consumer: Consumer) -> None:
     assert consumer.past(consumer.edges(2, read=9), 0) == [1, 2, 3]
 
 
-def test_r8_nothing_is_past_if_a_log_is_known_less_far_than_it_was_read(consumer: Consumer) -> None:
+def test_r8_no_file_is_past_if_the_known_log_ends_before_the_read_position(consumer: Consumer) -> None:
     """Another process writes the log. Its later entries would count as truncated."""
     consumer.logs[0].forget(6, kept=())
     assert consumer.past(consumer.edges(1, read=11), 0) == [1, 2, 3, 4, 5]
     assert consumer.past(consumer.edges(2, read=12), 0) == []
 
 
-def test_nothing_is_past_before_a_batch_was_published(consumer: Consumer) -> None:
+def test_no_file_is_past_before_a_batch_was_published(consumer: Consumer) -> None:
     consumer.logs[0].forget(6, kept=())
     assert past_inputs(consumer.edges(1, read=0), None) == {}

@@ -51,7 +51,7 @@ def partitions(world: World) -> set[str]:
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
-def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, mode: str) -> None:
+def test_another_job_reads_a_persisted_result_of_a_finished_job(world: World, spark: SparkSession, mode: str) -> None:
     """The root is in a folder whose name looks like a partition column."""
     there = World(world.base / "day=1")
     expected = there.put_ids("history", 4, 5)
@@ -68,7 +68,7 @@ def test_another_job_reads_it_behind_the_end(world: World, spark: SparkSession, 
     assert there.released_ids("out") == sorted(number for number in expected if number % 3 == 0)
 
 
-def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World) -> None:
+def test_another_job_under_the_same_root_reads_from_the_runs_root(world: World) -> None:
     expected = world.put_ids("history", 2, 3)
     run_to_the_end(world, persisting(world))
     other = World(world.base, "other")
@@ -81,7 +81,7 @@ def test_another_job_under_the_same_root_names_the_root_of_its_run(world: World)
     assert job.__getstate__()["_root"] is None
 
 
-def test_a_drain_does_not_cut_it_short(world: World) -> None:
+def test_a_drain_does_not_truncate_a_persisted_result(world: World) -> None:
     world.put_ids("history", 6, 2)
     world.put_ids("live", 1, 1, start=100)
     job = persisting(world, sink=False)
@@ -107,14 +107,14 @@ def test_a_drain_does_not_cut_it_short(world: World) -> None:
     assert result(world).rows == 12
 
 
-def test_a_job_may_have_no_sink(world: World) -> None:
+def test_a_job_with_a_persisted_result_needs_no_sink(world: World) -> None:
     world.put_ids("history", 2, 3)
     run_to_the_end(world, persisting(world, sink=False))
     assert (result(world).rows, partitions(world)) == (6, {"clean"})
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
-def test_a_result_without_rows_is_one(world: World, mode: str) -> None:
+def test_a_result_without_rows_can_be_read(world: World, mode: str) -> None:
     world.put_ids("history", 2, 3)
     run_to_the_end(world, persisting(world, where="id < 0"), mode=mode)
     assert (result(world).rows, result(world).files) == (0, ())
@@ -123,7 +123,7 @@ def test_a_result_without_rows_is_one(world: World, mode: str) -> None:
     assert other.released_ids("copy") == []
 
 
-def test_beside_a_feed_that_does_not_end_it_is_read_by_splits(world: World) -> None:
+def test_a_persisted_result_is_read_by_splits_next_to_a_live_source(world: World) -> None:
     expected = world.put_ids("history", 4, 5)
     run_to_the_end(world, persisting(world), mode="streaming")
     other = World(world.base / "other")
@@ -148,7 +148,7 @@ def test_beside_a_feed_that_does_not_end_it_is_read_by_splits(world: World) -> N
     assert other.released_ids() == sorted(expected | live)
 
 
-def test_a_streaming_reader_is_refused(world: World) -> None:
+def test_a_streaming_reader_of_a_persisted_result_is_refused(world: World) -> None:
     world.put_ids("history", 1, 1)
     run_to_the_end(world, persisting(world))
     other = World(world.base / "other")
@@ -157,7 +157,7 @@ def test_a_streaming_reader_is_refused(world: World) -> None:
     assert not other.root.exists()
 
 
-def test_before_its_job_has_finished_nobody_reads_it(world: World) -> None:
+def test_a_persisted_result_of_an_unfinished_job_is_refused(world: World) -> None:
     world.put_ids("history", 3, 2)
     run = world.run(persisting(world), storage=RefusedEntries(world.storage, "report", BATCH), mode="batch")
     assert run.status == "RESTARTING"
@@ -170,7 +170,7 @@ def test_before_its_job_has_finished_nobody_reads_it(world: World) -> None:
     assert other.released_ids("copy") == [*range(6)]
 
 
-def test_what_is_lost_of_it_before_the_end_is_made_again_though_all_have_read_it(world: World) -> None:
+def test_lost_files_of_an_unfinished_persisted_result_are_produced_again(world: World) -> None:
     """The driver dies at the completion of the checkpoint that would cover the result."""
     world.put_ids("history", 3, 2)
 
@@ -198,7 +198,7 @@ class _NoCheckpoint(HookedStorage):
         super().create(path, data)
 
 
-def test_whether_it_is_kept_does_not_change_on_the_way(world: World) -> None:
+def test_persist_cannot_change_while_a_job_is_unfinished(world: World) -> None:
     world.put_ids("history", 3, 2)
     world.run(persisting(world, keep=False), storage=RefusedEntries(world.storage, "clean", BATCH), mode="streaming")
     with pytest.raises(IllegalGraphChangeError, match="the job is not the one its journal describes"):

@@ -50,7 +50,7 @@ def failing(world: World, error: CkptError, where: str) -> Job:
 
 
 @pytest.mark.parametrize("where", ["source", "split", "splits"])
-def test_what_goes_away_is_tried_again(world: World, where: str) -> None:
+def test_a_temporary_refusal_is_retryable(world: World, where: str) -> None:
     with pytest.raises(ResultNotPersistedError) as raised:
         world.run(failing(world, LATER, where))
     assert ExitCode.of_error(raised.value) is ExitCode.FAILED
@@ -58,7 +58,7 @@ def test_what_goes_away_is_tried_again(world: World, where: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["source", "split", "splits"])
-def test_who_was_overtaken_in_another_job_still_has_his_own(world: World, where: str) -> None:
+def test_a_fence_of_another_job_is_no_fence_of_this_one(world: World, where: str) -> None:
     with pytest.raises((FunctionFailedError, SplitsFailedError), match="another was taken over") as raised:
         world.run(failing(world, OVERTAKEN, where))
     assert ExitCode.of_error(raised.value) is ExitCode.REFUSED
@@ -66,7 +66,7 @@ def test_who_was_overtaken_in_another_job_still_has_his_own(world: World, where:
 
 @pytest.mark.parametrize("where", ["source", "split"])
 @pytest.mark.parametrize(("error", "ends_with"), [(LATER, "RESTARTING"), (NEVER, "FAILED")])
-def test_on_the_way_too_what_goes_away_is_tried_again_and_the_rest_is_not(
+def test_only_temporary_errors_during_a_run_are_retried(
     world: World, error: CkptError, ends_with: str, where: str
 ) -> None:
     """The result exists when the job is planned, and is gone when it is read."""
@@ -87,7 +87,7 @@ def test_on_the_way_too_what_goes_away_is_tried_again_and_the_rest_is_not(
     assert (run.status, run.cause is not None and str(error) in run.cause) == (ends_with, True)
 
 
-def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> None:
+def test_a_persisted_result_is_read_as_a_split_once_its_job_finished(world: World) -> None:
     world.put_ids("history", 3, 2)
     days = Job("days")
 
@@ -109,7 +109,7 @@ def test_days_are_read_as_splits_as_soon_as_each_has_finished(world: World) -> N
 
 
 @pytest.mark.parametrize("by", ["files", "one split"])
-def test_a_result_without_rows_is_read_beside_a_feed_as_one_split(world: World, by: str) -> None:
+def test_a_result_without_rows_is_read_as_one_split_next_to_a_live_source(world: World, by: str) -> None:
     """Read by its files, the result is refused, because it has no files."""
     world.put_ids("history", 1, 3)
     run_to_the_end(world, persisting(world, where="id < 0"))
@@ -141,7 +141,7 @@ def test_a_result_without_rows_is_read_beside_a_feed_as_one_split(world: World, 
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_job_that_has_finished_does_not_pass_for_one_that_keeps_something_else(world: World, keep: bool) -> None:
+def test_a_finished_job_with_another_persist_setting_is_refused(world: World, keep: bool) -> None:
     world.put_ids("history", 1, 3)
     run_to_the_end(world, persisting(world, keep=not keep))
     with pytest.raises(DefinitionChangedError, match=r"results that are kept \(persist\).*has FINISHED"):

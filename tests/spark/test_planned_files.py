@@ -43,7 +43,7 @@ def killed_when_planned(world: World, monkeypatch: pytest.MonkeyPatch, source: s
     [("history", True), ("live", True), ("history", False), ("history__doubled", False)],
     ids=["inline", "live", "own vertex", "edge"],
 )
-def test_a_planned_file_that_is_gone_fails_by_name_and_nothing_is_lost_when_it_is_back(
+def test_a_lost_planned_file_fails_by_name_and_a_restored_one_is_read(
     world: World, monkeypatch: pytest.MonkeyPatch, source: str, chain: bool
 ) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
@@ -76,7 +76,7 @@ def planned_file(world: World, source: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["x[1]", "x{a,b}", "x*", "x?", "x\\a"])
-def test_a_file_that_spark_takes_for_a_pattern_is_refused_before_anything_is_written(world: World, name: str) -> None:
+def test_a_file_name_with_glob_characters_is_refused_before_the_start(world: World, name: str) -> None:
     for folder in ("history", "live"):
         world.put_ids("history", 1, 2)
         world.put_ids("live", 1, 2, 1000)
@@ -89,7 +89,7 @@ def test_a_file_that_spark_takes_for_a_pattern_is_refused_before_anything_is_wri
         bad.unlink()
 
 
-def test_a_bounded_job_reads_such_a_file_in_batch_mode(world: World) -> None:
+def test_a_job_in_batch_mode_reads_a_file_name_with_glob_characters(world: World) -> None:
     expected = world.put_ids("history", 2, 2)
     write_rows(Path(world.path("history")) / "x[1].parquet", [{"id": 5000, "k": 0}])
     assert world.run(bounded(world)).status == "FINISHED"
@@ -97,9 +97,7 @@ def test_a_bounded_job_reads_such_a_file_in_batch_mode(world: World) -> None:
 
 
 @pytest.mark.parametrize(("folder", "name"), [("live", "x[1]"), ("history", "x[1]"), ("live", "T10:00:00")])
-def test_one_that_comes_later_fails_its_batch_and_the_job_goes_on_when_it_is_renamed(
-    world: World, folder: str, name: str
-) -> None:
+def test_a_later_unreadable_name_fails_the_job_until_it_is_renamed(world: World, folder: str, name: str) -> None:
     expected = world.put_ids("history", 6, 2) | world.put_ids("live", 1, 2, 1000)
     bad = Path(world.path(folder)) / f"{name}.parquet"
 
@@ -177,7 +175,7 @@ def folder_with(base: Path, *, newest: int, orphan: bool, name: str = "x%5B1%5D"
     ids=["planned", "taken behind a plan", "taken, nothing planned"],
 )
 @pytest.mark.parametrize("name", ["x%5B1%5D", "10:00"])
-def test_a_plan_with_an_unreadable_name_is_forgotten_and_every_other_plan_stays(
+def test_only_a_plan_with_an_unreadable_name_is_deleted(
     tmp_path: Path, newest: int, orphan: bool, offsets: int, taken: set[str], name: str
 ) -> None:
     folder = folder_with(tmp_path, newest=newest, orphan=orphan, name=name)
@@ -188,7 +186,7 @@ def test_a_plan_with_an_unreadable_name_is_forgotten_and_every_other_plan_stays(
     assert not folder.delete_unreadable()
 
 
-def test_a_plan_with_a_file_that_was_given_up_is_forgotten(tmp_path: Path) -> None:
+def test_a_plan_with_an_abandoned_file_is_deleted(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, newest=1, orphan=False, name="gone")
     assert not folder.delete_unreadable({"d:d/0.parquet", "of/another"})
     assert folder.delete_unreadable({"d:d/gone.parquet"})
@@ -196,7 +194,7 @@ def test_a_plan_with_a_file_that_was_given_up_is_forgotten(tmp_path: Path) -> No
     assert SeenFiles(folder.storage, "f/sources/history").advance(100) == {"d:d/0.parquet"}
 
 
-def test_a_colon_does_harm_in_the_own_name_of_a_local_file_only() -> None:
+def test_a_colon_is_harmful_only_in_the_base_name_of_a_local_file() -> None:
     good = ["file:///d:d/a.json", "s3a://b/10:00.json", "file:///a%3Ab.json", "hdfs://nn:8020/a.json"]
     assert colon_name(good) is None
     assert colon_name([*good, "file:///d/10:00.json"]) == "d/10:00.json"
@@ -207,7 +205,7 @@ def files(*names: str) -> list[FileStatus]:
     return [FileStatus(f"file:/{name}", 1, 1) for name in names]
 
 
-def test_what_is_read_is_compared_source_by_source() -> None:
+def test_read_files_are_compared_with_planned_ones_for_each_source() -> None:
     planned = {"a": ["1", "2"], "b": ["2"], "c": []}
     read = refuse_other_files("v", planned, [files("2"), files("2", "1"), files("of another kind")])
     assert read == {"a": files("2", "1"), "b": files("2")}

@@ -41,7 +41,7 @@ def vertices(job_plan: JobPlan) -> dict[str, tuple[str, ...]]:
 # ---- which query runs which operator
 
 
-def test_file_history_beside_a_live_source_is_inline(spark: SparkSession, world: World) -> None:
+def test_file_history_next_to_a_live_source_is_inline(spark: SparkSession, world: World) -> None:
     assert vertices(plan(spark, world, mixed(world))) == {"doubled": ("history", "live", "doubled")}
 
 
@@ -88,7 +88,7 @@ def test_a_bounded_source_without_a_file_list_is_a_query_of_its_own(spark: Spark
     assert vertices(plan(spark, world, job)) == {"ticks": ("ticks",), "both": ("live", "both")}
 
 
-def test_r24_sinks_of_different_depth_ask_for_aligned_barriers(spark: SparkSession, world: World) -> None:
+def test_r24_sinks_of_different_depth_request_aligned_barriers(spark: SparkSession, world: World) -> None:
     assert plan(spark, world, depths(world)).aligned()
     assert not plan(spark, world, mixed(world, sinks=("out", "copy"))).aligned()
 
@@ -108,7 +108,7 @@ def two_streams(spark: SparkSession, world: World) -> list[DataFrame]:
     return [read("one"), read("two")]
 
 
-def test_a_watermark_on_united_inputs_is_set_on_each(spark: SparkSession, world: World) -> None:
+def test_a_watermark_on_united_inputs_is_set_on_each_input(spark: SparkSession, world: World) -> None:
     united = unite(two_streams(spark, world)).withWatermark("ts", "1 hour")
     assert has_watermark(united)
     assert not watermark_over_union(united)
@@ -142,7 +142,7 @@ def test_a_watermark_that_would_make_history_late_is_refused(spark: SparkSession
 
 @pytest.mark.parametrize("how", ["join", "union"])
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
-def test_an_input_that_is_joined_or_united_with_itself_is_refused(
+def test_an_input_joined_or_united_with_itself_is_refused(
     spark: SparkSession, world: World, chain: bool, how: str
 ) -> None:
     """Spark would refuse the query at every start."""
@@ -160,7 +160,7 @@ def test_an_input_that_is_joined_or_united_with_itself_is_refused(
 
 @pytest.mark.parametrize("gives", ["rows", "rows.unionByName(rows.select('*'))"])
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
-def test_an_input_that_is_left_out_is_refused(spark: SparkSession, world: World, chain: bool, gives: str) -> None:
+def test_an_unread_input_is_refused(spark: SparkSession, world: World, chain: bool, gives: str) -> None:
     """Spark would forget the position of the unread input, and later start it from the beginning."""
     job = Job("unread")
     live = job.source(uid="live", chain=chain)(lambda read: read.schema(IDS).parquet(world.path("live")))
@@ -175,7 +175,7 @@ def test_an_input_that_is_left_out_is_refused(spark: SparkSession, world: World,
         plan(spark, world, job)
 
 
-def test_in_front_of_one_side_a_transform_makes_it_another_input(spark: SparkSession, world: World) -> None:
+def test_a_transform_before_one_side_allows_a_self_join(spark: SparkSession, world: World) -> None:
     """The refusal recommends this.
 
     A DataFrame that does not stream may be read any number of times.
@@ -193,7 +193,7 @@ def test_in_front_of_one_side_a_transform_makes_it_another_input(spark: SparkSes
     assert len(plan(spark, world, job).graph.vertices) == 2
 
 
-def test_r13_the_watermark_of_history_crosses_its_partition(spark: SparkSession, world: World) -> None:
+def test_r13_a_result_partition_keeps_the_watermark_of_history(spark: SparkSession, world: World) -> None:
     """If the watermark were lost on the way, live event time alone would make history late."""
     job_plan = plan(spark, world, windows(world, chain=False))
     assert "history" in vertices(job_plan)
@@ -201,7 +201,7 @@ def test_r13_the_watermark_of_history_crosses_its_partition(spark: SparkSession,
 
 
 @pytest.mark.parametrize("watermarks", [True, False])
-def test_r13_a_held_watermark_is_refused_only_if_there_is_one(
+def test_r13_a_join_with_history_is_refused_only_with_a_watermark(
     spark: SparkSession, world: World, watermarks: bool
 ) -> None:
     if watermarks:
@@ -237,7 +237,7 @@ def test_the_only_input_of_a_parameter_cannot_be_left_out(spark: SparkSession, w
     assert not can_drop(builder(spark, world, joined(world)), "history", frozenset())
 
 
-def test_state_is_seen_in_the_plan(spark: SparkSession, world: World) -> None:
+def test_stateful_plans_are_recognized(spark: SparkSession, world: World) -> None:
     one, two = two_streams(spark, world)
     for stateful in (one.groupBy("k").count(), one.dropDuplicates(["id"]), one.join(two, "k"), one.distinct()):
         assert is_stateful(stateful)
@@ -256,7 +256,7 @@ def source(world: World, function: Callable[[Any], Any], *, bounded_one: bool = 
     return job
 
 
-def test_a_function_that_gives_no_dataframe_is_named(spark: SparkSession, world: World) -> None:
+def test_a_function_that_returns_no_dataframe_is_named(spark: SparkSession, world: World) -> None:
     table = (pyarrow.table({"id": [1]}), r"pyarrow\.Table; .* of Spark, such as spark\.createDataFrame\(table\)$")
     frame = (
         importlib.import_module("pandas").DataFrame({"id": [1]}),
@@ -271,7 +271,7 @@ def test_a_function_that_gives_no_dataframe_is_named(spark: SparkSession, world:
             plan(spark, world, source(world, function))
 
 
-def test_a_time_column_that_spark_would_not_write_is_refused(spark: SparkSession, world: World) -> None:
+def test_a_time_column_that_spark_cannot_write_is_refused(spark: SparkSession, world: World) -> None:
     """Spark accepts `current_time()` when it analyses the query, and fails when it writes the first batch."""
 
     def function(read: Any) -> Any:
@@ -287,7 +287,7 @@ def test_a_time_column_that_spark_would_not_write_is_refused(spark: SparkSession
         spark.conf.unset("spark.sql.timeType.enabled")
 
 
-def test_a_function_that_raises_keeps_its_own_traceback(spark: SparkSession, world: World) -> None:
+def test_a_failing_function_keeps_its_own_traceback(spark: SparkSession, world: World) -> None:
     def broken(read: Any) -> Any:
         return 1 / 0
 
@@ -297,7 +297,7 @@ def test_a_function_that_raises_keeps_its_own_traceback(spark: SparkSession, wor
     assert __file__.rpartition("/")[2] in str(caught.value)
 
 
-def test_a_folder_that_is_not_there_is_refused_before_the_start(spark: SparkSession, world: World) -> None:
+def test_a_missing_folder_is_refused_before_the_start(spark: SparkSession, world: World) -> None:
     missing = f"{world.base}/nowhere"
     with pytest.raises(NothingToReadError, match="nowhere, which does not exist"):
         plan(spark, world, source(world, lambda read: read.schema(IDS).parquet(missing)))
@@ -339,9 +339,7 @@ def test_a_setting_that_cannot_be_honoured_is_refused_by_name() -> None:
         session_conf({"spark.sql.streaming.queryEvolution.enableSourceEvolution": "false"})
 
 
-def test_a_query_that_spark_would_refuse_when_it_starts_is_refused_before_anything_is_written(
-    spark: SparkSession, world: World
-) -> None:
+def test_a_query_that_spark_refuses_at_its_start_is_refused_when_planned(spark: SparkSession, world: World) -> None:
     """A window's start is not the window, so the watermark is lost."""
     world.put_ids("live", 1, 2)
     job = Job("windows")
@@ -399,9 +397,7 @@ def test_settings_with_secrets_are_hidden_in_the_ui_and_the_event_log(setting: s
     assert session_conf({name: "mine"})[name] == "mine"
 
 
-def test_spark_logs_warnings_unless_somebody_has_configured_its_logging(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_spark_logs_at_level_warn_unless_logging_is_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """At INFO, spark-submit's default, an idle query writes megabytes a minute into the task's log."""
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
@@ -429,7 +425,7 @@ def remembered(rows: DataFrame) -> DataFrame:
     ],
     ids=["by the analyser", "by the planner"],
 )
-def test_what_spark_cannot_run_in_batch_mode_is_refused_before_anything_is_written(
+def test_a_query_unfit_for_batch_mode_is_refused_when_planned(
     spark: SparkSession, world: World, then: Callable[[DataFrame], DataFrame], named: str
 ) -> None:
     job = Job("deduplicated")
@@ -469,7 +465,7 @@ def counted(rows: DataFrame) -> DataFrame:
     return rows.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n")).select("window.start", "n")
 
 
-def test_event_time_is_not_worked_out_anew_behind_a_query_of_several_sources(spark: SparkSession, world: World) -> None:
+def test_event_time_after_a_query_of_several_sources_is_refused(spark: SparkSession, world: World) -> None:
     """A new event time would follow the fastest source, and rows of the others would be late."""
     with pytest.raises(UnsupportedQueryError, match=r"'behind'.*'both' unites or joins several sources"):
         plan(spark, world, united(world, counted, chain=False))
@@ -478,7 +474,7 @@ def test_event_time_is_not_worked_out_anew_behind_a_query_of_several_sources(spa
     assert [job_plan.definition.vertices[uid].watermark for uid in ("both", "behind")] == [None, None]
 
 
-def test_a_watermark_that_is_set_there_is_refused(spark: SparkSession, world: World) -> None:
+def test_a_watermark_after_a_query_of_several_sources_is_refused(spark: SparkSession, world: World) -> None:
     def again(rows: DataFrame) -> DataFrame:
         return counted(rows.withWatermark("ts", "1 second"))
 
@@ -487,7 +483,7 @@ def test_a_watermark_that_is_set_there_is_refused(spark: SparkSession, world: Wo
 
 
 @pytest.mark.slow
-def test_rows_of_the_slower_source_are_counted_behind_a_query_of_several(world: World) -> None:
+def test_rows_of_the_slower_source_are_not_late_in_the_next_query(world: World) -> None:
     """The job removes duplicates by event time.
 
     With a watermark of the edge, history would be late compared to live.
@@ -499,7 +495,7 @@ def test_rows_of_the_slower_source_are_counted_behind_a_query_of_several(world: 
     assert world.released_ids() == sorted(expected)
 
 
-def test_checkpoint_files_on_a_local_disk_take_no_processes_and_others_are_left_to_spark() -> None:
+def test_a_local_root_selects_the_checkpoint_file_manager() -> None:
     key = "spark.sql.streaming.checkpointFileManagerClass"
     assert session_conf({}, "file:///var/ckpt")[key].endswith(".FileSystemBasedCheckpointFileManager")
     assert session_conf({}, "/var/ckpt")[key].endswith(".FileSystemBasedCheckpointFileManager")
@@ -508,7 +504,7 @@ def test_checkpoint_files_on_a_local_disk_take_no_processes_and_others_are_left_
     assert session_conf({key: "of.the.User"}, "file:///var/ckpt")[key] == "of.the.User"
 
 
-def test_queries_of_a_local_root_have_that_manager(spark: SparkSession, world: World) -> None:
+def test_queries_of_a_local_root_use_the_selected_file_manager(spark: SparkSession, world: World) -> None:
     """A run passes its root to the session, and Spark knows the class name.
 
     Spark would ignore an unknown name silently.

@@ -22,9 +22,7 @@ def runner(query_id: str | None) -> Any:
     return made
 
 
-def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_live_batch_is_published_without_python_events(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Python object costs half a second an event.
 
     No other batch follows a live batch for a while, so it is published only because of its event.
@@ -44,7 +42,7 @@ def test_a_live_batch_is_published_though_no_event_is_made_a_python_object(
     assert made == []
 
 
-def test_a_batch_whose_event_is_lost_is_published_all_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_with_a_lost_event_is_published(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark drops events when its queue is full. After a last batch there is no other event."""
     lost: list[str] = []
     monkeypatch.setattr(ProgressListener, "committed", lambda self, query: lost.append(query))
@@ -56,7 +54,7 @@ def test_a_batch_whose_event_is_lost_is_published_all_the_same(world: World, mon
     assert lost
 
 
-def test_an_event_that_pyspark_has_made_an_object_of_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_event_of_pyspark_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     """A PySpark version that ignores the object that we give to the JVM passes on such events."""
     query = uuid.uuid4()
     mine, other, none = runner(str(query)), runner(str(uuid.uuid4())), runner(None)

@@ -11,9 +11,7 @@ from tests.spark.jobs import mixed
 pytestmark = pytest.mark.slow
 
 
-def test_r6_a_job_goes_on_from_a_purged_folder_and_back_to_its_last_checkpoint(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_r6_a_job_resumes_and_restores_in_a_purged_folder(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "PURGE_AT", 1)
     monkeypatch.setattr(retention, "TRUNCATE_AT", 1)
     expected = world.put_ids("history", 1, 2) | world.put_ids("live", 46, 2, 1000)

@@ -24,22 +24,22 @@ def flags(end: QueryEnd) -> dict[str, object]:
 NOTHING = {"failure": None, "expected": False, "interrupted": False, "for good": False}
 
 
-def test_the_end_of_a_query_that_is_to_run_on_is_a_failure(end: QueryEnd) -> None:
+def test_an_unexpected_end_of_a_query_is_a_failure(end: QueryEnd) -> None:
     assert flags(end) == NOTHING
 
 
-def test_as_long_as_none_runs_on_nothing_that_ends_is_a_failure() -> None:
+def test_an_end_is_expected_until_the_query_must_run() -> None:
     assert QueryEnd().is_expected
 
 
-def test_an_end_that_is_expected_is_no_interruption_before_the_query_is_stopped(end: QueryEnd) -> None:
+def test_an_expected_end_is_no_interruption_before_the_stop(end: QueryEnd) -> None:
     end.expect()
     assert flags(end) == {**NOTHING, "expected": True}
     end.interrupt()
     assert flags(end) == {**NOTHING, "expected": True, "interrupted": True}
 
 
-def test_the_next_query_begins_without_what_was_said_of_the_one_before(end: QueryEnd) -> None:
+def test_the_next_query_begins_without_the_reports_of_the_previous_one(end: QueryEnd) -> None:
     error = ValueError()
     end.batch_failed(error)
     end.expect()
@@ -49,7 +49,7 @@ def test_the_next_query_begins_without_what_was_said_of_the_one_before(end: Quer
     assert flags(end) == {**NOTHING, "expected": True}
 
 
-def test_the_end_of_the_run_is_not_forgotten_by_a_query_that_is_being_started() -> None:
+def test_a_starting_query_keeps_the_end_of_the_run() -> None:
     end = QueryEnd()
     end.end_run()
     end.begin()

@@ -46,7 +46,7 @@ FORMS: dict[str, tuple[str, Read]] = {
         ("json", "maxFilesPerTrigger", True),
     ],
 )
-def test_a_limit_of_another_kind_of_source_is_none(kind: str, option: str, limits: bool) -> None:
+def test_only_limits_of_its_own_kind_count_for_a_source(kind: str, option: str, limits: bool) -> None:
     """A change of a query's limits goes to each of its sources.
 
     A bounded Kafka source would lose its own limit and read all its history at once.
@@ -55,7 +55,7 @@ def test_a_limit_of_another_kind_of_source_is_none(kind: str, option: str, limit
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_way_to_load_a_stream_is_remembered(spark: SparkSession, world: World, form: str) -> None:
+def test_all_ways_to_load_a_stream_are_recorded(spark: SparkSession, world: World, form: str) -> None:
     kind, load = FORMS[form]
     reader = StreamReader(spark, "history", 1000)
     frame = load(reader, world.path("history"))
@@ -77,7 +77,7 @@ def test_the_same_function_reads_a_batch(spark: SparkSession, world: World, form
 
 
 @pytest.mark.parametrize("option", ["maxFilesPerTrigger", "maxbytespertrigger"])
-def test_a_limit_of_the_function_s_own_is_left_alone(spark: SparkSession, world: World, option: str) -> None:
+def test_a_limit_set_by_the_function_is_kept(spark: SparkSession, world: World, option: str) -> None:
     reader = StreamReader(spark, "history", 1000)
     reader.option(option, 5).schema(IDS).parquet(world.path("history"))
     limits = {key.lower(): value for key, value in reader.reads.options.items() if "pertrigger" in key.lower()}
@@ -90,14 +90,14 @@ def test_a_live_source_is_not_limited(spark: SparkSession, world: World) -> None
     assert reader.reads.options == {}
 
 
-def test_a_source_without_files_is_no_file_source(spark: SparkSession) -> None:
+def test_a_source_without_files_gets_no_file_limit(spark: SparkSession) -> None:
     reader = StreamReader(spark, "clock", 1000)
     reader.format("rate").load()
     assert not reader.reads.is_file
     assert "maxBytesPerTrigger" not in reader.reads.options
 
 
-def test_a_batch_reads_the_frozen_files_and_no_others(spark: SparkSession, world: World) -> None:
+def test_a_batch_reads_only_frozen_files(spark: SparkSession, world: World) -> None:
     world.put_ids("history", 3, 2)
 
     def frozen(reads: SourceReads) -> list[str]:
@@ -107,9 +107,7 @@ def test_a_batch_reads_the_frozen_files_and_no_others(spark: SparkSession, world
     assert sorted(row["id"] for row in rows) == [2, 3]
 
 
-def test_a_source_that_was_frozen_empty_reads_nothing_though_files_came_later(
-    spark: SparkSession, world: World
-) -> None:
+def test_a_source_with_an_empty_frozen_list_reads_no_later_file(spark: SparkSession, world: World) -> None:
     world.put_ids("history", 1, 2)
     frame = BatchReader(spark, lambda reads: []).schema(IDS).parquet(world.path("history"))
     assert frame.collect() == []
@@ -153,7 +151,7 @@ def test_a_path_given_twice_is_refused(spark: SparkSession, world: World) -> Non
 
 
 @pytest.mark.parametrize("make", [lambda spark: StreamReader(spark, "history", None), _batch], ids=["stream", "batch"])
-def test_a_relative_path_is_remembered_as_spark_resolves_it(
+def test_a_relative_path_is_recorded_as_spark_resolves_it(
     spark: SparkSession, world: World, make: Callable[[SparkSession], Any]
 ) -> None:
     jvm: Any = spark._jvm

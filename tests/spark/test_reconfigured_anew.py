@@ -34,7 +34,7 @@ def counting(world: World, folder: str) -> Job:
     return job
 
 
-def test_what_is_recorded_of_it_is_how_its_state_is_cut(world: World) -> None:
+def test_the_recorded_partitions_are_those_of_the_state(world: World) -> None:
     """Every later run compares itself with the recorded number."""
 
     def work(script: UserScript) -> None:
@@ -89,7 +89,7 @@ def moving(world: World, folder: str, *, moved: bool) -> Job:
     return job
 
 
-def test_a_function_that_was_given_to_an_operator_of_another_query_is_neither_planned_with_nor_run(
+def test_a_function_assigned_for_another_query_is_not_used(
     world: World,
 ) -> None:
     """The bug recorded the columns of that function, but ran the functions that the job declares.

@@ -23,7 +23,7 @@ CHANGES = ["logic", "cut", "both"]
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_what_is_held_when_queries_are_changed_is_shown_once(world: World, kind: str) -> None:
+def test_held_output_is_released_once_after_a_reconfiguration(world: World, kind: str) -> None:
     world.put_ids("live", 2, 10)
     door, outcomes = Path(world.path("gate")) / "open", list[RequestOutcome]()
 

@@ -42,7 +42,7 @@ def marking(world: World) -> Job:
     return job
 
 
-def test_a_function_that_marks_another_event_time_is_refused(world: World) -> None:
+def test_a_function_with_another_event_time_is_refused(world: World) -> None:
     live = "@job.source\ndef live(read):\n    return read"
     timed_by = "F.timestamp_seconds"
     outcomes: list[RequestOutcome] = []
@@ -78,7 +78,7 @@ def test_a_function_that_marks_another_event_time_is_refused(world: World) -> No
     ]
 
 
-def test_a_watermark_behind_the_union_is_refused(world: World) -> None:
+def test_a_watermark_after_the_union_is_refused(world: World) -> None:
     sources = "\n".join(
         f"@job.source(bounded={ends}, watermark=('ts', '1 second'))\ndef {uid}(read):\n    return read"
         for uid, ends in (("history", True), ("live", False))

@@ -88,7 +88,7 @@ def other_version(world: World, gives: str, mode: str, option: str) -> str:
         pytest.param(UNION, UNION, "append", ".option('maxFileAge', 'bogus')", "Time must be specified", id="option"),
     ],
 )
-def test_what_would_be_taken_for_another_is_refused(
+def test_a_function_with_confusable_state_is_refused(
     world: World, before: str, after: str, mode: str, option: str, why: str
 ) -> None:
     outcomes: list[RequestOutcome] = []
@@ -128,7 +128,7 @@ RENAMED = "a.unionByName(b).withColumnRenamed('id', 'i').dropDuplicates(['i']).w
         pytest.param(BY_ID, RENAMED, "append", None, id="a column has another name"),
     ],
 )
-def test_the_next_run_refuses_what_would_be_taken_for_another(
+def test_the_next_run_refuses_confusable_state(
     world: World, before: str, after: str, mode: str, why: str | None
 ) -> None:
     """A user edits the job file or assigns a function.
@@ -163,7 +163,7 @@ def test_the_next_run_refuses_what_would_be_taken_for_another(
     assert run(job_of_two_feeds(world, before, mode)) == "STOPPED"
 
 
-def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession, world: World) -> None:
+def test_kept_state_names_keys_columns_and_sides(spark: SparkSession, world: World) -> None:
     def stream(name: str) -> DataFrame:
         return spark.readStream.name(name).schema(IDS).parquet(world.path("live"))
 
@@ -184,7 +184,7 @@ def test_of_a_query_s_state_keys_columns_and_sides_are_told(spark: SparkSession,
     assert kept_state(a.join(spark.range(3).toDF("id"), "id")) == []
 
 
-def test_what_is_kept_in_another_order_is_another_however_it_is_named(spark: SparkSession, world: World) -> None:
+def test_kept_state_in_another_order_differs(spark: SparkSession, world: World) -> None:
     """Spark keeps keys and sums in the order of their first use in the query, independent of later steps."""
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     b = spark.readStream.name("b").schema("id2 long, k2 long, id long, k long").parquet(world.path("live"))
@@ -243,7 +243,7 @@ def _made_up_by_spark(spark: SparkSession, a: DataFrame) -> list[list[DataFrame]
     return [by_python, sums, counts, nulls, joined]
 
 
-def test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when(spark: SparkSession, world: World) -> None:
+def test_kept_state_of_a_repeated_plan_is_equal(spark: SparkSession, world: World) -> None:
     """Spark numbers common expressions over all plans of a driver, and ``now()`` is a constant of each plan."""
     frame = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     frame.createOrReplaceTempView("va")
@@ -262,9 +262,7 @@ def test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when(spar
     assert not any(character.isdigit() for character in str(kept[0].calls)), "the state would differ tomorrow"
 
 
-def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unedited_job_resumes_with_another_plan_of_spark(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The description of a plan only serves to find edits."""
     turned = [KeptState("Aggregate", (x, y), (("live",),)) for x, y in (("id", "k"), ("k", "id"))]
     code, other = (JobCode(rest, {}, {}) for rest in ("a", "b"))
@@ -283,7 +281,7 @@ def test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it(
     assert run(1, code) == "STOPPED"
 
 
-def test_a_text_in_what_is_kept_is_told_from_others_and_not_told(spark: SparkSession, world: World) -> None:
+def test_kept_state_distinguishes_literals_without_showing_them(spark: SparkSession, world: World) -> None:
     """The kept state is written to the journal, so it must not contain the text."""
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     sums = [F.expr(f"sum(if(sha2(concat(k, '{key}'), 256) > 'it\\'s', id, 0))") for key in ("hunter2", "pepper")]
@@ -293,13 +291,13 @@ def test_a_text_in_what_is_kept_is_told_from_others_and_not_told(spark: SparkSes
     assert not any(text in str(kept) for text in ("hunter2", "pepper", "salty", "it's"))
 
 
-def test_a_secret_in_the_path_of_a_source_is_not_told() -> None:
+def test_a_secret_in_the_path_of_a_source_is_hidden() -> None:
     shown = replacement_query._shown(SourceReads("parquet", {}, ["s3a://KEY:SECRET@lake/in"]))
     assert "SECRET" not in shown
     assert "lake/in" in shown
 
 
-def test_what_is_the_same_however_it_is_written_is_the_same(spark: SparkSession, world: World) -> None:
+def test_kept_state_ignores_spelling(spark: SparkSession, world: World) -> None:
     a = spark.readStream.name("a").schema(IDS).parquet(world.path("live"))
     b = spark.readStream.name("b").schema("id2 long, k2 long").parquet(world.path("live"))
     for query, other in (
@@ -317,7 +315,7 @@ def test_what_is_the_same_however_it_is_written_is_the_same(spark: SparkSession,
     assert kept_state(a.join(b, F.expr("id = id2"))) != kept_state(a.join(b, F.expr("k = id2")))
 
 
-def test_the_sides_of_a_join_of_what_sql_has_named_are_told(spark: SparkSession, world: World) -> None:
+def test_kept_state_names_the_sides_of_a_join_of_sql_views(spark: SparkSession, world: World) -> None:
     for name in ("va", "vb"):
         frame = spark.readStream.name(name).schema(IDS).parquet(world.path("live"))
         frame.createOrReplaceTempView(name)
@@ -330,7 +328,7 @@ def test_the_sides_of_a_join_of_what_sql_has_named_are_told(spark: SparkSession,
     assert swapped == [KeptState("Join", ("id = id",), (("vb",), ("va",)))]
 
 
-def test_the_keys_of_a_function_of_the_users_are_told(spark: SparkSession, world: World) -> None:
+def test_kept_state_names_the_keys_of_a_users_processor(spark: SparkSession, world: World) -> None:
     class Nothing(StatefulProcessor):
         def init(self, handle: Any) -> None:
             pass
@@ -369,7 +367,7 @@ def followed(world: World, history: str) -> Job:
 
 
 @pytest.mark.slow
-def test_another_source_takes_the_place_of_one_that_has_ended(world: World) -> None:
+def test_another_source_replaces_an_ended_one(world: World) -> None:
     """The new source is identified by the columns of the previous one."""
     for number, (start, past), expected in ((1, (0, 10), 15), (2, (10, 15), 30)):
         world.put_ids(f"history{number}", 1, past, start)

@@ -33,7 +33,7 @@ def most_rows(world: World, after: int) -> int:
     return max(batch.rows or 0 for batch in later)
 
 
-def test_a_query_goes_on_with_another_function(world: World) -> None:
+def test_a_query_continues_with_another_function(world: World) -> None:
     world.put_ids("live", 2, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -56,7 +56,7 @@ def test_a_query_goes_on_with_another_function(world: World) -> None:
     assert {by[i] for i in range(30, 40)} == {"two"}
 
 
-def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -> None:
+def test_state_of_a_query_is_repartitioned_while_other_queries_run(world: World) -> None:
     world.put_ids("live", 2, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -107,7 +107,7 @@ def test_the_state_of_a_query_is_cut_anew_while_the_others_go_on(world: World) -
     ],
     ids=["types", "columns", "state", "raises", "interrupts", "syntax", "state schema"],
 )
-def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[str, str], why: str) -> None:
+def test_an_unfit_change_leaves_the_job_unchanged(world: World, version: dict[str, str], why: str) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
     (uid,) = version
@@ -131,7 +131,7 @@ def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, version: dict[s
     assert not list(world.root.rglob("trial/*")), "the trial left no files"
 
 
-def test_a_source_that_reads_something_else_is_refused(world: World) -> None:
+def test_a_source_function_with_other_files_is_refused(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("elsewhere", 1, 10)
     outcomes: list[RequestOutcome] = []
@@ -148,7 +148,7 @@ def test_a_source_that_reads_something_else_is_refused(world: World) -> None:
     assert "source live reads parquet" in outcomes[0].detail
 
 
-def test_executors_where_there_are_none_are_refused(world: World) -> None:
+def test_executors_on_a_local_master_are_refused(world: World) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -168,7 +168,7 @@ def test_executors_where_there_are_none_are_refused(world: World) -> None:
 # ---- limits, and settings for later runs
 
 
-def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> None:
+def test_changed_limits_and_intervals_hold_for_later_runs(world: World) -> None:
     world.put_ids("live", 2, 10)
     change = Reconfiguration().assign_workload("live", max_files_per_batch=3, trigger_interval="200ms")
     change.assign_resources("counts", pool_weight=3).assign_execution_logic("counts", counting_version(world, "v2"))
@@ -199,7 +199,7 @@ def test_limits_and_pace_are_changed_and_hold_for_later_runs(world: World) -> No
 
 
 @pytest.mark.parametrize("limit", ["max_files_per_batch", "max_bytes_per_batch"])
-def test_a_limit_holds_though_the_function_sets_one_itself(world: World, limit: str) -> None:
+def test_an_assigned_limit_overrides_the_functions_own(world: World, limit: str) -> None:
     """For Spark the function's byte limit is the same option.
 
     Spark does not start a query that has both a file limit and a byte limit.
@@ -260,7 +260,7 @@ def dies_after_entry(world: World, entry: str) -> HookedStorage:
 
 
 @pytest.mark.parametrize("change", ["logic", "state"])
-def test_r21_a_driver_that_dies_behind_the_decision_leaves_it_to_the_next(world: World, change: str) -> None:
+def test_r21_the_next_driver_applies_a_change_decided_before_a_crash(world: World, change: str) -> None:
     world.put_ids("live", 2, 10)
     changes = Reconfiguration()
     if change == "logic":

@@ -49,7 +49,7 @@ def during_copy(act: Callable[[], None]) -> Callable[[str, str], None]:
     return hook
 
 
-def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_successor(
+def test_r8_a_driver_fenced_during_a_trial_does_not_harm_its_successor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 300.0)  # the test sees all that it does after the takeover
@@ -85,7 +85,7 @@ def test_r8_a_driver_that_is_overtaken_in_a_trial_takes_nothing_from_its_success
     assert state_partitions(world) == 3
 
 
-def test_commands_beside_a_trial_leave_it_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_do_not_disturb_a_trial(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.put_ids("live", 1, 10)
     begun, gate = threading.Event(), threading.Event()
     outcomes: list[RequestOutcome] = []
@@ -138,7 +138,7 @@ class Unpublished(WrappedStorage):
         return Unpublished(inner, self.dead)
 
 
-def test_r1_a_batch_that_nobody_published_is_before_the_state_is_cut(world: World) -> None:
+def test_r1_an_unpublished_batch_is_published_before_a_repartition(world: World) -> None:
     world.put_ids("live", 1, 10)
     dead = threading.Event()
 

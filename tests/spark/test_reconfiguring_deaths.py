@@ -56,7 +56,7 @@ def dies_at(world: World, matches: Callable[[str, str], bool]) -> HookedStorage:
 
 
 @pytest.mark.parametrize("moment", ["before the cut", "in the cut", "behind the cut", "behind the cut, restored"])
-def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, moment: str) -> None:
+def test_r21_the_next_driver_repeats_a_repartition_after_a_crash(world: World, moment: str) -> None:
     world.put_ids("live", 2, 10)
 
     def decided() -> bool:
@@ -94,7 +94,7 @@ def test_r21_a_driver_that_dies_at_the_cut_leaves_it_to_the_next(world: World, m
     assert not list(world.root.rglob("trial/*"))
 
 
-def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
+def test_state_is_repartitioned_several_times_without_new_rows(world: World) -> None:
     world.put_ids("live", 2, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -115,7 +115,7 @@ def test_state_is_cut_again_before_a_row_comes_in(world: World) -> None:
     assert state_partitions(world) == 4
 
 
-def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
+def test_windows_with_repartitioned_state_fire_at_a_drain(world: World) -> None:
     world.put_ids("history", 2, 10)
     world.put_ids("live", 1, 10, 100)
     outcomes: list[RequestOutcome] = []
@@ -135,7 +135,7 @@ def test_windows_whose_state_was_cut_fire_with_a_drain(world: World) -> None:
     assert not list(world.root.rglob("trial")), "a finished job leaves no trial, not even a folder"
 
 
-def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile(world: World) -> None:
+def test_history_is_read_once_while_its_limits_change(world: World) -> None:
     world.put_ids("history", 20, 5)
     world.put_ids("live", 2, 10, 1000)
     outcomes: list[RequestOutcome] = []
@@ -156,7 +156,7 @@ def test_history_in_the_query_is_read_once_whatever_limits_it_is_given_meanwhile
     assert world.released_ids() == [*range(100), *range(1000, 1040)]
 
 
-def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_that_is_gone(world: World) -> None:
+def test_a_failing_function_is_named_and_can_be_mended_in_its_file(world: World) -> None:
     world.put_ids("live", 1, 10)
     bad = counting_version(
         world, "bad", marked='return rows.withColumn("by", F.raise_error(F.lit("bad row")).cast("string"))'
@@ -184,7 +184,7 @@ def test_a_function_that_fails_with_rows_is_mended_in_its_file_and_named_when_th
     check_counting(world, 40)
 
 
-def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: SparkSession) -> None:
+def test_a_repartition_holds_against_later_session_settings(world: World, spark: SparkSession) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -215,9 +215,7 @@ def test_the_cut_holds_whatever_the_session_says_later(world: World, spark: Spar
     check_counting(world, 40)
 
 
-def test_a_function_that_never_returns_keeps_the_job_from_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_that_never_returns_does_not_stop_the_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 0.2)
     gate, ended, outcomes = (
         Path(world.path("gate")) / "open",
@@ -247,9 +245,7 @@ def test_a_function_that_never_returns_keeps_the_job_from_nothing(
     check_counting(world, 30)
 
 
-def test_a_function_that_never_returned_is_named_when_another_one_is_assigned(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hanging_trial_refuses_the_next_assignment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_dry_run, "LAST_TRIAL", 0.2)
     gate, outcomes = Path(world.path("gate")) / "open", list[RequestOutcome]()
     waits = f"import os, time\n                while not os.path.exists('{gate}'): time.sleep(0.05)\n"

@@ -52,7 +52,7 @@ def count_distinct(rows: DataFrame, others: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("make", [count_all, count_distinct], ids=["alone", "behind an operator with keys"])
-def test_state_without_keys_is_not_cut(world: World, make: Make) -> None:
+def test_state_without_keys_is_not_repartitioned(world: World, make: Make) -> None:
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 10, 20)
     outcomes: list[RequestOutcome] = []
@@ -81,7 +81,7 @@ KINDS: dict[str, Make] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
+def test_state_with_keys_is_repartitioned_twice(world: World, kind: str) -> None:
     make = KINDS[kind]
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 10)
@@ -111,7 +111,7 @@ def test_state_with_keys_is_cut_anew_and_again(world: World, kind: str) -> None:
     assert [outcome.result.value for outcome in outcomes] == ["completed"] * 2, outcomes
 
 
-def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
+def test_state_of_a_python_function_is_repartitioned(world: World) -> None:
     world.put_ids("live", 2, 10)
     world.put_ids("other", 1, 1, 999)
     outcomes: list[RequestOutcome] = []
@@ -134,7 +134,7 @@ def test_state_of_a_python_function_is_cut_anew(world: World) -> None:
     assert outcomes[0].result.value == "completed"
 
 
-def test_a_limit_that_was_given_for_files_that_are_over_is_in_the_way_of_no_other_change(world: World) -> None:
+def test_a_limit_for_ended_files_does_not_block_other_changes(world: World) -> None:
     world.put_ids("history", 2, 10)
     outcomes: list[RequestOutcome] = []
     job = Job("kinds")

@@ -63,7 +63,7 @@ def marks_of_rows(world: World) -> list[str]:
     return [names.pop() for _, names in sorted(marks.items())]
 
 
-def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_again(world: World) -> None:
+def test_each_version_uses_its_own_helper_module(world: World) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -89,7 +89,7 @@ def test_each_version_has_the_helper_beside_it_and_one_that_is_mended_is_read_ag
     assert "marks_of_this_test" not in sys.modules
 
 
-def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_file(world: World) -> None:
+def test_later_attempts_of_a_run_keep_the_assigned_code(world: World) -> None:
     world.put_ids("live", 1, 10)
 
     def work(script: UserScript) -> None:
@@ -116,7 +116,7 @@ def test_an_attempt_in_the_same_run_has_what_was_decided_whatever_became_of_the_
     assert marks_of_rows(world)[-1] == "mended"
 
 
-def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read_since(world: World) -> None:
+def test_a_file_reverted_to_the_assigned_code_can_be_assigned_again(world: World) -> None:
     world.put_ids("live", 1, 10)
     assigned, edited = 'return rows.withColumn("by", F.lit("two"))', 'return rows.withColumn("by", F.lit("three"))'
     outcomes: list[RequestOutcome] = []
@@ -141,7 +141,7 @@ def test_a_file_that_is_again_what_was_assigned_takes_the_place_of_what_was_read
     assert marks_of_rows(world) == ["one", "one", "two", "three", "two"]
 
 
-def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job(world: World) -> None:
+def test_a_failing_function_can_be_reset_while_the_job_is_stopped(world: World) -> None:
     world.put_ids("live", 1, 10)
     bad = counting_version(world, "bad", marked=FAILS)
 
@@ -169,7 +169,7 @@ def test_a_function_that_fails_with_rows_is_taken_back_while_nobody_runs_the_job
     refuses_what_was_edited(world)
 
 
-def test_a_function_is_that_of_the_job_again(world: World) -> None:
+def test_the_function_of_the_job_can_be_restored(world: World) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -267,7 +267,7 @@ def test_a_version_reads_the_parameters_of_the_run(world: World) -> None:
 
 
 @pytest.mark.parametrize("ends", ["completed", "failed"])
-def test_a_queries_functions_are_called_once_for_a_change(world: World, ends: str) -> None:
+def test_a_change_calls_the_functions_of_a_query_once(world: World, ends: str) -> None:
     """The pause does not repeat a call that was made before it."""
     world.put_ids("live", 1, 10)
     calls = Path(world.path("calls")) / "made"
@@ -298,7 +298,7 @@ def hold(i, gate={gate!r}):
 """
 
 
-def test_a_batch_that_does_not_end_holds_a_change_for_the_checkpoint_timeout(world: World) -> None:
+def test_a_change_waits_for_a_batch_until_the_checkpoint_timeout(world: World) -> None:
     """The other queries run unchanged. This query also runs unchanged when its batch ends."""
     gate = Path(world.path("gate")) / "open"
     marked = 'return rows.withColumn("by", F.udf(hold, "string")("id"))'
@@ -345,7 +345,7 @@ def _is_in_batch(world: World) -> bool:
     return False
 
 
-def test_a_function_over_state_is_tried_on_what_a_micro_batch_has_left_and_not_before(world: World) -> None:
+def test_a_stateful_function_is_tried_only_after_a_committed_batch(world: World) -> None:
     outcomes: list[RequestOutcome] = []
 
     def work(script: UserScript) -> None:

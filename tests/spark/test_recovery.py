@@ -103,7 +103,7 @@ def run_to_the_end(world: World, read: SplitReader, *, sinks: bool = True) -> Ru
     return run
 
 
-def test_what_is_finished_is_kept(world: World) -> None:
+def test_finished_results_are_kept(world: World) -> None:
     read = SplitReader()
     run_until_death(world, read)
     read.asked.clear()
@@ -122,7 +122,7 @@ def test_what_is_finished_is_kept(world: World) -> None:
     assert line["message"] == "kept from earlier runs: clean, parts (6 splits); run again: nothing"
 
 
-def test_without_recovery_the_job_begins_anew(world: World) -> None:
+def test_without_recovery_the_job_restarts_from_scratch(world: World) -> None:
     """Flink's option for this is ``execution.batch.job-recovery.enabled: false``."""
     read = SplitReader()
     run_until_death(world, read)
@@ -148,7 +148,7 @@ class NoRelease(WrappedStorage):
 
 
 @pytest.mark.parametrize("dies_again", [False, True])
-def test_a_job_in_batch_mode_goes_back_to_its_last_checkpoint(world: World, dies_again: bool) -> None:
+def test_a_job_in_batch_mode_restores_its_last_checkpoint(world: World, dies_again: bool) -> None:
     """The restore completes the missing release, as with "latest".
 
     It must not ask for Spark folders, because a batch job has none.
@@ -171,7 +171,7 @@ def test_a_job_in_batch_mode_goes_back_to_its_last_checkpoint(world: World, dies
         assert world.released_ids(name) == ids_of(GIVEN), name
 
 
-def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: World) -> None:
+def test_a_lost_result_that_cannot_be_reproduced_fails_the_job(world: World) -> None:
     """A checkpoint covers rows, and the lost result belongs to operators that were added later.
 
     The bug reported each run as one to retry.
@@ -209,7 +209,7 @@ def test_nobody_is_promised_that_a_result_is_produced_again_that_is_not(world: W
     assert world.released_ids("out") == ids_of(GIVEN)
 
 
-def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(world: World) -> None:
+def test_a_finished_vertex_after_an_unreleased_one_stays_finished(world: World) -> None:
     """The driver dies between the final checkpoint and its release.
 
     A vertex without a sink has FINISHED. The vertex before it has a sink and is only at its end. The bug refused each
@@ -241,7 +241,7 @@ def test_what_has_finished_behind_a_vertex_that_waits_for_its_release_stays_so(w
         assert world.released_ids(name) == ids_of(GIVEN), name
 
 
-def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> None:
+def test_without_recovery_a_completed_checkpoint_is_only_released(world: World) -> None:
     """The driver dies between the final checkpoint and its release."""
     read = SplitReader()
     with suppress(TransientError):
@@ -253,7 +253,7 @@ def test_without_recovery_what_is_covered_is_not_done_again(world: World) -> Non
     assert world.released_ids("out") == ids_of(GIVEN)
 
 
-def test_a_result_that_everybody_has_read_may_be_gone(world: World) -> None:
+def test_a_lost_result_without_further_readers_is_not_needed(world: World) -> None:
     read = SplitReader()
     run_until_death(world, read)
     for path in results(world, "parts"):
@@ -263,7 +263,7 @@ def test_a_result_that_everybody_has_read_may_be_gone(world: World) -> None:
     assert (read.asked, restarted(world)) == ([], {})
 
 
-def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World) -> None:
+def test_only_the_producer_of_a_lost_result_runs_again(world: World) -> None:
     read = SplitReader()
     run_until_death(world, read)
     results(world, "clean")[0].unlink()
@@ -274,7 +274,7 @@ def test_who_made_a_result_that_is_gone_runs_again_and_nobody_else(world: World)
 
 
 @pytest.mark.parametrize("how", ["gone", "emptied"])
-def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) -> None:
+def test_only_lost_splits_are_read_again(world: World, how: str) -> None:
     read = SplitReader()
     run_until_death(world, read, "clean")
     lost = [file_of_split(world, name) for name in ("part-1", "part-4")]
@@ -287,7 +287,7 @@ def test_of_splits_those_that_are_gone_are_read_again(world: World, how: str) ->
 
 
 @pytest.mark.parametrize("sinks", [True, False], ids=["at its end", "finished"])
-def test_upwards_from_what_is_wanted(world: World, sinks: bool) -> None:
+def test_recovery_follows_lost_results_upstream(world: World, sinks: bool) -> None:
     """The output of clean is lost, so its input is needed again. One split of that input is lost, too."""
     read = SplitReader()
     run_until_death(world, read, sinks=sinks)
@@ -303,7 +303,7 @@ def test_upwards_from_what_is_wanted(world: World, sinks: bool) -> None:
     assert list(again.values()) == [1]
 
 
-def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World) -> None:
+def test_a_result_lost_during_a_run_is_produced_again_by_the_next(world: World) -> None:
     read = SplitReader()
 
     def lose() -> None:
@@ -318,7 +318,7 @@ def test_what_goes_while_the_job_runs_is_made_again_by_the_next_run(world: World
     assert len(set(read.asked) - {"part-0"}) <= 1
 
 
-def test_an_end_that_an_overtaken_driver_writes_in_the_midst_of_a_recovery_hides_no_lost_split(world: World) -> None:
+def test_an_end_written_by_a_fenced_driver_hides_no_lost_split(world: World) -> None:
     """The bug completed and released the job without the split."""
 
     read = SplitReader()
@@ -351,7 +351,7 @@ class NothingPublished(WrappedStorage):
         self.inner.create(path, data)
 
 
-def test_a_checkpoint_that_covers_nothing_does_not_keep_a_result_from_being_made_again(world: World) -> None:
+def test_an_empty_checkpoint_does_not_prevent_recovery(world: World) -> None:
     """The job first ran in streaming mode and restarted from scratch in batch mode.
 
     The bug never produced the lost result again.
@@ -393,7 +393,7 @@ def with_more(world: World, read: SplitReader, operator: str) -> Job:
     return job
 
 
-def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwise(world: World) -> None:
+def test_an_added_sink_gets_results_that_are_produced_again(world: World) -> None:
     read = SplitReader()
     run_until_death(world, read)
     results(world, "clean")[0].unlink()
@@ -403,7 +403,7 @@ def test_a_sink_that_is_added_gets_what_is_run_again_and_nobody_is_told_otherwis
     assert not [line for line in run.of("warning") if "gets no rows" in line["message"]]
 
 
-def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World) -> None:
+def test_a_lost_log_with_its_end_in_the_journal_is_recovered_or_refused(world: World) -> None:
     """The bug handed out no splits to the subtask, which waited forever."""
     read = SplitReader()
     run_until_death(world, read)
@@ -420,7 +420,7 @@ def test_an_end_that_only_the_journal_has_is_made_up_for_or_refused(world: World
     assert "clean/0 (its end is in the journal but not in its log)" in run.of("reconciled")[0]["message"]
 
 
-def test_whoever_dies_in_a_recovery_is_followed_by_one_that_does_it_again(world: World) -> None:
+def test_a_recovery_that_crashes_is_repeated(world: World) -> None:
     """The test tries every verb of the recovery, until the lost split is read again."""
     for at in range(1, 100):
         read, lost = SplitReader(), World(world.base / f"at-{at}")

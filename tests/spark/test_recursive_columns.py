@@ -33,7 +33,7 @@ def job_of(world: World, schema: str, *, recursive: bool = True, folder: str = "
     return job
 
 
-def test_a_column_that_only_folders_give_is_refused_by_name(world: World) -> None:
+def test_a_column_only_in_folder_names_is_refused_by_name(world: World) -> None:
     """The bug released rows whose day was null."""
     put(world, "day=1/Zone=a%20b", '{"id":1}\n')
     with pytest.raises(UnfitSourceError, match="would be null in each row") as refused:
@@ -44,7 +44,7 @@ def test_a_column_that_only_folders_give_is_refused_by_name(world: World) -> Non
     assert world.everything_under_root() == []
 
 
-def test_a_column_that_files_have_is_read(world: World) -> None:
+def test_a_column_in_the_files_is_read(world: World) -> None:
     put(world, "day=1", '{"id":1,"day":"2"}\n')
     run = world.run(job_of(world, "id LONG, day STRING"), mode="batch")
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -59,7 +59,9 @@ def test_a_column_that_files_have_is_read(world: World) -> None:
         ("id LONG, day STRING", {"folder": "in/day=1"}),
     ],
 )
-def test_what_is_read_as_before(world: World, schema: str, options: dict[str, Any]) -> None:
+def test_recursive_reads_without_folder_columns_are_unchanged(
+    world: World, schema: str, options: dict[str, Any]
+) -> None:
     put(world, "day=1", '{"id":1}\n')
     (Path(world.path("in")) / "day=1/a [1].json").rename(Path(world.path("in")) / "day=1/a.json")
     run = world.run(job_of(world, schema, **options), mode="batch")

@@ -63,7 +63,7 @@ def run(world: World, reference: str, storage_options: dict[str, Any] | None = N
     return code, lines[-1]
 
 
-def test_a_job_out_of_a_file_runs_once_and_never_again(world: World) -> None:
+def test_a_job_from_a_file_runs_only_once(world: World) -> None:
     expected = world.put_ids("history", 2, 3)
     code, line = run(world, job_file(world))
     assert (code, line["kind"], line["status"]) == (ExitCode.FINISHED, "finished", "FINISHED")
@@ -75,7 +75,7 @@ def test_a_job_out_of_a_file_runs_once_and_never_again(world: World) -> None:
     assert world.everything_under_root() == before
 
 
-def test_a_reference_that_does_not_import_shows_the_user_s_traceback(world: World) -> None:
+def test_a_reference_that_fails_to_import_shows_the_users_traceback(world: World) -> None:
     path = world.base / "broken_job.py"
     path.write_text(textwrap.dedent("def helper():\n    return {}['missing']\n\njob = helper()\n"))
     code, line = run(world, f"{path}:job")
@@ -86,7 +86,7 @@ def test_a_reference_that_does_not_import_shows_the_user_s_traceback(world: Worl
 
 
 @pytest.mark.parametrize("reference", ["nowhere.py:job", "no.such.module:job", "job.py"])
-def test_a_reference_to_nothing_is_refused(world: World, reference: str) -> None:
+def test_an_unresolvable_reference_is_refused(world: World, reference: str) -> None:
     code, line = run(world, reference)
     assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
     assert reference in line["message"]
@@ -102,7 +102,7 @@ def test_a_reference_to_nothing_is_refused(world: World, reference: str) -> None
         ("raise SystemExit(0)", "SystemExit: 0"),
     ],
 )
-def test_a_function_that_fails_is_refused_before_anything_is_written(world: World, body: str, message: str) -> None:
+def test_a_failing_function_is_refused_before_anything_is_written(world: World, body: str, message: str) -> None:
     world.put_ids("history", 1, 3)
     code, line = run(world, job_file(world, body))
     assert (code, line["kind"]) == (ExitCode.REFUSED, "refused")
@@ -111,9 +111,7 @@ def test_a_function_that_fails_is_refused_before_anything_is_written(world: Worl
     assert world.released() == []
 
 
-def test_a_sink_that_ends_its_process_is_no_job_that_has_finished(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sink_that_calls_sys_exit_fails_the_job(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.put_ids("history", 1, 3)
     monkeypatch.setattr(
         "airflow_provider_ckpt.sinks.file.bound_file_sink.BoundFileSink.check_rows", lambda *_: sys.exit(0)
@@ -125,7 +123,7 @@ def test_a_sink_that_ends_its_process_is_no_job_that_has_finished(
     assert world.released() == []
 
 
-def test_a_root_that_cannot_be_written_is_told_and_nothing_is_started(world: World) -> None:
+def test_an_unwritable_root_is_reported_before_the_start(world: World) -> None:
     world.put_ids("history", 1, 3)
     (world.base / "file").write_text("no folder")
     for root in ("/proc/ckpt", str(world.base / "file" / "root")):
@@ -136,7 +134,7 @@ def test_a_root_that_cannot_be_written_is_told_and_nothing_is_started(world: Wor
     assert world.released() == []
 
 
-def test_a_root_that_cannot_be_reached_may_be_tried_again(world: World) -> None:
+def test_an_unreachable_root_is_retryable(world: World) -> None:
     world.put_ids("history", 1, 3)
     options = {
         "key": "k",
@@ -158,7 +156,7 @@ def test_a_root_that_cannot_be_reached_may_be_tried_again(world: World) -> None:
     ],
     ids=["another format", "garbage", "newer"],
 )
-def test_a_root_that_is_not_ours_is_left_as_it_is(world: World, marker: str) -> None:
+def test_a_foreign_root_is_refused_and_unchanged(world: World, marker: str) -> None:
     world.put_ids("history", 1, 3)
     world.root.mkdir()
     (world.root / "ckpt-root.json").write_text(marker)
@@ -185,7 +183,7 @@ def test_an_illegal_job_id_is_refused(world: World) -> None:
     ],
     ids=["unknown", "duration", "conflict", "newer"],
 )
-def test_options_that_cannot_be_read_are_refused(
+def test_unreadable_options_are_refused(
     world: World, capsys: pytest.CaptureFixture[str], options: dict[str, Any], message: str
 ) -> None:
     given = {"job": job_file(world), "root": str(world.root), "job_id": "job", **options}
@@ -196,7 +194,7 @@ def test_options_that_cannot_be_read_are_refused(
     assert world.everything_under_root() == []
 
 
-def test_a_job_that_failed_terminally_is_not_tried_again_unless_somebody_says_so(world: World) -> None:
+def test_a_terminally_failed_job_runs_again_only_with_resume_failed(world: World) -> None:
     expected = world.put_ids("history", 1, 3)
     journal = Journal(open_root(world.storage), world.job_id)
     journal.claim("before", Worker(), time.time())
@@ -223,7 +221,7 @@ def test_a_damaged_journal_stops_the_job(world: World) -> None:
     assert world.everything_under_root() == before
 
 
-def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(world: World) -> None:
+def test_output_of_a_job_of_that_name_under_another_root_is_refused(world: World) -> None:
     """The first checkpoints of the new job would count as released, and their rows would be left out."""
     expected = world.put_ids("history", 2, 3)
     assert run(world, job_file(world))[0] == ExitCode.FINISHED
@@ -239,7 +237,7 @@ def test_an_output_that_a_job_of_that_name_filled_from_another_root_is_refused(w
     assert run(world, reference, root=str(elsewhere), job_id="another")[0] == ExitCode.FINISHED
 
 
-def test_a_source_that_cleans_up_behind_itself_is_refused(world: World) -> None:
+def test_a_source_that_deletes_its_files_is_refused(world: World) -> None:
     """A job that restores a checkpoint could not read the files again."""
     world.put_ids("history", 1, 3)
     reference = job_file(world)
@@ -273,7 +271,7 @@ def live_job(world: World, options: str = "", path: str = "") -> str:
 @pytest.mark.parametrize(
     ("column", "delay"), [("at", "1 houur"), ("at", "-1 hour"), ("att", "1 hour"), ("id", "1 hour")]
 )
-def test_a_watermark_that_spark_does_not_take_is_refused_by_name(world: World, column: str, delay: object) -> None:
+def test_a_watermark_invalid_for_spark_is_refused_by_name(world: World, column: str, delay: object) -> None:
     """Without the refusal Spark fails with its own traceback, and the run is retried."""
     world.put_ids("history", 1, 3)
     code, line = run(world, live_job(world, f"watermark={(column, delay)!r}"))
@@ -324,9 +322,7 @@ FILES = 'schema("value long").parquet("{base}/history")'
         (', ends="some day"', FILES, "'some day'"),
     ],
 )
-def test_r11_a_bounded_source_has_a_frozen_end_or_says_how_it_ends(
-    world: World, ends: str, read: str, message: str
-) -> None:
+def test_r11_a_bounded_source_needs_a_frozen_end_or_ends(world: World, ends: str, read: str, message: str) -> None:
     world.put("history", "1", [{"value": 1}])
     world.put("live", "1", [{"value": 2}])
     path = world.base / "endless_job.py"
@@ -336,7 +332,7 @@ def test_r11_a_bounded_source_has_a_frozen_end_or_says_how_it_ends(
     assert world.everything_under_root() == []
 
 
-def test_r11_a_source_that_says_so_ends_where_its_data_end_when_its_query_starts(world: World) -> None:
+def test_r11_an_available_now_source_ends_at_the_data_of_its_start(world: World) -> None:
     world.put("live", "1", [{"value": 2}])
     path = world.base / "endless_job.py"
     path.write_text(ENDLESS.format(ends=', ends="available_now"', read=RATE, base=world.base))

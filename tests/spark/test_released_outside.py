@@ -19,7 +19,7 @@ class DiedError(Exception):
     """The death of a driver in its loop."""
 
 
-def test_r16_rows_of_a_driver_that_died_are_seen_without_another_run_and_seen_once_after_one(world: World) -> None:
+def test_r16_a_release_outside_a_run_shows_rows_of_a_dead_driver_once(world: World) -> None:
     expected = world.put_ids("history", 2, 3) | world.put_ids("live", 2, 2, start=100)
 
     def die(line: Line) -> None:

@@ -104,7 +104,7 @@ def release(
     return answers
 
 
-def test_a_checkpoint_releases_what_lies_between_it_and_the_one_before(log: SubtaskLog) -> None:
+def test_a_checkpoint_releases_the_handles_since_the_previous_one(log: SubtaskLog) -> None:
     publish(log, 0)
     first = completed(log, 1)
     publish(log, 1)
@@ -117,7 +117,7 @@ def test_a_checkpoint_releases_what_lies_between_it_and_the_one_before(log: Subt
     assert answers == [ReleaseDone(1, 1, "s", {"rows": 1}), ReleaseDone(1, 2, "s", {"rows": 2})]
 
 
-def test_a_sink_that_releases_at_the_end_gets_everything_with_the_final_checkpoint(log: SubtaskLog) -> None:
+def test_a_final_only_sink_gets_everything_with_the_final_checkpoint(log: SubtaskLog) -> None:
     publish(log, 0)
     first = completed(log, 1)
     publish(log, 1)
@@ -128,7 +128,7 @@ def test_a_sink_that_releases_at_the_end_gets_everything_with_the_final_checkpoi
     assert target.released == [(2, ["h0", "h1"])]
 
 
-def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_end(log: SubtaskLog) -> None:
+def test_a_checkpoint_triggered_before_the_end_can_count_as_final(log: SubtaskLog) -> None:
     """The end of data overtook the barrier.
 
     No other checkpoint follows, and the sink would never release.
@@ -148,9 +148,7 @@ def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_
         ({"files": 2}, 'counts without "rows"'),
     ],
 )
-def test_a_sink_that_does_not_say_what_it_released_is_told_by_name_and_not_asked_again(
-    log: SubtaskLog, answer: object, result: str
-) -> None:
+def test_a_sink_with_an_invalid_release_result_fails_terminally(log: SubtaskLog, answer: object, result: str) -> None:
     class Silent(Target):
         def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
             super().release(handles, checkpoint)
@@ -164,14 +162,14 @@ def test_a_sink_that_does_not_say_what_it_released_is_told_by_name_and_not_asked
     assert failed.cause.startswith("sink 's' (")
 
 
-def test_a_savepoint_is_no_end(log: SubtaskLog) -> None:
+def test_a_savepoint_does_not_release_a_final_only_sink(log: SubtaskLog) -> None:
     publish(log, 0)
     target = Target()
     release(log, target, (completed(log, 1, "savepoint"), None), final_only=True)
     assert target.released == []
 
 
-def test_a_release_that_fails_says_whether_trying_again_may_help(log: SubtaskLog) -> None:
+def test_a_failed_release_reports_whether_it_is_terminal(log: SubtaskLog) -> None:
     publish(log, 0)
     checkpoint = completed(log, 1)
     lost = StagedFilesMissingError(job="j", checkpoint=1, sink="s", count=1, path="p", uri="u")
@@ -182,7 +180,7 @@ def test_a_release_that_fails_says_whether_trying_again_may_help(log: SubtaskLog
         assert (answer.checkpoint, answer.terminal) == (1, terminal)
 
 
-def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(log: SubtaskLog, tmp_path: Path) -> None:
+def test_r21_output_of_an_added_subtask_is_released(log: SubtaskLog, tmp_path: Path) -> None:
     """The releaser reads the graph each time, because it may have changed since."""
     other = SubtaskLog(open_storage(tmp_path), "other")
     other.load()
@@ -209,7 +207,7 @@ def test_r21_what_a_subtask_has_staged_that_the_job_has_got_since_is_released(lo
     assert target.released == [(1, ["h0", "new"])]
 
 
-def test_a_gate_holds_what_there_is_to_release_and_is_asked_about_nothing_else(log: SubtaskLog) -> None:
+def test_a_gate_is_called_only_for_a_release_with_handles(log: SubtaskLog) -> None:
     empty = completed(log, 1)
     publish(log, 0)
     filled = completed(log, 2)
@@ -230,7 +228,7 @@ def test_a_gate_holds_what_there_is_to_release_and_is_asked_about_nothing_else(l
 
 
 @pytest.mark.parametrize("answer", ["false", None, 1])
-def test_a_gate_that_says_neither_true_nor_false_lets_nothing_pass(log: SubtaskLog, answer: object) -> None:
+def test_a_gate_with_a_non_boolean_result_fails_the_release(log: SubtaskLog, answer: object) -> None:
     publish(log, 0)
     target = Target()
     (failed,) = release(log, target, (completed(log, 1), None), gate=lambda pending: answer)  # type: ignore[return-value,arg-type]
@@ -240,7 +238,7 @@ def test_a_gate_that_says_neither_true_nor_false_lets_nothing_pass(log: SubtaskL
     assert target.released == []
 
 
-def test_a_gate_that_raises_lets_nothing_pass_and_is_asked_again(log: SubtaskLog) -> None:
+def test_a_gate_that_raises_holds_the_release_and_is_called_again(log: SubtaskLog) -> None:
     publish(log, 0)
     target = Target()
 
@@ -254,7 +252,7 @@ def test_a_gate_that_raises_lets_nothing_pass_and_is_asked_again(log: SubtaskLog
     assert target.released == []
 
 
-def test_a_gate_that_raises_an_error_of_this_package_is_asked_again_too(log: SubtaskLog) -> None:
+def test_an_error_of_this_package_from_a_gate_is_retryable(log: SubtaskLog) -> None:
     """Elsewhere this error is terminal. A gate that reads another job raises it until that job has started."""
     publish(log, 0)
 
@@ -268,7 +266,7 @@ def test_a_gate_that_raises_an_error_of_this_package_is_asked_again_too(log: Sub
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError()])
-def test_whatever_a_gate_raises_is_answered(log: SubtaskLog, error: BaseException) -> None:
+def test_each_exception_of_a_gate_fails_the_release(log: SubtaskLog, error: BaseException) -> None:
     publish(log, 0)
 
     def gate(pending: PendingRelease) -> bool:
@@ -341,7 +339,7 @@ def publish_both(log: SubtaskLog, number: int) -> None:
     log.append_batch(Batch(number, {}, handles={uid: {"id": f"{uid}{number}", "rows": 1} for uid in ("s", "t")}))
 
 
-def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_told_its_rows(log: SubtaskLog) -> None:
+def test_sinks_with_a_shared_transaction_are_released_in_one_call(log: SubtaskLog) -> None:
     publish_both(log, 0)
     first = completed(log, 1)
     publish_both(log, 1)
@@ -359,7 +357,7 @@ def test_sinks_that_share_a_transaction_are_released_in_one_call_and_each_is_tol
     ]
 
 
-def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -> None:
+def test_the_gate_of_a_sink_holds_all_sinks_of_its_transaction(log: SubtaskLog) -> None:
     publish_both(log, 0)
     checkpoint, shop, is_open = completed(log, 1), Shop(), [False]
     asked = ("s", checkpoint, None), ("t", checkpoint, None)
@@ -382,9 +380,7 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
         ([{"rows": 1}, {}], 'release() counts without "rows"'),
     ],
 )
-def test_a_release_of_several_that_does_not_say_what_it_released_is_told_by_name(
-    log: SubtaskLog, answer: Any, result: str
-) -> None:
+def test_an_invalid_result_of_a_shared_release_fails_terminally(log: SubtaskLog, answer: Any, result: str) -> None:
     publish_both(log, 0)
     shop = Shop()
     shop.answers = [answer]
@@ -394,7 +390,7 @@ def test_a_release_of_several_that_does_not_say_what_it_released_is_told_by_name
     assert f"(Table) returned from {result}" in failed.cause
 
 
-def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_next_one(log: SubtaskLog) -> None:
+def test_a_failed_shared_release_is_retried_for_the_next_sink(log: SubtaskLog) -> None:
     publish_both(log, 0)
     checkpoint, shop = completed(log, 1), Shop()
     shop.failing = 1
@@ -404,7 +400,7 @@ def test_a_release_of_several_that_fails_has_reached_none_and_is_tried_by_the_ne
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]})]
 
 
-def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_sink_nothing(log: SubtaskLog) -> None:
+def test_rows_of_an_earlier_checkpoint_are_reported_as_earlier_rows(log: SubtaskLog) -> None:
     """The sink's ledger is not at that checkpoint, and the next start must not expect it there."""
     publish_both(log, 0)
     first, second = completed(log, 1), completed(log, 2)
@@ -416,7 +412,7 @@ def test_rows_of_an_earlier_checkpoint_are_told_as_such_with_one_that_gave_the_s
     ]
 
 
-def test_rows_that_were_told_are_not_told_again_though_who_asks_next_did_not_know_of_it_yet(log: SubtaskLog) -> None:
+def test_released_rows_are_reported_once_despite_a_late_coordinator(log: SubtaskLog) -> None:
     """The answer for "t" is on its way to the coordinator while that requests the release of "s"."""
     publish_both(log, 0)
     first = completed(log, 1)
@@ -428,7 +424,7 @@ def test_rows_that_were_told_are_not_told_again_though_who_asks_next_did_not_kno
     assert last == ReleaseDone(1, 2, "t", {"rows": 1})
 
 
-def test_rows_of_a_transaction_whose_reply_was_lost_are_told_by_whatever_is_asked_next(log: SubtaskLog) -> None:
+def test_rows_of_a_transaction_with_a_lost_reply_are_reported_next(log: SubtaskLog) -> None:
     publish_both(log, 0)
     first = completed(log, 1)
     publish_both(log, 1)
@@ -441,7 +437,7 @@ def test_rows_of_a_transaction_whose_reply_was_lost_are_told_by_whatever_is_aske
     assert shop.released == [(1, {"s": ["s0"], "t": ["t0"]}), (2, {"s": ["s1"], "t": ["t1"]})]
 
 
-def test_rows_of_a_release_whose_reply_was_lost_are_told_with_the_next_checkpoint(log: SubtaskLog) -> None:
+def test_rows_of_a_release_with_a_lost_reply_are_reported_next(log: SubtaskLog) -> None:
     publish(log, 0)
     first = completed(log, 1)
     publish(log, 1)
@@ -457,14 +453,14 @@ def test_rows_of_a_release_whose_reply_was_lost_are_told_with_the_next_checkpoin
     assert target.released == [(1, ["h0"]), (2, ["h1"]), (3, [])]
 
 
-def test_so_are_those_of_a_driver_that_died_before_it_could_tell(log: SubtaskLog) -> None:
+def test_rows_released_by_a_dead_driver_are_reported_next(log: SubtaskLog) -> None:
     publish(log, 0)
     first, second, target = completed(log, 1), completed(log, 2), Target()
     release(log, target, (first, None))
     assert release(log, target, (second, None)) == [ReleaseDone(1, 2, "s", {"rows": 1, "earlier_rows": 1})]
 
 
-def test_a_log_that_ends_before_what_a_checkpoint_covers_releases_nothing(log: SubtaskLog) -> None:
+def test_a_log_shorter_than_its_checkpoint_releases_nothing(log: SubtaskLog) -> None:
     publish(log, 0)
     checkpoint = completed(log, 1)
     beyond = replace(

@@ -82,7 +82,7 @@ def graph_changes(world: World) -> list[ev.GraphChange]:
 
 
 @pytest.mark.parametrize("make", [query_of_splits, sink_of_splits])
-def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: Callable[..., Any]) -> None:
+def test_more_subtasks_read_the_remaining_splits_next_to_a_live_source(world: World, make: Callable[..., Any]) -> None:
     given = splits(14)
     requester = RescaleRequester(world, 3)
     live = world.put_ids("live", 1, 2, 1000)
@@ -101,7 +101,7 @@ def test_more_subtasks_read_what_is_left_beside_a_live_feed(world: World, make: 
     assert "parts" in state.finished_operators()
 
 
-def test_fewer_subtasks_read_what_is_left(world: World) -> None:
+def test_fewer_subtasks_read_the_remaining_splits(world: World) -> None:
     given = splits(16)
     requester = RescaleRequester(world, 1)
     run = world.run(query_of_splits(world, given, SplitReader(then=requester), parallelism=3), world.drain_at(48))
@@ -111,7 +111,7 @@ def test_fewer_subtasks_read_what_is_left(world: World) -> None:
     assert done_splits(world, given, 3) == {split["id"] for split in given}
 
 
-def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(world: World) -> None:
+def test_in_batch_mode_the_consumer_waits_for_added_subtasks(world: World) -> None:
     given = splits(14)
     requester = RescaleRequester(world, 3)
     run = world.run(only_splits(world, given, SplitReader(then=requester), parallelism=1))
@@ -121,7 +121,7 @@ def test_in_batch_mode_the_consumer_begins_when_the_new_ones_have_ended_too(worl
     assert set(completed_splits(world, 3).values()) == {0, 1, 2}
 
 
-def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(world: World) -> None:
+def test_r21_the_next_driver_applies_a_rescale_committed_before_a_crash(world: World) -> None:
     """The log of the first new subtask cannot be opened. The user need not request the change again."""
     given = splits(14)
     requester = RescaleRequester(world, 3)
@@ -145,7 +145,7 @@ def test_r21_a_driver_that_dies_behind_the_commit_leaves_the_change_to_the_next(
 
 
 @pytest.mark.slow
-def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None:
+def test_r21_a_restart_from_scratch_keeps_the_rescale(world: World) -> None:
     """A job with batch_recovery=False drops the rows it had read, but keeps the user's request."""
     given, requester = splits(14), RescaleRequester(world, 3)
 
@@ -168,7 +168,7 @@ def test_r21_a_job_that_begins_anew_goes_by_the_change_too(world: World) -> None
     assert set(completed_splits(world, 3).values()) == {0, 1, 2}
 
 
-def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tmp_path: Path) -> None:
+def test_r21_a_graph_change_during_the_preparation_repeats_it(tmp_path: Path) -> None:
     """Otherwise the driver would run without the new subtasks, to which splits are handed out."""
     storage, options = (
         MemoryStorage(str(tmp_path)),
@@ -190,7 +190,7 @@ def test_r21_a_driver_that_gets_ready_while_the_graph_changes_gets_ready_anew(tm
     assert decide(storage, options, Journal(storage, "j").replay()) not in (ready, more)
 
 
-def test_a_stop_and_another_run_keep_the_number_until_another_one_is_declared(world: World) -> None:
+def test_a_rescaled_number_holds_until_another_one_is_declared(world: World) -> None:
     given = splits(20)
     requester = RescaleRequester(world, 3)
     stopped = threading.Event()

@@ -57,7 +57,7 @@ def restarted(run: Run) -> list[str]:
 
 @pytest.mark.parametrize("chain", [True, False])
 @pytest.mark.parametrize("number", [1, 3])
-def test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on(world: World, chain: bool, number: int) -> None:
+def test_a_query_that_fails_in_a_batch_restarts_while_the_run_continues(world: World, chain: bool, number: int) -> None:
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 3, 5, 1000)
     storage = HookedStorage(world.storage, at_prepared("doubled", number, fail_prepared))
     run = world.run(mixed(world, chain=chain), world.drain_at(len(expected)), storage=storage, **AGAIN)
@@ -71,7 +71,7 @@ def test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on(world: W
     assert world.state().restarts == {"doubled/0": 1}
 
 
-def test_consumers_of_a_query_that_begins_again_read_on_in_its_log(world: World) -> None:
+def test_consumers_of_a_restarted_query_continue_in_its_log(world: World) -> None:
     expected = world.put_ids("history", 4, 5) | world.put_ids("live", 2, 5, 1000)
     storage = HookedStorage(world.storage, at_prepared("history", 2, fail_prepared))
     run = world.run(mixed(world, chain=False), world.drain_at(len(expected)), storage=storage, **AGAIN)
@@ -80,7 +80,7 @@ def test_consumers_of_a_query_that_begins_again_read_on_in_its_log(world: World)
     assert (attempts(world, "history"), attempts(world, "doubled")) == ([(1, 0), (1, 1)], [(1, 0)])
 
 
-def test_the_others_commit_while_one_stands_still(world: World) -> None:
+def test_other_queries_commit_while_a_failed_one_waits(world: World) -> None:
     """The test observes progress: the failed query restarts only after another one has published a batch."""
     expected = world.put_ids("history", 6, 5)
     live = world.put_ids("live", 1, 5, 1000)
@@ -135,7 +135,7 @@ class FailingEntry(WrappedStorage):
 
 
 @pytest.mark.parametrize("lands", [False, True])
-def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(world: World, lands: bool) -> None:
+def test_r1_the_next_attempt_publishes_a_batch_with_a_failed_entry_once(world: World, lands: bool) -> None:
     """Spark has committed the batch, and the log refuses further entries of the failed attempt."""
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 5, 1000)
     storage = FailingEntry(world.storage, "doubled", 2, lands=lands)
@@ -148,7 +148,7 @@ def test_r1_a_batch_whose_entry_failed_is_published_once_by_the_next_attempt(wor
     )
 
 
-def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(world: World) -> None:
+def test_r7_the_next_attempt_writes_a_feed_that_failed(world: World) -> None:
     """The producer continues. No attempt before the next one feeds the batch that it publishes then."""
     expected = world.put_ids("history", 6, 5)
     live = world.put_ids("live", 6, 5, 1000)
@@ -170,7 +170,7 @@ def test_r7_a_feed_that_could_not_be_written_is_written_by_the_next_attempt(worl
     assert restarted(run) == ["doubled/0"]
 
 
-def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
+def test_windows_and_state_continue_in_the_next_attempt(world: World) -> None:
     for number in range(6):
         rows = [{"at": f"2026-01-01 00:{number:02d}:{second:02d}", "id": number} for second in range(0, 60, 20)]
         world.put("live", f"{number:03d}", rows)
@@ -201,7 +201,7 @@ def test_windows_and_state_go_on_under_the_next_attempt(world: World) -> None:
     assert restarted(run) == ["counts/0"]
 
 
-def test_a_source_that_was_left_out_is_not_read_by_the_next_attempt(world: World) -> None:
+def test_the_next_attempt_does_not_read_a_dropped_source(world: World) -> None:
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 5, 1000)
     fails = at_first_calls(1)
 
@@ -221,7 +221,7 @@ def test_a_source_that_was_left_out_is_not_read_by_the_next_attempt(world: World
     assert "history" not in batches(world, "doubled")[-1].offsets
 
 
-def test_one_that_fails_again_and_again_ends_the_run_and_the_next_run_goes_on(world: World) -> None:
+def test_a_query_that_keeps_failing_ends_the_run_and_the_next_resumes(world: World) -> None:
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 2, 5, 1000)
 
     def hook(verb: str, path: str) -> None:
@@ -238,7 +238,7 @@ def test_one_that_fails_again_and_again_ends_the_run_and_the_next_run_goes_on(wo
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
-def test_of_those_that_fail_again_and_again_no_more_stays_than_of_the_last_two(world: World) -> None:
+def test_only_data_of_the_last_two_failed_attempts_stays(world: World) -> None:
     """A consumer keeps the feed of the attempt and the feed from which the attempt resumed (R8).
 
     A producer keeps its published files and the files of the last attempt (R5).
@@ -267,7 +267,7 @@ def test_of_those_that_fail_again_and_again_no_more_stays_than_of_the_last_two(w
 
 
 @pytest.mark.parametrize("lands", [False, True])
-def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World, lands: bool) -> None:
+def test_r23_only_the_failed_vertex_of_a_batch_job_runs_again(world: World, lands: bool) -> None:
     """The entries of the failed attempt are void."""
     expected = world.put_ids("history", 3, 5)
     job = Job("batch")
@@ -287,7 +287,7 @@ def test_r23_a_vertex_of_a_batch_job_that_fails_is_run_again_alone(world: World,
     assert (attempts(world, "history"), attempts(world, "doubled")) == ([(1, 0)], [(1, 0), (1, 1)])
 
 
-def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None:
+def test_only_a_failed_split_is_read_again(world: World) -> None:
     given, read = splits(6), SplitReader()
     fails = at_first_calls(2, lambda: (_ for _ in ()).throw(ConnectionError("the service is down")))
 
@@ -304,7 +304,7 @@ def test_a_split_that_fails_is_read_again_and_no_other_one(world: World) -> None
     assert len(restarted(run)) == 2
 
 
-def test_nothing_of_a_task_stays_in_a_driver_that_lives_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_driver_keeps_no_reference_to_ended_tasks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver keeps nothing of a replaced attempt or an ended run.
 
     The JVM's references to a query would keep it.

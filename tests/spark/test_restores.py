@@ -160,9 +160,7 @@ def resume_from_latest(world: World, expected: set[int]) -> None:
 
 
 @pytest.mark.slow
-def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_r4_a_restored_job_releases_everything_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entries after the checkpoint are void in every log.
 
     Their input is read again, through the edges too.
@@ -200,14 +198,14 @@ def test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once
     [marker_of("history"), marker_of("cleaned"), reset_of("cleaned__merged"), marker_of("merged"), first_batch],
     ids=["first log", "second log", "feed", "third log", "running"],
 )
-def test_r4_going_on_from_latest_completes_a_restore_that_died_between_two_logs(world: World, dies: Point) -> None:
+def test_r4_resuming_from_latest_completes_a_crashed_restore(world: World, dies: Point) -> None:
     expected, path = failed_run(world)
     assert restore_and_die(world, path, dies, len(expected))
     resume_from_latest(world, expected)
 
 
 @pytest.mark.slow
-def test_r4_a_restore_may_be_interrupted_twice(world: World) -> None:
+def test_r4_a_restore_interrupted_twice_is_completed(world: World) -> None:
     expected, path = failed_run(world)
     assert restore_and_die(world, path, marker_of("merged"), len(expected))
     assert restore_and_die(world, "latest", marker_of("cleaned"), len(expected))
@@ -216,7 +214,7 @@ def test_r4_a_restore_may_be_interrupted_twice(world: World) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.timeout(7200)
-def test_r4_a_restore_may_die_at_every_verb(world: World) -> None:
+def test_r4_a_restore_can_crash_at_each_verb(world: World) -> None:
     for at in count(1):
         here = World(world.base / str(at))
         expected, path = failed_run(here)
@@ -229,7 +227,7 @@ def test_r4_a_restore_may_die_at_every_verb(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_restore_again_goes_on_once_a_checkpoint_completed_after_it(world: World) -> None:
+def test_a_repeated_restore_resumes_after_a_later_checkpoint(world: World) -> None:
     """A supervisor repeats the same command.
 
     The driver must not refuse it, and must not restore a second time.
@@ -243,7 +241,7 @@ def test_the_same_restore_again_goes_on_once_a_checkpoint_completed_after_it(wor
     assert world.released_ids() == sorted(expected)
 
 
-def test_the_same_restore_again_calls_no_function_of_a_finished_source(world: World) -> None:
+def test_a_repeated_restore_calls_no_function_of_a_finished_source(world: World) -> None:
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
 
     def history_is_over() -> bool:
@@ -261,7 +259,7 @@ def test_the_same_restore_again_calls_no_function_of_a_finished_source(world: Wo
 
 
 @pytest.mark.slow
-def test_a_vertex_that_is_new_since_a_restore_does_not_take_the_others_back(world: World) -> None:
+def test_a_vertex_added_after_a_restore_does_not_rewind_the_others(world: World) -> None:
     expected, path = failed_run(world)
     world.run(depths(world), world.ask("stop", lambda: True), restore=path)
     with_more = depths(world)
@@ -285,7 +283,7 @@ def test_a_vertex_that_is_new_since_a_restore_does_not_take_the_others_back(worl
     assert set(world.released_ids("extra")) <= more_ids
 
 
-def test_another_checkpoint_below_the_last_one_is_refused_and_nothing_is_written(world: World) -> None:
+def test_a_restore_of_an_older_checkpoint_is_refused(world: World) -> None:
     world.put_ids("history", 4, 2)
     world.put_ids("live", 2, 2, 1000)
     two = lambda: world.released_count() > 0 and world.state().last_completed >= 2  # noqa: E731

@@ -47,7 +47,7 @@ def truncate_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(storage: Storage) -> None:
+def test_r7_only_data_needed_by_retained_checkpoints_stays(storage: Storage) -> None:
     """The input entry at the checkpoint's position stays too, because it may have been read in part."""
     job = RetainedJob(storage).live(LAST)
     assert job.data() == [LAST - 1, LAST]
@@ -56,7 +56,7 @@ def test_r7_what_the_oldest_retained_checkpoint_needs_stays_and_the_rest_goes(st
 
 
 @pytest.mark.parametrize("gap", [0, 5])
-def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(storage: Storage, gap: int) -> None:
+def test_r7_a_closed_gate_holds_batches_and_no_later_barriers(storage: Storage, gap: int) -> None:
     """The sink has released the first of four batches, and its gate is then closed for weeks.
 
     The head passes the other three again and again. They stay in the log in memory, and for a new reader of the log.
@@ -71,7 +71,7 @@ def test_r7_a_gate_that_is_shut_holds_batches_and_not_the_barriers_behind_them(s
     assert unreleased(job.logs[B]) == unreleased(loaded(storage, B)) == ["h5"]  # the log is folded from it
 
 
-def test_r7_what_is_not_released_is_kept_below_the_head_only_where_that_is_worth_it(storage: Storage) -> None:
+def test_r7_few_unreleased_entries_are_kept_below_the_head(storage: Storage) -> None:
     """The log has as many batches as barriers.
 
     Entries after the head are read as a pack, and entries below it one by one.
@@ -91,7 +91,7 @@ def unreleased(log: SubtaskLog) -> list[object]:
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> None:
+def test_r7_a_fenced_driver_truncates_nothing(storage: Storage) -> None:
     """The successor may restore data that this driver considers unneeded."""
     job = RetainedJob(storage).live(LAST - 1)
     job.complete(LAST)
@@ -102,7 +102,7 @@ def test_r7_a_driver_that_was_overtaken_forgets_nothing(storage: Storage) -> Non
     assert job.left() == before
 
 
-def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) -> None:
+def test_r7_a_fenced_driver_deletes_no_checkpoint(storage: Storage) -> None:
     job = RetainedJob(storage).live(2)
     before = sorted(storage.list("job/checkpoints"))
     job.complete(3)
@@ -114,7 +114,7 @@ def test_r7_a_driver_that_was_overtaken_deletes_no_checkpoint(storage: Storage) 
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(storage: Storage) -> None:
+def test_r7_a_driver_fenced_after_its_check_deletes_nothing(storage: Storage) -> None:
     """The driver writes the copy of its checkpoint and pauses.
 
     Its successor restores data that the driver would delete.
@@ -134,7 +134,7 @@ def test_r7_a_driver_that_is_overtaken_after_it_has_looked_gives_nothing_back(st
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_what_is_gone_from_a_log_is_kept_in_memory_no_longer(storage: Storage) -> None:
+def test_truncated_entries_are_removed_from_memory(storage: Storage) -> None:
     job = RetainedJob(storage).live(LAST)
     for uid in ("a", "b"):
         log, again = job.logs[SubtaskId.of(uid, 0)], SubtaskLog(storage, subtask_log_path("job", uid, 0))
@@ -151,13 +151,13 @@ def test_r7_a_few_entries_are_not_worth_a_truncation(storage: Storage) -> None:
     assert job.positions("b")[0] == TRUNCATE_AT
 
 
-def test_r7_data_that_all_have_read_go_with_the_next_checkpoint(storage: Storage) -> None:
+def test_r7_data_read_by_all_consumers_goes_with_the_next_checkpoint(storage: Storage) -> None:
     """The data may have gigabytes, and a job may take one checkpoint an hour."""
     assert RetainedJob(storage).live(4).data() == [3, 4]
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage: Storage) -> None:
+def test_r7_an_idle_subtask_keeps_its_last_batch_and_no_old_barriers(storage: Storage) -> None:
     """The last batch shows the subtask's published position, also to the next checkpoint."""
     job = RetainedJob(storage).live(1)
     for number in range(2, 100):
@@ -175,19 +175,19 @@ def test_r7_of_an_idle_subtask_the_last_batch_stays_and_its_barriers_go(storage:
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_entries_whose_handles_are_not_released_stay(storage: Storage) -> None:
+def test_r7_entries_with_unreleased_handles_stay(storage: Storage) -> None:
     job = RetainedJob(storage).live(LAST, released=10)
     assert job.positions("b")[0] == 2 * 10 + 1
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_entries_of_a_sink_that_releases_at_the_end_stay_from_the_first_one(storage: Storage) -> None:
+def test_r7_all_entries_of_a_final_only_sink_stay(storage: Storage) -> None:
     job = RetainedJob(storage, final_only={"out"}).live(LAST)
     assert job.positions("b")[0] == 1
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_files_go_before_the_entries_that_name_them(storage: Storage) -> None:
+def test_r7_files_are_deleted_before_their_entries(storage: Storage) -> None:
     """A crash in between must not leave files that no entry names, because they would never be found."""
     wrapped = WrappedStorage(storage)
     RetainedJob(wrapped).live(LAST)
@@ -208,7 +208,7 @@ def test_r6_the_portable_copies_of_the_retained_checkpoints_stay(storage: Storag
         assert storage.exists(f"job/checkpoints/{name}/_metadata")
 
 
-def test_r6_a_copy_that_cannot_be_written_takes_no_older_one_along(storage: Storage) -> None:
+def test_r6_a_failed_copy_of_a_checkpoint_deletes_no_older_copy(storage: Storage) -> None:
     """The storage refuses copies for some time. The newest copies stay, and the missing copies are written later."""
 
     class Refusing(WrappedStorage):
@@ -260,14 +260,14 @@ class JobWithSparkFolder(RetainedJob):
         return offsets
 
 
-def test_r6_of_sparks_folder_goes_what_lies_before_the_oldest_retained_checkpoint(storage: Storage) -> None:
+def test_r6_sparks_folder_is_purged_below_the_oldest_retained_checkpoint(storage: Storage) -> None:
     job, older = JobWithSparkFolder(storage, retained=3), JobWithSparkFolder(storage.child("another"), retained=3)
     job.live(PURGE_AT + 1)
     older.live(PURGE_AT + 2)
     assert (job.batches()[0], older.batches()[0]) == (1, PURGE_AT - 2)
 
 
-def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_life_before(storage: Storage) -> None:
+def test_r7_a_checkpoint_of_its_earlier_life_purges_no_returned_operator(storage: Storage) -> None:
     """Its batches begin at 0 again, and the oldest retained checkpoint names a batch of its earlier life."""
     job = JobWithSparkFolder(storage, retained=3)
     job.live(3 * PURGE_AT)
@@ -286,7 +286,7 @@ def test_r7_an_operator_that_has_come_back_loses_nothing_by_a_checkpoint_of_its_
     assert job.batches() == [*range(6)]
 
 
-def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_nothing(storage: Storage) -> None:
+def test_r7_a_driver_fenced_before_a_purge_purges_nothing(storage: Storage) -> None:
     class Overtaken(WrappedStorage):
         def exists(self, path: str) -> bool:
             there = super().exists(path)
@@ -300,7 +300,7 @@ def test_r7_a_driver_that_is_overtaken_while_it_looks_for_sparks_folder_purges_n
 
 
 @pytest.mark.slow
-def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None:
+def test_r3_a_compacted_journal_replays_to_the_same_state(storage: Storage) -> None:
     job = RetainedJob(storage).live(4 * WORTH_A_SNAPSHOT)
     state = Journal(storage, "job").replay()
     assert state == job.journal.state
@@ -308,7 +308,7 @@ def test_r3_the_journal_is_compacted_and_says_the_same(storage: Storage) -> None
     assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10 == 90
 
 
-def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: Storage) -> None:
+def test_r3_the_journal_of_a_job_with_short_runs_is_compacted(storage: Storage) -> None:
     """Entries of all drivers count."""
     job = RetainedJob(storage)
     for number in range(1, WORTH_A_SNAPSHOT):
@@ -320,7 +320,7 @@ def test_r3_of_a_job_whose_runs_are_short_the_journal_is_compacted_too(storage: 
     assert len(storage.list(journal_path("job"))) < worth_a_snapshot(GRAPH) + 10
 
 
-def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(storage: Storage) -> None:
+def test_the_journal_of_a_job_without_checkpoints_is_compacted(storage: Storage) -> None:
     """BATCH mode: the journal is compacted rarely, and not for a few entries."""
     job = RetainedJob(storage)
     for number in range(WORTH_A_SNAPSHOT):
@@ -357,7 +357,7 @@ def test_a_job_without_checkpoints_on_its_way_has_its_journal_compacted_too(stor
     assert Journal(storage, "job").replay() == job.journal.state
 
 
-def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_since_stays(storage: Storage) -> None:
+def test_r21_unread_data_of_an_added_subtask_stays(storage: Storage) -> None:
     """Retention reads the current graph each time. In the first graph the new subtask has no reader."""
     narrow, more = (replace(GRAPH.vertices[0], splits=True, parallelism=width) for width in (1, 2))
     b, new = GRAPH.vertices[1], SubtaskId("a/1")
@@ -377,7 +377,7 @@ def test_r21_what_a_consumer_has_not_read_of_a_subtask_that_the_job_has_got_sinc
     assert 1 in [number for number, _ in kept.records()]
 
 
-def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage) -> None:
+def test_r7_a_job_with_short_runs_deletes_as_much_data(storage: Storage) -> None:
     """The bug counted the checkpoints of each run alone, so a job that stopped every hour deleted nothing."""
     job = RetainedJob(storage)
     for number in range(1, LAST + 1):
@@ -391,7 +391,7 @@ def test_r7_of_a_job_whose_runs_are_short_as_much_is_given_back(storage: Storage
     assert job.positions("a")[0] == 2 * (LAST - 1)
 
 
-def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice_and_nothing_waits(
+def test_a_slow_storage_does_not_queue_up_deletions(
     storage: Storage,
 ) -> None:
     """A queue would grow as long as the job runs. The end of the run would wait for all of it."""
@@ -420,7 +420,7 @@ def test_of_a_storage_that_is_slower_than_the_checkpoints_nothing_is_asked_twice
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> None:
+def test_r7_an_aborted_checkpoint_does_not_delay_deletions(storage: Storage) -> None:
     """The logs would have been truncated at exactly its number."""
     job = RetainedJob(storage)
     for number in (*range(1, LAST), LAST + 1):
@@ -430,7 +430,7 @@ def test_r7_a_checkpoint_that_was_aborted_holds_nothing_up(storage: Storage) -> 
     assert job.data() == [LAST - 1, LAST + 1]
 
 
-def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) -> None:
+def test_data_is_deleted_once_while_its_entries_stay(storage: Storage) -> None:
     """The entries of a producer stay from the first one on, because its sink releases only at the end."""
     a = replace(GRAPH.vertices[0], sinks=("late",))
     wrapped = WrappedStorage(storage)
@@ -443,7 +443,7 @@ def test_data_are_given_back_once_though_their_entries_stay(storage: Storage) ->
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
+def test_data_that_is_gone_already_causes_no_error(storage: Storage) -> None:
     """A deletion that was interrupted is repeated, and a user may have cleaned up by hand."""
     job = RetainedJob(storage).live(LAST - 1)
     storage.delete_tree(partition_path("job", "a", 0))
@@ -455,7 +455,7 @@ def test_what_is_gone_already_is_no_error(storage: Storage) -> None:
     assert job.positions("a")[0] == 2 * (LAST - 1)
 
 
-def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: Storage) -> None:
+def test_a_failed_deletion_is_completed_by_a_later_one(storage: Storage) -> None:
     class Fails(WrappedStorage):
         left = 10
 
@@ -472,7 +472,7 @@ def test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one(storage: St
     assert job.data() == [2 * LAST - 1, 2 * LAST]
 
 
-def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attempt_publishes(storage: Storage) -> None:
+def test_r8_a_fenced_jobmaster_deletes_no_data_of_the_next_attempt(storage: Storage) -> None:
     """The fenced JobMaster was paused after its fence check.
 
     Its successor restores an earlier position and publishes the same batch ids.
@@ -504,7 +504,7 @@ def test_r8_a_release_of_an_overtaken_jobmaster_does_not_hit_what_the_next_attem
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go(storage: Storage) -> None:
+def test_r16_data_and_entries_of_a_persisted_result_stay(storage: Storage) -> None:
     """The reader of the result has read all rows."""
     job = RetainedJob(
         storage, graph=JobGraph((replace(GRAPH.vertices[0], persist=True), GRAPH.vertices[1]), GRAPH.edges)

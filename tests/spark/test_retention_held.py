@@ -29,7 +29,7 @@ def truncate_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("truncate_at_once")
-def test_r7_a_consumer_that_has_come_back_loses_nothing_by_its_position_of_before(storage: Storage) -> None:
+def test_r7_a_returned_consumer_keeps_data_after_its_former_position(storage: Storage) -> None:
     """A reader "b" of 10 batches was dropped and has returned.
 
     It begins at 0 and reads the remaining batches of "a". The oldest retained checkpoint has the position of its
@@ -66,7 +66,7 @@ class Counting(WrappedStorage):
         return super().read(path)
 
 
-def test_cost_of_a_log_that_is_held(storage: Storage) -> None:
+def test_a_held_log_is_not_read_again_and_again(storage: Storage) -> None:
     """The gate of a sink is closed, or a sink releases only at the end.
 
     Nothing can be deleted, and the driver must not read the whole log again and again for that.

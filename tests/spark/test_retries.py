@@ -37,7 +37,7 @@ class Watched(World):
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])
-def test_a_retry_calls_no_function_of_a_finished_source_and_its_folder_may_be_gone(world: World, chain: bool) -> None:
+def test_a_retry_calls_no_function_of_a_finished_source(world: World, chain: bool) -> None:
     here = Watched(world.base)
     expected = here.put_ids("history", 2, 2) | here.put_ids("live", 2, 2, 1000)
     stopped = here.run(mixed(here, chain=chain), here.ask("stop", here.history_is_over))
@@ -52,7 +52,7 @@ def test_a_retry_calls_no_function_of_a_finished_source_and_its_folder_may_be_go
     assert here.released_ids() == sorted(expected)
 
 
-def test_what_was_read_of_a_dropped_edge_is_known_after_a_restart(world: World) -> None:
+def test_the_position_on_a_dropped_edge_survives_a_restart(world: World) -> None:
     """Otherwise the producer's log could never be truncated."""
     here = Watched(world.base)
     expected = here.put_ids("history", 2, 2) | here.put_ids("live", 2, 2, 1000)
@@ -64,7 +64,7 @@ def test_what_was_read_of_a_dropped_edge_is_known_after_a_restart(world: World) 
     assert batches[-1].inputs["history__doubled"] > last_of_history
 
 
-def test_a_driver_that_died_right_after_it_finished_leaves_its_cleaning_up_to_the_next(
+def test_the_next_driver_cleans_up_after_a_finished_one_that_crashed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.put_ids("history", 2, 2)
@@ -85,7 +85,7 @@ def test_a_driver_that_died_right_after_it_finished_leaves_its_cleaning_up_to_th
     assert world.released_ids() == [*range(4)]
 
 
-def test_cleaning_up_passes_over_a_sink_that_the_job_no_longer_has(world: World) -> None:
+def test_the_clean_up_skips_a_removed_sink(world: World) -> None:
     world.put_ids("history", 1, 2)
     job: Job = bounded(world)
     assert world.run(job).status == "FINISHED"
@@ -95,7 +95,7 @@ def test_cleaning_up_passes_over_a_sink_that_the_job_no_longer_has(world: World)
     assert world.released_ids() == [0, 1]
 
 
-def test_a_job_that_is_done_is_a_success_though_its_leftovers_cannot_be_deleted(world: World) -> None:
+def test_a_failed_clean_up_does_not_fail_a_finished_job(world: World) -> None:
     world.put_ids("history", 2, 2)
 
     def keep_it_all(verb: str, path: str) -> None:

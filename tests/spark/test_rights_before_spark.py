@@ -102,9 +102,7 @@ def test_d23_a_driver_with_all_rights_starts_spark_and_leaves_nothing(driver: Dr
 
 @pytest.mark.parametrize("folder", ["ckpt", "lake/out", "lake/_ckpt-out"])
 @pytest.mark.parametrize("right", ["PutObject", "GetObject", "ListBucket", "DeleteObject"])
-def test_d23_a_missing_right_is_told_with_its_object_before_spark_starts(
-    driver: Driver, right: str, folder: str
-) -> None:
+def test_d23_a_missing_right_is_reported_before_spark_starts(driver: Driver, right: str, folder: str) -> None:
     driver.rights.deny(right, folder)
     code, message = driver.run()
     assert code is ExitCode.TERMINAL, message
@@ -113,7 +111,7 @@ def test_d23_a_missing_right_is_told_with_its_object_before_spark_starts(
     assert f"; the job needs s3:{right}" in message or "s3:ListBucket on the bucket" in message
 
 
-def test_d23_a_token_that_has_expired_is_told_apart_and_may_be_tried_again(driver: Driver) -> None:
+def test_d23_an_expired_token_is_reported_as_retryable(driver: Driver) -> None:
     driver.rights.expired = True
     code, message = driver.run(storage_timeout=0)
     assert code is ExitCode.FAILED
@@ -122,7 +120,7 @@ def test_d23_a_token_that_has_expired_is_told_apart_and_may_be_tried_again(drive
     assert driver.lines[-1].data["terminal"] is False
 
 
-def test_d23_a_driver_goes_on_by_itself_when_its_token_is_renewed(
+def test_d23_a_driver_continues_when_its_token_is_renewed(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(s3_client, "FIRST_PAUSE", 0.05)

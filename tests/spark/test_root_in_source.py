@@ -44,7 +44,7 @@ def refuse(source: str, root: str, job_id: str = "orders") -> None:
         ("s3a://bucket/*", S3),
     ],
 )
-def test_a_root_where_a_source_reads_is_refused(source: str, root: str) -> None:
+def test_a_root_in_the_folder_of_a_source_is_refused(source: str, root: str) -> None:
     with pytest.raises(OverlappingFoldersError, match="Give the root a folder outside of the source's"):
         refuse(source, root)
 
@@ -61,7 +61,7 @@ def test_a_root_where_a_source_reads_is_refused(source: str, root: str) -> None:
         ("s3a://bucket/data", "s3://other/data"),
     ],
 )
-def test_a_root_elsewhere_is_no_matter(source: str, root: str) -> None:
+def test_a_root_outside_the_folders_of_sources_is_allowed(source: str, root: str) -> None:
     refuse(source, root)
 
 

@@ -57,20 +57,20 @@ def running(expected: bool, successor: Any = None) -> RunningQuery:
     return running_query
 
 
-def test_a_query_that_is_being_stopped_by_us_did_not_fail() -> None:
+def test_a_query_stopped_by_the_driver_did_not_fail() -> None:
     assert running(expected=True).ended() is None
 
 
-def test_a_query_that_was_stopped_and_started_anew_did_not_fail() -> None:
+def test_a_query_replaced_by_a_successor_did_not_fail() -> None:
     assert running(expected=False, successor=object()).ended() is None
 
 
-def test_a_query_that_ended_by_itself_is_found() -> None:
+def test_an_unexpected_end_of_a_query_is_found() -> None:
     query = running(expected=False)
     assert query.ended() is query._query
 
 
-def test_a_batch_that_our_own_stop_interrupts_says_so_in_few_words() -> None:
+def test_a_batch_interrupted_by_a_stop_raises_a_short_message() -> None:
     """Spark searches the message for an interruption. Its pattern overflows the stack on long messages."""
     query = query_of(Interrupted())
     query._end.interrupt()
@@ -78,7 +78,7 @@ def test_a_batch_that_our_own_stop_interrupts_says_so_in_few_words() -> None:
         query.foreach_batch(None, 1)  # type: ignore[arg-type]
 
 
-def test_any_other_failure_is_passed_on_as_it_is() -> None:
+def test_other_failures_of_a_batch_are_passed_on_unchanged() -> None:
     with pytest.raises(ValueError, match="Job aborted"):
         query_of(Interrupted()).foreach_batch(None, 1)  # type: ignore[arg-type]
 
@@ -93,7 +93,7 @@ class Spark:
         return lambda *args, **options: self
 
 
-def test_what_a_query_failed_with_is_told_though_its_planned_batch_is_being_run_again() -> None:
+def test_the_failure_of_a_query_is_kept_while_its_planned_batch_runs() -> None:
     """The driver's loop finds the query ended.
 
     Before the loop asks for the reason, the runner's thread stops at a boundary. There is nothing to stop there, and it

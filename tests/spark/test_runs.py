@@ -31,7 +31,7 @@ def test_r2_finished_history_is_dropped_and_every_row_is_released_once(world: Wo
     assert run.kinds.index("source_ended") < run.kinds.index("source_dropped")
 
 
-def test_history_in_a_query_of_its_own_comes_through_its_partition_once(world: World) -> None:
+def test_history_in_its_own_query_passes_its_partition_once(world: World) -> None:
     expected = world.put_ids("history", 3, 5) | world.put_ids("live", 2, 4, 1000)
     run = world.run(mixed(world, chain=False), world.drain_at(len(expected)))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -49,7 +49,7 @@ def test_r24_the_sinks_of_one_vertex_agree_in_every_checkpoint(world: World) -> 
     assert world.released_ids("copy") == sorted(expected)
 
 
-def test_r24_sinks_of_different_depth_show_the_same_prefix_in_every_checkpoint(world: World) -> None:
+def test_r24_sinks_of_different_depth_show_the_same_prefix(world: World) -> None:
     history = world.put_ids("history", 5, 2)
     live = world.put_ids("live", 2, 2, 1000)
     run = world.run(depths(world), world.drain_at(len(history | live), "out"))
@@ -61,7 +61,7 @@ def test_r24_sinks_of_different_depth_show_the_same_prefix_in_every_checkpoint(w
         assert through == world.released_ids("raw", checkpoint), f"checkpoint {checkpoint}"
 
 
-def test_history_that_cannot_be_left_out_of_a_join_stays_and_the_job_drains(world: World) -> None:
+def test_history_in_a_join_is_not_dropped_and_the_job_drains(world: World) -> None:
     world.put_ids("history", 1, 3)
     world.put_ids("live", 2, 3, 1000)
     run = world.run(joined(world), world.drain_at(6))
@@ -72,9 +72,7 @@ def test_history_that_cannot_be_left_out_of_a_join_stays_and_the_job_drains(worl
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
-def test_r13_live_event_time_does_not_make_history_late_and_a_drain_fires_every_window(
-    world: World, chain: bool
-) -> None:
+def test_r13_live_event_time_does_not_make_history_late(world: World, chain: bool) -> None:
     history = world.put_ids("history", 3, 10)
     live = world.put_ids("live", 2, 10, 1_000_000)
     done = world.ask("drain", lambda: bool(world.state().dropped) and world.read_up_to("counts", "live") >= 1)
@@ -94,7 +92,7 @@ def test_r12_a_bounded_job_in_streaming_mode_fires_its_last_windows(world: World
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["one query", "with an edge"])
-def test_a_bounded_job_runs_as_a_batch_and_gives_final_answers(world: World, chain: bool) -> None:
+def test_a_bounded_job_runs_in_batch_mode_with_final_results(world: World, chain: bool) -> None:
     expected = world.put_ids("history", 3, 5)
     run = world.run(bounded(world, chain=chain))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -111,7 +109,7 @@ def test_windows_are_complete_in_batch_mode(world: World) -> None:
     assert {row["id"]: row["n"] for row in world.released()} == {0: 10, 10: 10, 20: 10}
 
 
-def test_a_sink_that_releases_at_the_end_shows_nothing_before(world: World) -> None:
+def test_a_final_only_sink_shows_nothing_before_the_end(world: World) -> None:
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 2, 4, 1000)
     seen: list[int] = []
 
@@ -141,7 +139,7 @@ def test_an_empty_history_folder_is_a_finished_source(world: World) -> None:
     assert run.of("source_ended")
 
 
-def test_d4_nobody_waits_for_the_interval_at_the_end_of_data(world: World) -> None:
+def test_d4_the_end_of_data_does_not_wait_for_the_interval(world: World) -> None:
     """History ends before the first interval. Its rows are released at once, and so is its end."""
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
     drain = world.ask("drain", lambda: bool(world.state().dropped))
@@ -160,7 +158,7 @@ def test_d4_a_bounded_job_in_streaming_mode_ends_before_its_first_interval(world
     assert world.released_ids() == sorted(expected)
 
 
-def test_late_files_are_reported_with_whether_they_were_read(world: World) -> None:
+def test_late_files_are_reported_with_their_fate(world: World) -> None:
     history = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
     early, late = {500, 501}, {600, 601}
     there = world.base / "history" / "late.parquet"
@@ -184,7 +182,7 @@ def test_late_files_are_reported_with_whether_they_were_read(world: World) -> No
     assert len(run.of("late_files")) == len({*reported.values()})
 
 
-def test_files_that_come_when_a_source_is_over_are_reported_by_the_next_run(world: World) -> None:
+def test_the_next_run_reports_files_that_came_after_the_end_of_a_source(world: World) -> None:
     """The source's function is no longer called, because the journal has its files.
 
     The bug noticed late files only in the run in which the source ended.
@@ -200,7 +198,7 @@ def test_files_that_come_when_a_source_is_over_are_reported_by_the_next_run(worl
     assert world.released_ids() == sorted(expected)
 
 
-def test_history_that_is_moved_away_after_it_was_read_does_not_fail_the_job(world: World) -> None:
+def test_moving_history_away_after_it_was_read_does_not_fail_the_job(world: World) -> None:
     expected = world.put_ids("history", 2, 5) | world.put_ids("live", 1, 4, 1000)
     archive = world.base / "archive"
     drain = world.ask("drain", lambda: archive.exists() and world.released_count() >= len(expected))
@@ -215,7 +213,7 @@ def test_history_that_is_moved_away_after_it_was_read_does_not_fail_the_job(worl
     assert world.released_ids() == sorted(expected)
 
 
-def test_r11_a_source_that_runs_out_waits_for_the_edges_beside_it(world: World) -> None:
+def test_r11_an_available_now_source_waits_for_other_inputs(world: World) -> None:
     """``availableNow`` takes the current end of a source for the final one.
 
     If the query started early, it would leave history unread.

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.spark.task.scheduler_pool import add_pool
 pytestmark = pytest.mark.slow
 
 
-def test_the_pool_of_a_query_is_there_before_its_first_job(spark: SparkSession) -> None:
+def test_a_query_has_its_pool_before_its_first_job(spark: SparkSession) -> None:
     root: Any = spark.sparkContext._jsc.sc().taskScheduler().rootPool()
     assert root.getSchedulableByName("of a query") is None
     add_pool(spark, "of a query")

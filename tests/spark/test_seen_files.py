@@ -18,9 +18,7 @@ from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.spark.harness import World
 
 
-def test_every_batch_of_a_real_source_is_found_also_behind_compaction(
-    spark: SparkSession, world: World, tmp_path: Path
-) -> None:
+def test_files_of_all_batches_are_found_after_a_compaction(spark: SparkSession, world: World, tmp_path: Path) -> None:
     world.put_ids("history", 12, 1)
     reader = StreamReader(spark, "history", None)
     frame = reader.option("maxFilesPerTrigger", 1).schema("id long, k long").parquet(world.path("history"))
@@ -46,7 +44,7 @@ def write(storage: Storage, name: str, *batches: int) -> None:
     storage.create(f"s/{name}", "\n".join(["v1", *lines]).encode())
 
 
-def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_deleted(tmp_path: Path) -> None:
+def test_r2_a_compacted_entry_replaces_deleted_entries(tmp_path: Path) -> None:
     """Batch 9 is planned and compacted. Batch 8 is the last published batch. The earlier entries are purged."""
     storage = open_storage(tmp_path)
     write(storage, "8", 8)
@@ -56,7 +54,7 @@ def test_r2_a_compact_entry_of_a_planned_batch_stands_for_those_that_spark_delet
     assert seen.advance(9) == {"d/9 .parquet"}
 
 
-def test_r2_of_a_compact_entry_only_what_is_news_is_read(tmp_path: Path) -> None:
+def test_r2_only_new_files_of_a_compacted_entry_are_returned(tmp_path: Path) -> None:
     """A compacted entry names every file of the source, and is read at every tenth batch.
 
     Files of a batch stay in their order. A file that is named several times is returned as often.
@@ -74,7 +72,7 @@ def test_r2_of_a_compact_entry_only_what_is_news_is_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("files", [1, 700])
-def test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes(tmp_path: Path, files: int) -> None:
+def test_r2_only_the_end_of_a_long_compacted_entry_is_read(tmp_path: Path, files: int) -> None:
     class Metered(WrappedStorage):
         read_bytes = 0
 
@@ -103,9 +101,7 @@ def test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes(tmp_path:
     assert SeenFiles(storage, "s").planned(4999) == [uri for _, uri in everything]
 
 
-def test_a_log_has_grown_that_is_long_and_several_times_as_long_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_has_grown_if_it_is_long_and_multiplied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that the producer's log still names stay in Spark's log, so an attempt may begin with a long one."""
     storage, line = open_storage(tmp_path), len(json.dumps({"path": "file:///d/10%20.parquet"}))
     monkeypatch.setattr(seen_files, "GROWN", 40 * line)
@@ -129,14 +125,14 @@ def test_a_log_has_grown_that_is_long_and_several_times_as_long_as_it_was(
 NAMED = [(17, "a"), (18, "b"), (18, "a"), (18, "b"), (19, "a"), (19, "c")]
 
 
-def test_an_entry_that_names_no_file_gives_none(tmp_path: Path) -> None:
+def test_an_entry_without_files_is_read_as_empty(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     storage.create("s/0", b"v1")
     storage.create("s/1", b"")
     assert SeenFiles(storage, "s").planned(1) == []
 
 
-def test_r4_a_log_goes_back_to_an_offset_also_over_a_compaction(tmp_path: Path) -> None:
+def test_r4_a_log_is_rewound_to_an_offset_across_a_compaction(tmp_path: Path) -> None:
     for offset in (-1, 0, 7, 9, 12, 14):
         storage = open_storage(tmp_path / str(offset))
         write(storage, "9.compact", *range(10))
@@ -149,7 +145,7 @@ def test_r4_a_log_goes_back_to_an_offset_also_over_a_compaction(tmp_path: Path) 
         assert SeenFiles(storage, "s").advance(1000) == {f"d/{n} .parquet" for n in range(offset + 1)}
 
 
-def test_an_offset_that_was_read_gives_nothing_new(tmp_path: Path) -> None:
+def test_advancing_to_a_known_offset_returns_no_files(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     write(storage, "0", 0)
     seen = SeenFiles(storage, "s")
@@ -158,11 +154,11 @@ def test_an_offset_that_was_read_gives_nothing_new(tmp_path: Path) -> None:
     assert seen.advance(-1) == set()
 
 
-def test_a_source_without_a_log_has_taken_nothing(tmp_path: Path) -> None:
+def test_a_source_without_a_log_has_read_no_files(tmp_path: Path) -> None:
     assert SeenFiles(open_storage(tmp_path), "s").advance(3) == set()
 
 
-def test_the_offset_of_a_source_that_has_taken_nothing_is_below_zero() -> None:
+def test_the_offset_of_an_unread_source_is_below_zero() -> None:
     assert (log_offset(None), log_offset('{"logOffset":4}')) == (-1, 4)
 
 

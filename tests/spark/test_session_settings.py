@@ -30,7 +30,7 @@ def chosen(spark: SparkSession) -> Iterator[str]:
     spark.conf.set(POLLING, before)
 
 
-def test_a_query_of_result_partitions_alone_looks_half_as_often(spark: SparkSession, chosen: str) -> None:
+def test_a_query_of_result_partitions_alone_polls_half_as_often(spark: SparkSession, chosen: str) -> None:
     with settings_at_start(spark, None, is_consumer=True):
         assert spark.conf.get(POLLING) == "2000ms"
     assert spark.conf.get(POLLING) == chosen
@@ -39,7 +39,7 @@ def test_a_query_of_result_partitions_alone_looks_half_as_often(spark: SparkSess
 
 
 @pytest.mark.parametrize("folder", ["s3a://lake/in", "abfss://c@a.dfs.core.windows.net/in", "hdfs:///in"])
-def test_where_a_look_costs_money_it_is_taken_each_second(spark: SparkSession, folder: str) -> None:
+def test_folders_in_an_object_store_are_polled_each_second(spark: SparkSession, folder: str) -> None:
     with settings_at_start(spark, None, folders=["/data/in", folder]):
         assert spark.conf.get(POLLING) == "1000ms"
     with settings_at_start(spark, None, is_consumer=True, folders=[folder]):
@@ -48,7 +48,7 @@ def test_where_a_look_costs_money_it_is_taken_each_second(spark: SparkSession, f
 
 
 @pytest.mark.parametrize("folder", ["/data/in", "file:///data/in", "file:/data/in", "/data/a:b", "in/a:b"])
-def test_a_folder_of_this_machine_is_looked_at_as_often_as_any(spark: SparkSession, folder: str) -> None:
+def test_a_local_folder_is_polled_at_the_usual_interval(spark: SparkSession, folder: str) -> None:
     with settings_at_start(spark, None, folders=[folder]):
         assert spark.conf.get(POLLING) == "90ms"
 
@@ -61,7 +61,7 @@ def test_the_conf_of_a_job_decides_for_all_folders(spark: SparkSession, chosen: 
         assert spark.conf.get(POLLING) == "200ms"
 
 
-def test_a_query_is_started_with_the_folders_that_it_looks_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_is_started_with_the_folders_that_it_polls(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)
     polled: list[list[str]] = []
 
@@ -75,7 +75,7 @@ def test_a_query_is_started_with_the_folders_that_it_looks_at(world: World, monk
     assert all(folders in polled for folders in (["history"], ["cleaned"], ["live", "merged"]))
 
 
-def test_a_start_that_fails_leaves_the_session_as_it_was(spark: SparkSession, chosen: str) -> None:
+def test_a_failed_start_leaves_the_session_unchanged(spark: SparkSession, chosen: str) -> None:
     before = spark.conf.get(SHUFFLE)
     with pytest.raises(ValueError, match="did not start"), settings_at_start(spark, 17, is_consumer=True):
         assert spark.conf.get(SHUFFLE) == "17"
@@ -83,7 +83,7 @@ def test_a_start_that_fails_leaves_the_session_as_it_was(spark: SparkSession, ch
     assert (spark.conf.get(POLLING), spark.conf.get(SHUFFLE)) == (chosen, before)
 
 
-def test_two_that_start_at_once_do_not_see_each_others_settings(spark: SparkSession, chosen: str) -> None:
+def test_queries_that_start_together_do_not_share_settings(spark: SparkSession, chosen: str) -> None:
     seen: list[str | None] = []
 
     def start_beside() -> None:
@@ -98,7 +98,7 @@ def test_two_that_start_at_once_do_not_see_each_others_settings(spark: SparkSess
     assert (seen, spark.conf.get(POLLING)) == (["2000ms"], chosen)
 
 
-def test_of_a_jobs_queries_those_that_read_result_partitions_alone_look_half_as_often(
+def test_only_queries_of_result_partitions_alone_poll_half_as_often(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)

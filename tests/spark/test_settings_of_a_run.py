@@ -77,7 +77,7 @@ def zone_of_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_a_first_run_records_what_it_has_and_what_it_was_given() -> None:
+def test_a_first_run_records_its_session_and_given_settings() -> None:
     spark: Any = Session(spark_sql_session_timeZone="Europe/Oslo")
     spark.conf.values[ZONE] = "Europe/Oslo"
     kept = keep_settings(spark, {LEGACY: "true", "spark.sql.shuffle.partitions": "3"}, {})
@@ -92,7 +92,7 @@ def test_a_first_run_records_what_it_has_and_what_it_was_given() -> None:
     assert spark.sparkContext.environment == {PYTHON_ZONE: "UTC"}
 
 
-def test_a_later_run_has_what_is_recorded_and_tells_what_it_was_given() -> None:
+def test_a_later_run_uses_recorded_settings_and_reports_ignored_ones() -> None:
     spark: Any = Session(spark_sql_session_timeZone="UTC")
     spark.conf.values |= {ZONE: "UTC", LEGACY: "true"}
     recorded = {ZONE: "Europe/Oslo", "spark.sql.ansi.enabled": "default", PYTHON_ZONE: "Asia/Tokyo", JVM_ZONE: "CET"}
@@ -109,13 +109,13 @@ def test_a_later_run_has_what_is_recorded_and_tells_what_it_was_given() -> None:
     assert (os.environ["TZ"], time.tzname[0]) == ("Asia/Tokyo", "JST")
 
 
-def test_the_zone_of_the_workers_decides_for_python() -> None:
+def test_the_time_zone_of_the_workers_decides_for_python() -> None:
     spark: Any = Session(spark_executorEnv_TZ="Europe/Oslo")
     assert keep_settings(spark, {}, {}).values[PYTHON_ZONE] == "Europe/Oslo"
     assert os.environ["TZ"] == "Europe/Oslo"
 
 
-def test_a_zone_that_the_jvm_was_given_is_told() -> None:
+def test_an_ignored_time_zone_of_the_jvm_is_reported() -> None:
     spark: Any = Session(spark_driver_extraJavaOptions="-Duser.timezone=UTC")
     (notice,) = keep_settings(spark, {}, {PYTHON_ZONE: "UTC", JVM_ZONE: "CET"}).notices()
     assert notice.startswith("the JVM's time zone UTC has no effect: the job has CET since its first run")

@@ -56,7 +56,7 @@ def test_an_application_gets_the_modules_once(tmp_path: Path) -> None:
     assert len(context.sent) == 1
 
 
-def test_a_module_that_imports_this_package_takes_it_along(tmp_path: Path) -> None:
+def test_a_module_that_imports_this_package_ships_it_too(tmp_path: Path) -> None:
     context = Context(tmp_path)
     names = sent(context, OwnModules(OWN.roots, OWN.sources, uses_library=True))
     assert "airflow_provider_ckpt/job/job.py" in names
@@ -73,11 +73,11 @@ def test_a_module_that_imports_this_package_takes_it_along(tmp_path: Path) -> No
         {"executorEnv_PYTHONPATH": "/opt/code"},
     ],
 )
-def test_executors_that_get_their_code_in_another_way_are_sent_nothing(tmp_path: Path, conf: dict[str, str]) -> None:
+def test_executors_with_another_way_to_get_code_are_sent_nothing(tmp_path: Path, conf: dict[str, str]) -> None:
     assert sent(Context(tmp_path, **conf)) == []
 
 
-def test_a_module_that_the_user_sends_is_left_out(tmp_path: Path, files: Path) -> None:
+def test_a_module_shipped_by_the_user_is_left_out(tmp_path: Path, files: Path) -> None:
     (files / "helpers.py").touch()
     assert sent(Context(tmp_path)) == ["shapes/", "shapes/round.py"]
     with ZipFile(files / "given.zip", "w") as archive:
@@ -87,7 +87,7 @@ def test_a_module_that_the_user_sends_is_left_out(tmp_path: Path, files: Path) -
     assert sent(context) == []
 
 
-def test_a_local_master_reads_them_where_they_are(tmp_path: Path) -> None:
+def test_a_local_master_imports_modules_in_place(tmp_path: Path) -> None:
     context = Context(tmp_path, "local[2]")
     assert sent(context) == []
     assert context._python_includes == ["/jobs"]

@@ -37,7 +37,7 @@ while True:
 """
 
 
-def test_d19_sigterm_does_not_wait_behind_a_silent_root(tmp_path: Path) -> None:
+def test_d19_sigterm_does_not_wait_for_a_silent_root(tmp_path: Path) -> None:
     pytest.importorskip("s3fs")
     with silent_server() as server:
         options = {"key": "k", "secret": "s3cr3t", "endpoint_url": server.uri}

@@ -35,9 +35,7 @@ job.sink("out", live, FileSink({out!r}))
 
 
 @pytest.mark.parametrize("process_kind", ["driver", "JVM"])
-def test_d20_a_driver_under_spark_submit_that_is_told_to_go_takes_a_savepoint(
-    tmp_path: Path, process_kind: str
-) -> None:
+def test_d20_a_driver_under_spark_submit_takes_a_savepoint_at_sigterm(tmp_path: Path, process_kind: str) -> None:
     world = World(tmp_path)
     expected = world.put_ids("live", 2, 2)
     file = tmp_path / "live_job.py"

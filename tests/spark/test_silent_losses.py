@@ -27,7 +27,7 @@ from tests.spark.jobs import IDS, bounded, mixed, windows
 
 
 @pytest.mark.parametrize(("first", "second"), [("5", "2"), ("2", "5")])
-def test_state_keeps_its_number_of_partitions_whatever_the_next_run_sets(world: World, first: str, second: str) -> None:
+def test_state_keeps_its_number_of_partitions_in_later_runs(world: World, first: str, second: str) -> None:
     """Rows look up their state in the partition that the number gives, so another number would not find them."""
     expected = world.put_ids("history", 6, 10) | world.put_ids("live", 2, 10, 1000)
     read = lambda: world.state().last_completed > 0 and world.read_up_to("counts", "history") >= 2  # noqa: E731
@@ -44,7 +44,7 @@ def test_state_keeps_its_number_of_partitions_whatever_the_next_run_sets(world: 
     assert definition.vertices["counts"].shuffle_partitions == int(first)
 
 
-def test_a_query_without_state_goes_on_with_another_number(world: World) -> None:
+def test_a_query_without_state_resumes_with_another_number_of_partitions(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 1, 2, 1000)
     stop = world.ask("stop", lambda: world.released_count() > 0)
     assert world.run(mixed(world), stop, conf={"spark.sql.shuffle.partitions": "5"}).status == "STOPPED"
@@ -77,7 +77,7 @@ def removed(path: Path) -> None:
 
 @pytest.mark.parametrize("harm", [emptied, cut, removed])
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
-def test_a_damaged_file_of_a_partition_is_missed_and_made_again_in_batch_mode_or_put_back_by_somebody(
+def test_a_damaged_partition_file_fails_the_run_and_can_be_recovered(
     world: World, mode: str, harm: Callable[[Path], None]
 ) -> None:
     """Spark takes an empty file for a file without rows."""
@@ -130,9 +130,7 @@ def reading(path: str, sink: str) -> Job:
     ("source", "sink"),
     [("live/*", "live/out"), ("live", "live/k=1"), ("live", "live/out"), ("live/day=1", "live"), ("live", "live")],
 )
-def test_a_sink_in_the_folder_of_a_source_is_refused_and_nothing_is_written(
-    world: World, source: str, sink: str
-) -> None:
+def test_a_sink_in_the_folder_of_a_source_is_refused(world: World, source: str, sink: str) -> None:
     world.put_ids("live", 1, 2)
     world.put_ids("live/day=1", 1, 2)
     with pytest.raises((OverlappingFoldersError, TargetRefusedError)):  # files of others are found before Spark starts
@@ -157,7 +155,7 @@ def test_a_sink_in_the_folder_of_a_source_is_refused_and_nothing_is_written(
         ("file:///lake/in", "/lake/in/out", True),
     ],
 )
-def test_where_a_pattern_meets_a_folder(source: str, sink: str, meet: bool) -> None:
+def test_a_source_pattern_that_matches_the_output_is_refused(source: str, sink: str, meet: bool) -> None:
     job = reading(source, sink)
     reads = {"live": SourceReads("parquet", paths=[source])}
     if meet:
@@ -167,7 +165,7 @@ def test_where_a_pattern_meets_a_folder(source: str, sink: str, meet: bool) -> N
         refuse_own_output(job, reads, Location("root"))
 
 
-def test_credentials_in_a_path_hide_nothing_and_are_not_told() -> None:
+def test_credentials_in_a_path_do_not_prevent_the_check_and_stay_hidden() -> None:
     job = reading("s3a://key:hunter2@b/in/*", "s3://b/in/out")
     with pytest.raises(OverlappingFoldersError, match="the job would read its own output") as caught:
         refuse_own_output(job, {"live": SourceReads("parquet", paths=["s3a://key:hunter2@b/in/*"])}, Location("root"))
@@ -181,7 +179,7 @@ class TwoFolders(FileSink):
         return [*super().spark_folders(storage_options), Location("/elsewhere")]
 
 
-def test_every_folder_of_a_sink_is_looked_at() -> None:
+def test_every_folder_of_a_sink_is_checked() -> None:
     job = Job("two")
     job.sink("out", job.source(uid="live")(lambda read: read), TwoFolders("/lake/out"))
     for path in ("/lake/out", "/elsewhere"):
@@ -192,7 +190,7 @@ def test_every_folder_of_a_sink_is_looked_at() -> None:
 # ---- jobs that would run nothing or read nothing
 
 
-def test_a_finished_job_whose_operators_have_other_inputs_is_refused(world: World) -> None:
+def test_a_finished_job_with_swapped_inputs_is_refused(world: World) -> None:
     world.put_ids("history", 2, 2)
 
     def job(of_raw: str, of_out: str) -> Job:
@@ -216,7 +214,7 @@ def test_a_finished_job_whose_operators_have_other_inputs_is_refused(world: Worl
         world.run(job("doubled", "history"))
 
 
-def test_a_sink_that_is_added_behind_a_finished_vertex_is_warned_of(world: World) -> None:
+def test_a_sink_added_to_a_finished_vertex_is_warned_of(world: World) -> None:
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
     over = lambda: "history" in world.state().finished_operators() and world.released_count() > 0  # noqa: E731
     assert world.run(mixed(world, chain=False), world.ask("stop", over)).status == "STOPPED"

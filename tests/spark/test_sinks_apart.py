@@ -69,7 +69,7 @@ def gated(world: World, is_open: list[bool], asked: list[PendingRelease] | None 
     return job.with_operators(operators)
 
 
-def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_it_is_back(world: World) -> None:
+def test_r9_a_failing_sink_delays_no_other_and_catches_up_once(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 3, 2, start=100)
     outage = Outage(DOWN)
     drain = world.drain_at(len(expected))
@@ -94,7 +94,7 @@ def test_r9_a_sink_that_is_down_holds_up_no_other_and_gets_everything_once_when_
     assert rows == {"out": len(expected), "down": len(expected)}
 
 
-def test_r9_a_run_after_one_that_a_sink_has_failed_releases_the_rest_of_it(world: World) -> None:
+def test_r9_the_next_run_releases_the_rest_to_a_repaired_sink(world: World) -> None:
     """The run is FAILED, and the working sinks have all completed output.
 
     The other sink gets the rest after the repair.
@@ -115,7 +115,7 @@ def test_r9_a_run_after_one_that_a_sink_has_failed_releases_the_rest_of_it(world
         assert world.released_ids(sink) == sorted(expected)
 
 
-def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(world: World) -> None:
+def test_a_gate_holds_one_sink_while_the_job_runs_stops_and_resumes(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open, asked = [False], list[PendingRelease]()
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
@@ -141,7 +141,7 @@ def test_a_gate_holds_one_sink_while_the_job_goes_on_stops_and_begins_again(worl
         assert world.released_ids(sink) == sorted(expected)
 
 
-def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_checkpoint(world: World) -> None:
+def test_r7_a_gate_closed_for_long_keeps_rows_and_not_each_log_entry(world: World) -> None:
     """The sink gets the rows from the current run, or from a run that reads the log from storage."""
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open = [False]
@@ -172,7 +172,7 @@ def test_r7_a_gate_that_is_shut_for_long_holds_its_rows_and_not_an_entry_a_check
         assert world.released_ids(sink) == sorted(expected)
 
 
-def test_a_sink_that_is_behind_is_not_taken_out_of_a_job_and_one_that_is_level_may_be(world: World) -> None:
+def test_a_sink_can_be_removed_only_once_its_output_is_released(world: World) -> None:
     """Its staged output would count as released once the other sinks have released theirs."""
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     is_open = [False]
@@ -194,7 +194,7 @@ def test_a_sink_that_is_behind_is_not_taken_out_of_a_job_and_one_that_is_level_m
     assert world.released_ids("out") == sorted(expected)
 
 
-def test_of_a_sink_that_releases_at_the_end_what_was_staged_is_given_up_with_it(world: World) -> None:
+def test_removing_a_final_only_sink_discards_its_staged_output(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     job = mixed(world, sinks=("out", "down"))
     operators = dict(job.operators)
@@ -209,7 +209,7 @@ def test_of_a_sink_that_releases_at_the_end_what_was_staged_is_given_up_with_it(
 
 
 @pytest.mark.parametrize("release", ["every_checkpoint", "final"])
-def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(world: World, release: Any) -> None:
+def test_a_sink_held_at_the_final_checkpoint_cannot_be_removed(world: World, release: Any) -> None:
     """The output of the sink is part of a completed checkpoint.
 
     Without the refusal it would never be released, and the job would be FINISHED.
@@ -246,7 +246,7 @@ def test_one_whose_gate_holds_the_final_checkpoint_is_not_taken_out_of_the_job(w
         assert world.released_ids(sink) == sorted(expected)
 
 
-def test_an_interrupted_release_from_outside_leaves_the_job_as_it_was(world: World) -> None:
+def test_an_interrupted_release_outside_a_run_leaves_the_job_unchanged(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, start=100)
     stop = world.ask("stop", lambda: world.released_count("out") == len(expected))
     stop_on_another_host(world, gated(world, [False]), stop)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("chain", [True, False])
-def test_the_coordinator_hears_of_the_batches_of_live_sources(
+def test_the_coordinator_gets_reports_of_batches_of_live_sources(
     world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
 ) -> None:
     """History is a separate query if ``chain`` is False. The other one gets its barrier through the partition."""

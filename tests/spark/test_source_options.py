@@ -47,7 +47,7 @@ BOTH = [
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
 @pytest.mark.parametrize("options", BOTH, ids=lambda option: next(iter(option)))
-def test_an_option_that_leaves_out_rows_is_refused(
+def test_an_option_that_loses_rows_is_refused(
     spark: SparkSession, world: World, mode: str, options: dict[str, Any]
 ) -> None:
     world.put_ids("in", 1, 2)
@@ -66,7 +66,7 @@ def test_an_option_that_leaves_out_rows_is_refused(
         (False, None, {"modifiedBefore": "2020-01-01T00:00:00"}),
     ],
 )
-def test_what_only_some_streaming_sources_may_not_have_is_refused(
+def test_an_option_unfit_for_this_kind_of_source_is_refused(
     spark: SparkSession, world: World, bounded: bool, watermark: tuple[str, str] | None, options: dict[str, Any]
 ) -> None:
     world.put_ids("in", 1, 2)
@@ -74,9 +74,7 @@ def test_what_only_some_streaming_sources_may_not_have_is_refused(
         plan_job(spark, job(world, bounded=bounded, watermark=watermark, **options), world.options(mode="streaming"))
 
 
-def test_options_that_say_what_is_the_default_anyway_or_what_a_live_source_may_have_are_taken(
-    spark: SparkSession, world: World
-) -> None:
+def test_harmless_values_of_checked_options_are_accepted(spark: SparkSession, world: World) -> None:
     world.put_ids("in", 1, 2)
     live = job(world, bounded=False, ignoreMissingFiles=False, failOnDataLoss=True, maxFileAge="30d", latestFirst=True)
     assert plan_job(spark, live, world.options()).mode == "streaming"
@@ -99,12 +97,12 @@ def test_options_that_say_what_is_the_default_anyway_or_what_a_live_source_may_h
         ("spark.sql.streaming.realTimeMode.minBatchDuration", "3"),
     ],
 )
-def test_a_setting_that_leaves_out_rows_is_refused(key: str, value: str) -> None:
+def test_a_setting_that_loses_rows_is_refused(key: str, value: str) -> None:
     with pytest.raises(UnfitSettingError, match=key):
         session_conf({key: value})
 
 
-def test_settings_that_lose_nothing_are_taken() -> None:
+def test_harmless_values_of_checked_settings_are_accepted() -> None:
     given = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.streaming.unsupportedOperationCheck": "true"}
     assert session_conf(given).items() >= given.items()
 
@@ -116,13 +114,13 @@ def test_settings_that_lose_nothing_are_taken() -> None:
         ("checkpointFormatVersion", "1"),
     ],
 )
-def test_r4_a_state_store_that_cannot_go_back_is_refused(key: str, value: str) -> None:
+def test_r4_a_state_store_without_rewind_is_refused(key: str, value: str) -> None:
     """Measured: the default store counts 7 instead of 10 after a rewind."""
     with pytest.raises(UnfitSettingError, match=f"{key}.*{value}"):
         session_conf({f"spark.sql.streaming.stateStore.{key}": value})
 
 
-def test_the_state_store_is_set_and_may_be_said() -> None:
+def test_the_default_state_store_is_set_and_may_be_named() -> None:
     assert session_conf(dict(STATE_STORE)).items() >= STATE_STORE.items()
     assert session_conf({}).items() >= {**STATE_STORE, **NEEDED}.items()
 
@@ -130,7 +128,7 @@ def test_the_state_store_is_set_and_may_be_said() -> None:
 # ---- the environment of a user's function
 
 
-def test_the_active_session_is_there_in_every_function_in_whichever_thread(world: World) -> None:
+def test_every_function_has_an_active_session(world: World) -> None:
     world.put_ids("in", 2, 2)
     has_session: list[bool] = []
     job = Job("asks")
@@ -152,7 +150,7 @@ def test_the_active_session_is_there_in_every_function_in_whichever_thread(world
     assert all(has_session)
 
 
-def test_workers_on_this_machine_run_the_python_of_the_driver(
+def test_workers_of_a_local_master_run_the_python_of_the_driver(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers must not use the python3 that PATH finds if the environment is not activated."""

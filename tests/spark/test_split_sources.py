@@ -59,7 +59,7 @@ def test_every_split_reaches_a_sink_of_the_source_once(world: World) -> None:
     assert (world.released_ids("raw"), world.released_ids()) == (ids_of(given), sorted(live))
 
 
-def test_in_batch_mode_a_consumer_reads_all_of_all_subtasks(world: World) -> None:
+def test_in_batch_mode_a_consumer_reads_all_rows_of_all_subtasks(world: World) -> None:
     given = splits(7)
     run = world.run(only_splits(world, given, parallelism=3))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -69,7 +69,7 @@ def test_in_batch_mode_a_consumer_reads_all_of_all_subtasks(world: World) -> Non
 # ---- empty splits and failing splits
 
 
-def test_an_empty_split_is_done_without_a_file(world: World) -> None:
+def test_an_empty_split_completes_without_a_file(world: World) -> None:
     given = [{"id": "a", "first": 0, "rows": 3}, {"id": "none", "first": 3, "rows": 0}]
     run = world.run(only_splits(world, given, parallelism=1))
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -84,7 +84,7 @@ def test_an_empty_split_is_done_without_a_file(world: World) -> None:
     assert batches["none"] == ()
 
 
-def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_on_behind_those_done(
+def test_a_failed_split_is_named_and_the_next_run_reads_the_rest(
     world: World,
 ) -> None:
     given = splits(6)
@@ -98,7 +98,7 @@ def test_a_split_that_fails_is_named_with_what_was_raised_and_the_next_run_goes_
     assert world.released_ids() == ids_of(given)
 
 
-def test_in_batch_mode_the_next_run_goes_on_behind_the_splits_that_are_done(world: World) -> None:
+def test_in_batch_mode_the_next_run_reads_only_incomplete_splits(world: World) -> None:
     """Each completion counts by itself (R14). Consumers begin when all splits are complete (R23)."""
     given = splits(4)
     down = SplitReader(then=lambda split: fail_at(split, "part-2"))
@@ -151,13 +151,13 @@ def test_columns_in_another_order_are_the_same_columns(world: World) -> None:
         (lambda: "abc", "an object of type str"),
     ],
 )
-def test_splits_that_cannot_be_told_apart_or_recorded_are_refused(world: World, given: Any, problem: str) -> None:
+def test_ambiguous_or_unrecordable_splits_are_refused(world: World, given: Any, problem: str) -> None:
     with pytest.raises(InvalidJobError, match=problem):
         world.run(query_of_splits(world, given))
     assert world.everything_under_root() == []
 
 
-def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: World) -> None:
+def test_a_failing_function_of_splits_is_named_with_its_exception(world: World) -> None:
     def given() -> list[str]:
         raise LookupError("no catalogue")
 
@@ -166,7 +166,7 @@ def test_a_function_that_gives_no_splits_is_named_with_what_it_raised(world: Wor
     assert world.everything_under_root() == []
 
 
-def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(world: World) -> None:
+def test_a_function_that_changes_its_split_gets_the_original_each_time(world: World) -> None:
     """The function is also called for the plan, and again for a split that failed in a batch of several splits."""
     given, failed = splits(8), list[int]()
 
@@ -183,7 +183,7 @@ def test_a_function_that_changes_what_it_is_given_reads_the_split_as_it_was(worl
     assert world.released_ids() == world.released_ids("raw") == ids_of(given) == ids_of(splits(8))
 
 
-def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
+def test_a_function_that_calls_sys_exit_is_refused(world: World) -> None:
     """An exit code of 0 would make the job look finished."""
     with pytest.raises(SplitsFailedError, match=r"'parts'.*SystemExit: 0"):
         world.run(query_of_splits(world, lambda: sys.exit(0)))
@@ -196,7 +196,7 @@ def test_one_that_ends_the_process_is_refused_likewise(world: World) -> None:
     assert world.everything_under_root() == []
 
 
-def test_no_row_of_a_split_is_late_in_a_query_that_sets_a_watermark(world: World) -> None:
+def test_no_row_of_a_split_is_late_in_a_query_with_a_watermark(world: World) -> None:
     """The split with the newest rows is read first. The query holds event time while it reads splits (R13)."""
 
     def then(split: str) -> None:
@@ -224,7 +224,7 @@ def test_no_row_of_a_split_is_late_in_a_query_that_sets_a_watermark(world: World
     assert world.late_rows() == 0
 
 
-def test_a_watermark_over_splits_that_the_query_cannot_leave_out_is_refused(world: World) -> None:
+def test_a_watermark_on_splits_that_cannot_be_left_out_is_refused(world: World) -> None:
     job = Job("late")
 
     @job.source(bounded=True, splits=["a"])
@@ -248,7 +248,7 @@ def test_a_watermark_over_splits_that_the_query_cannot_leave_out_is_refused(worl
 # ---- the frozen list
 
 
-def test_r11_a_run_whose_list_differs_goes_on_with_the_frozen_one_and_says_so(world: World) -> None:
+def test_r11_a_run_with_another_list_uses_the_frozen_one_and_warns(world: World) -> None:
     given = splits(4)
     down = SplitReader(then=lambda split: fail_at(split, "part-3"))
     assert world.run(query_of_splits(world, given, down, parallelism=1)).status == "RESTARTING"
@@ -260,7 +260,7 @@ def test_r11_a_run_whose_list_differs_goes_on_with_the_frozen_one_and_says_so(wo
     assert world.released_ids() == ids_of(given)
 
 
-def test_the_function_that_gives_the_splits_is_called_once_a_run(world: World) -> None:
+def test_the_function_that_lists_the_splits_is_called_once_a_run(world: World) -> None:
     calls: list[int] = []
 
     def given() -> list[dict[str, Any]]:
@@ -301,20 +301,20 @@ def die_and_recover(world: World, make: Any, at: int) -> bool:
 
 @pytest.mark.parametrize("at", [12, 31, 44, 58])
 @pytest.mark.parametrize("make", [sink_of_splits, query_of_splits], ids=["sink", "query"])
-def test_a_run_that_dies_is_finished_by_the_next_one(world: World, make: Any, at: int) -> None:
+def test_the_next_run_finishes_a_crashed_one(world: World, make: Any, at: int) -> None:
     die_and_recover(world, make, at)
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("make", [sink_of_splits, query_of_splits], ids=["sink", "query"])
-def test_a_run_may_die_at_every_verb(world: World, make: Any) -> None:
+def test_a_crash_at_each_verb_loses_and_repeats_nothing(world: World, make: Any) -> None:
     at = 1
     while die_and_recover(World(world.base / str(at)), make, at):
         at += 1
 
 
-def test_after_a_kill_no_more_splits_are_read_again_than_there_are_subtasks(world: World) -> None:
+def test_a_kill_repeats_at_most_one_split_for_each_subtask(world: World) -> None:
     """Half of the splits are done, some are being read, and several more were handed out.
 
     They are read one by one.
@@ -363,7 +363,7 @@ def finished(world: World) -> set[int]:
 
 
 @pytest.mark.parametrize("make", [sink_of_splits, query_of_splits], ids=["sink", "query"])
-def test_checkpoints_go_on_with_2_of_4_finished_and_a_run_of_5_reads_what_is_left(world: World, make: Any) -> None:
+def test_checkpoints_continue_with_2_of_4_subtasks_finished(world: World, make: Any) -> None:
     """Six splits for four subtasks: two subtasks are stuck in the last two splits, and two have finished.
 
     See FLIP-147 and FLIP-27.
@@ -388,7 +388,7 @@ def test_checkpoints_go_on_with_2_of_4_finished_and_a_run_of_5_reads_what_is_lef
     assert done_splits(world, given, 7) == {split["id"] for split in given}
 
 
-def test_after_a_stop_with_savepoint_another_parallelism_reads_the_rest(world: World) -> None:
+def test_another_parallelism_reads_the_rest_after_a_savepoint(world: World) -> None:
     given, first, second = splits(12), SplitReader(), SplitReader()
     at_six = threading.Event()
 
@@ -461,7 +461,7 @@ def test_a_source_with_splits_cannot_become_one_without(world: World) -> None:
         world.run(job)
 
 
-def test_the_progress_is_in_the_state(world: World) -> None:
+def test_the_state_has_the_progress_of_splits(world: World) -> None:
     assert world.run(only_splits(world, splits(5))).status == "FINISHED"
     (progress,) = world.state().split_progress()
     assert (progress.source, progress.total, progress.done, progress.assigned, progress.left) == ("parts", 5, 5, 0, 0)

@@ -80,7 +80,7 @@ def run_to_the_end(world: World, job: Job, given: Any, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
-def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: World, mode: str) -> None:
+def test_one_entry_publishes_several_splits_and_each_row_once(world: World, mode: str) -> None:
     given, read = splits(30), SplitReader()
     run_to_the_end(world, job_of(world, given, read), given, mode=mode)
     assert Counter(read.asked) == Counter([split["id"] for split in given] + ["part-0"])
@@ -91,7 +91,7 @@ def test_several_are_published_by_one_entry_and_every_row_is_there_once(world: W
         assert all(len(record.files) <= cores for _, record in split_records(world, 0) if isinstance(record, Batch))
 
 
-def test_several_subtasks_read_together_without_being_asked(world: World) -> None:
+def test_several_subtasks_read_splits_together_by_default(world: World) -> None:
     given = splits(40)
     run_to_the_end(world, job_of(world, given, SplitReader(), parallelism=2, most=None), given)
     assert max(map(len, entries(world, 2))) > 1
@@ -99,14 +99,14 @@ def test_several_subtasks_read_together_without_being_asked(world: World) -> Non
 
 
 @pytest.mark.parametrize(("parallelism", "most"), [(1, None), (2, 1)], ids=["one subtask", "bound of one"])
-def test_one_by_one_where_nobody_asked_for_more(world: World, parallelism: int, most: int | None) -> None:
+def test_splits_are_read_one_by_one_by_default(world: World, parallelism: int, most: int | None) -> None:
     """If one subtask reads the source, the function may overwrite the data that it returned for the previous split."""
     given = splits(10)
     run_to_the_end(world, job_of(world, given, SplitReader(), parallelism, most), given)
     assert set(map(len, entries(world, parallelism))) == {1}
 
 
-def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> None:
+def test_empty_splits_and_other_column_orders_are_read_together(world: World) -> None:
     given = [{**split, "rows": EACH if number % 3 else 0} for number, split in enumerate(splits(16))]
     plain = SplitReader()
 
@@ -119,9 +119,7 @@ def test_empty_ones_among_them_and_columns_in_another_order(world: World) -> Non
     assert max(map(len, entries(world))) > 1
 
 
-def test_those_that_the_function_does_not_give_in_time_are_read_later(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_splits_not_returned_in_time_are_read_by_a_later_batch(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The splits that the function has returned are read, and the entry names only these."""
     monkeypatch.setattr(split_stage, "SHORT", -1.0)
     given, read = splits(12), SplitReader()
@@ -133,7 +131,7 @@ def test_those_that_the_function_does_not_give_in_time_are_read_later(
 # ---- failing splits
 
 
-def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(world: World) -> None:
+def test_a_split_with_a_failing_function_is_named_and_good_ones_count(world: World) -> None:
     given = splits(20)
     down = SplitReader(then=lambda split: fail_at(split, "part-12"))
     run = world.run(job_of(world, given, down))
@@ -146,7 +144,7 @@ def test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count(wor
     assert sorted(read.asked[1:]) == sorted(names(12, 20))
 
 
-def test_one_that_spark_fails_on_is_named_too(world: World) -> None:
+def test_a_split_that_fails_in_spark_is_named(world: World) -> None:
     given, plain = splits(12), SplitReader()
 
     def read(reader: Any, split: Any) -> DataFrame:
@@ -160,7 +158,7 @@ def test_one_that_spark_fails_on_is_named_too(world: World) -> None:
     assert completed_splits(world, 1).keys() == set(names(0, 5))
 
 
-def test_one_with_other_columns_is_named(world: World) -> None:
+def test_a_split_with_other_columns_is_named(world: World) -> None:
     given, plain = splits(12), SplitReader()
 
     def read(reader: Any, split: Any) -> DataFrame:
@@ -174,7 +172,7 @@ def test_one_with_other_columns_is_named(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_fails_only_beside_others_is_read_alone(world: World) -> None:
+def test_a_split_that_fails_only_with_others_is_read_alone(world: World) -> None:
     """Some of the next splits are read alone, too, before any are read together again."""
     given, now = splits(40), list[str]()
 
@@ -198,9 +196,7 @@ def sleeping(seconds: float, plain: SplitReader) -> Callable[[Any, Any], DataFra
 
 
 @pytest.mark.slow
-def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_one_by_one(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_batch_of_splits_is_cancelled_and_read_one_by_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of patience is zero: every batch of several splits is cancelled."""
     monkeypatch.setattr(split_reading, "_ABORT_FACTOR", 0)
     given, asked = splits(12), SplitReader()
@@ -210,7 +206,7 @@ def test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_o
 
 
 @pytest.mark.slow
-def test_a_stop_interrupts_what_is_read_together(
+def test_a_stop_interrupts_splits_that_are_read_together(
     world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_gateway, "LAST_BATCH", 0.0)
@@ -254,20 +250,20 @@ def die_and_recover(world: World, at: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [18, 33, 41, 52])
-def test_a_run_that_dies_is_finished_by_the_next_one(world: World, at: int) -> None:
+def test_the_next_run_finishes_a_crashed_one(world: World, at: int) -> None:
     die_and_recover(world, at)
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(7200)
-def test_a_run_may_die_at_every_verb(world: World) -> None:
+def test_a_crash_at_each_verb_loses_and_repeats_nothing(world: World) -> None:
     at = 1
     while die_and_recover(World(world.base / str(at)), at):
         at += 1
 
 
 @pytest.mark.slow
-def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was_begun_is(world: World) -> None:
+def test_after_a_kill_only_unpublished_splits_are_read_again(world: World) -> None:
     given, first, second = splits(40), SplitReader(), SplitReader()
     gone = threading.Event()
 
@@ -286,7 +282,7 @@ def test_after_a_kill_what_was_published_together_is_not_read_again_and_what_was
 
 
 @pytest.mark.slow
-def test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else(world: World) -> None:
+def test_only_the_splits_of_a_damaged_entry_are_read_again(world: World) -> None:
     """See R23 and FLIP-383."""
     given, read = splits(30), SplitReader()
     died = world.run(job_of(world, given, SplitReader()), storage=RefusedEntries(world.storage, "doubled", BATCH))
@@ -324,7 +320,7 @@ def batched_job(world: World, given: Any, read: Callable[[Any, Any], DataFrame],
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
-def test_a_batched_function_is_called_once_for_what_is_read_together(world: World, mode: str) -> None:
+def test_a_batched_function_is_called_once_for_splits_read_together(world: World, mode: str) -> None:
     given, read = splits(40), ReadMany()
     run_to_the_end(world, batched_job(world, given, read.many), given, mode=mode)
     planned, *calls = read.calls
@@ -335,14 +331,14 @@ def test_a_batched_function_is_called_once_for_what_is_read_together(world: Worl
         assert entries(world) == calls
 
 
-def test_the_bound_holds_for_a_batched_function_too(world: World) -> None:
+def test_max_splits_per_batch_holds_for_a_batched_function(world: World) -> None:
     given, read = splits(12), ReadMany()
     run_to_the_end(world, batched_job(world, given, read.many, most=3), given)
     assert max(map(len, read.calls)) == 3
 
 
 @pytest.mark.slow
-def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at_fault_is_named(world: World) -> None:
+def test_a_failing_batched_function_is_called_for_each_split_alone(world: World) -> None:
     given, plain = splits(16), ReadMany()
 
     def read(reader: Any, several: list[Any]) -> DataFrame:
@@ -359,7 +355,7 @@ def test_a_batched_function_that_fails_is_asked_for_one_at_a_time_and_the_one_at
     assert Counter(split for entry in entries(world) for split in entry) == Counter(split["id"] for split in given)
 
 
-def test_columns_that_a_batched_function_gives_in_another_order_are_brought_into_that_of_the_plan(world: World) -> None:
+def test_columns_of_a_batched_function_get_the_order_of_the_plan(world: World) -> None:
     given, plain = splits(16), ReadMany()
 
     def read(reader: Any, several: list[Any]) -> DataFrame:

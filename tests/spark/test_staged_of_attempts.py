@@ -64,7 +64,7 @@ def staged_by(world: World, uid: str) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", [*KINDS])
-def test_r5_what_failed_attempts_have_staged_goes_while_the_driver_runs_on(world: World, kind: str) -> None:
+def test_r5_staged_output_of_failed_attempts_goes_while_the_driver_runs(world: World, kind: str) -> None:
     make, vertex, uid, given = KINDS[kind]
     expected = world.put_ids("history", 2, 3) | world.put_ids("live", 1, 3, 1000)
     seen: list[list[int]] = []

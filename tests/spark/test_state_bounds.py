@@ -89,7 +89,7 @@ def bounds(spark: SparkSession, world: World, query: Query, renamed: bool = Fals
     ],
     ids=["length", "slide", "start", "gap", "interval", "join", "function", "timeout", "unit", "rounding"],
 )
-def test_another_bound_is_told_apart(
+def test_another_bound_of_state_is_distinguished(
     spark: SparkSession, world: World, before: Query, after: Query, shown: tuple[str, str]
 ) -> None:
     had, has = bounds(spark, world, before), bounds(spark, world, after)
@@ -104,7 +104,7 @@ def test_a_column_may_be_renamed(spark: SparkSession, world: World) -> None:
     assert confused_states(bounds(spark, world, before), bounds(spark, world, after, renamed=True)) is None
 
 
-def test_another_length_of_a_window_is_refused_before_anything_is_written(world: World) -> None:
+def test_another_window_length_is_refused_before_anything_is_written(world: World) -> None:
     world.put_ids("history", 3, 10)
     world.put_ids("live", 1, 10, 1_000)
     stop = world.ask("stop", lambda: world.read_up_to("counts", "history") >= 1)

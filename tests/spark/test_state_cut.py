@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 (COUNTED,) = WHILE_REPARTITIONING
 
 
-def test_a_cut_looks_up_no_key_and_the_query_that_goes_on_counts_them(spark: SparkSession, world: World) -> None:
+def test_a_repartition_counts_no_keys_and_the_next_query_does(spark: SparkSession, world: World) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     world.put("in", "a", [{"id": number} for number in range(30)])
     folder = SparkFolder(open_storage(world.base), "v/1")

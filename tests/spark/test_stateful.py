@@ -77,12 +77,12 @@ def of_streams(spark: SparkSession, world: World, make: Make) -> DataFrame:
 
 
 @pytest.mark.parametrize("make", STATEFUL.values(), ids=STATEFUL)
-def test_what_keeps_state_is_seen_in_the_plan(spark: SparkSession, world: World, make: Make) -> None:
+def test_stateful_operators_are_recognized(spark: SparkSession, world: World, make: Make) -> None:
     assert is_stateful(of_streams(spark, world, make))
 
 
 @pytest.mark.parametrize("make", STATELESS.values(), ids=STATELESS)
-def test_what_keeps_none_may_stay_in_the_query_of_its_consumer(spark: SparkSession, world: World, make: Make) -> None:
+def test_stateless_operators_are_recognized(spark: SparkSession, world: World, make: Make) -> None:
     assert not is_stateful(of_streams(spark, world, make))
 
 
@@ -130,7 +130,7 @@ def history_is_dropped(world: World) -> bool:
     return any(world.state().dropped.values())
 
 
-def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
+def test_python_state_continues_after_a_stop(world: World) -> None:
     expected = put(world)
     stopped = world.run(job(world, running_count), world.ask("stop", lambda: history_is_dropped(world)))
     assert (stopped.status, stopped.cause) == ("STOPPED", None)
@@ -143,7 +143,7 @@ def test_any_state_in_python_goes_on_after_a_stop(world: World) -> None:
     check_counts(world, expected)
 
 
-def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world: World) -> None:
+def test_python_state_continues_after_kills_at_each_step_of_a_batch(world: World) -> None:
     expected = put(world)
     for number, dies in enumerate(("/prepared/", "behind/0/log/", "/prepared/")):
         expected += Counter(row_id % 3 for row_id in world.put_ids("live", 3, 1, 2000 + 10 * number))
@@ -161,7 +161,7 @@ def test_any_state_in_python_goes_on_after_a_kill_at_every_step_of_a_batch(world
     check_counts(world, expected)
 
 
-def test_r4_any_state_in_python_goes_back_to_a_checkpoint(world: World) -> None:
+def test_r4_python_state_is_restored_to_a_checkpoint(world: World) -> None:
     expected = put(world)
     # history does not end here, nor in the next run: its end would trigger another checkpoint
     stopped = world.stop_in_batch(job(world, running_count), "behind")
@@ -184,7 +184,7 @@ def total(world: World) -> int:
 
 
 @pytest.mark.parametrize("keeps", [lambda rows: rows.limit(3), lambda rows: rows.dropDuplicates(["k"])])
-def test_history_that_keeps_state_is_a_query_of_its_own(
+def test_stateful_history_is_a_query_of_its_own(
     spark: SparkSession, world: World, keeps: Callable[[DataFrame], DataFrame]
 ) -> None:
     put(world)
@@ -198,7 +198,7 @@ def test_history_that_keeps_state_is_a_query_of_its_own(
     [(lambda rows: rows.limit(8), 8), (lambda rows: rows.dropDuplicates(["k"]), 3)],
     ids=["limit", "de-duplication"],
 )
-def test_r2_state_behind_the_union_stays_when_history_is_dropped(
+def test_r2_state_after_the_union_stays_when_history_is_dropped(
     world: World, behind: Callable[[DataFrame], DataFrame], rows: int
 ) -> None:
     put(world)

@@ -58,7 +58,7 @@ def test_the_seconds_count_from_the_first_published_batch(world: World) -> None:
     assert "released no row" not in run.lines[-1]["message"]
 
 
-def test_a_job_without_anything_to_read_stops_too_and_says_that_it_released_nothing(world: World) -> None:
+def test_a_job_without_input_stops_and_reports_no_released_rows(world: World) -> None:
     world.path("history")
     world.path("live")
     run = world.run(job_of(world), stop_after=SECONDS)
@@ -67,7 +67,7 @@ def test_a_job_without_anything_to_read_stops_too_and_says_that_it_released_noth
     assert run.lines[-1]["message"] == f"job job STOPPED; this run released no row: {why}"
 
 
-def test_a_stop_names_the_bounded_source_that_is_not_read_to_its_end(world: World) -> None:
+def test_a_stop_names_an_unfinished_bounded_source(world: World) -> None:
     world.put_ids("history", 4, 3)
     world.path("live")
     run = world.stop_in_batch(job_of(world), "both")
@@ -76,7 +76,7 @@ def test_a_stop_names_the_bounded_source_that_is_not_read_to_its_end(world: Worl
     assert world.released_ids() == [0, 1, 2]
 
 
-def test_a_stop_names_the_windows_that_it_leaves_open(world: World) -> None:
+def test_a_stop_names_open_windows(world: World) -> None:
     """A row's id is its event time in seconds."""
     world.put_ids("history", 1, 10)
     world.put_ids("live", 1, 10, 10)
@@ -92,7 +92,7 @@ def test_a_stop_names_the_windows_that_it_leaves_open(world: World) -> None:
     assert "open" not in run.lines[-1]["message"]
 
 
-def test_windows_that_history_leaves_open_are_closed_by_the_next_live_row(world: World) -> None:
+def test_the_next_live_row_closes_windows_left_open_by_history(world: World) -> None:
     """A row's id is its event time in seconds. A live row that is read with history does not move event time."""
     world.put_ids("history", 2, 10)
     world.put_ids("live", 1, 1, start=100)

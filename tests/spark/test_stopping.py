@@ -76,7 +76,7 @@ def slow(world: World) -> tuple[Job, Path, Path]:
     return job, began, go
 
 
-def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: World) -> None:
+def test_a_stop_with_a_failing_savepoint_fails_and_the_job_continues(world: World) -> None:
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
     storage, asked = NoBarrier(world.storage), list[str]()
     drain = world.drain_at(len(expected))
@@ -101,7 +101,7 @@ def test_a_stop_whose_savepoint_fails_is_answered_and_the_job_goes_on(world: Wor
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_stop_that_has_to_leave_without_a_savepoint_is_to_be_run_again(world: World) -> None:
+def test_a_leaving_stop_without_a_savepoint_ends_as_restarting(world: World) -> None:
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 2, 2, 1000)
     storage, asked = NoBarrier(world.storage), []
 
@@ -119,7 +119,7 @@ def test_a_stop_that_has_to_leave_without_a_savepoint_is_to_be_run_again(world: 
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_retry_whose_time_is_over_says_so_and_stops_with_a_savepoint(world: World) -> None:
+def test_a_retry_after_stop_at_warns_and_stops_with_a_savepoint(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.put_ids("live", 2, 2, 1000)
     assert world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2)).status == "STOPPED"
@@ -161,7 +161,7 @@ def _configured_loggers(spark: SparkSession) -> Any:
 
 
 @pytest.mark.parametrize("patience", [0.0, 60.0], ids=["interrupted", "let end"])
-def test_d18_a_batch_that_runs_when_the_job_is_stopped_ends_by_itself_or_in_silence(
+def test_d18_a_batch_that_runs_at_a_stop_logs_no_stack_trace(
     world: World,
     patience: float,
     monkeypatch: pytest.MonkeyPatch,

@@ -23,7 +23,7 @@ def reading(world: World, **source: Any) -> Job:
 
 
 @MODES
-def test_files_in_a_folder_of_the_folder_are_named(world: World, mode: str) -> None:
+def test_files_only_in_subfolders_are_named(world: World, mode: str) -> None:
     world.put_ids("in/2025", 2, 2)
     world.put_ids("in/2026", 1, 2)
     with pytest.raises(NothingToReadError, match=r"no file in .*/in itself, and there are 3 files in /.*/in/2025, /"):
@@ -32,7 +32,7 @@ def test_files_in_a_folder_of_the_folder_are_named(world: World, mode: str) -> N
 
 
 @MODES
-def test_files_that_are_left_out_are_counted(world: World, mode: str) -> None:
+def test_files_in_subfolders_are_counted_in_a_warning(world: World, mode: str) -> None:
     world.put_ids("in", 1, 2)
     world.put_ids("in/archive", 2, 2, 10)
     run = world.run(reading(world), mode=mode)
@@ -42,7 +42,7 @@ def test_files_that_are_left_out_are_counted(world: World, mode: str) -> None:
     assert "/in/archive: Spark reads the files of a folder" in warning
 
 
-def test_a_live_source_counts_what_it_leaves_out(world: World) -> None:
+def test_a_live_source_counts_files_in_subfolders(world: World) -> None:
     world.put_ids("in", 1, 2)
     world.put_ids("in/archive", 2, 2, 10)
     run = world.run(reading(world, bounded=False), world.drain_at(2))
@@ -50,7 +50,7 @@ def test_a_live_source_counts_what_it_leaves_out(world: World) -> None:
 
 
 @pytest.mark.parametrize("option", [("recursiveFileLookup", "true"), ("pathGlobFilter", "*.parquet")])
-def test_nothing_is_said_of_files_that_are_read_or_not_wanted(world: World, option: tuple[str, str]) -> None:
+def test_read_or_unwanted_files_in_subfolders_cause_no_warning(world: World, option: tuple[str, str]) -> None:
     world.put_ids("in", 1, 2)
     world.put_ids("in/more", 1, 2, 10)
     job = Job("reading")
@@ -63,7 +63,7 @@ def test_nothing_is_said_of_files_that_are_read_or_not_wanted(world: World, opti
     assert not run.of("warning")
 
 
-def test_folders_of_columns_leave_nothing_out(world: World) -> None:
+def test_partition_folders_cause_no_warning(world: World) -> None:
     world.put("in", "day=1/x", [{"id": 1, "k": 1}])
     run = world.run(reading(world))
     assert (run.status, world.released_ids()) == ("FINISHED", [1])

@@ -37,9 +37,7 @@ class Frame:
         write_rows(Path(uri.removeprefix("file://")) / "part-0.parquet", [{"id": 1}])
 
 
-def test_r17_partition_data_are_synced_before_anything_names_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_r17_partition_data_is_synced_before_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outputs, "counted", lambda frame: (frame, lambda: 1))  # Spark counts
     storage = WrappedStorage(open_storage(tmp_path))
     reader = SimpleNamespace(schema=lambda schema: SimpleNamespace(parquet=lambda uri: None))

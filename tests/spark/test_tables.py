@@ -28,7 +28,7 @@ def job(world: World) -> Job:
     return made
 
 
-def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_written(world: World) -> None:
+def test_rows_unfit_for_the_table_are_refused_before_anything_is_written(world: World) -> None:
     world.put_ids("history", files=1, each=3)
     columns = pa.schema([("id", pa.int32()), ("k", pa.int64())])
     DeltaTable.create(world.path("table"), Schema.from_arrow(columns))
@@ -39,7 +39,7 @@ def test_rows_that_do_not_fit_the_table_are_refused_before_anything_is_written(w
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_a_table_is_made_and_gets_every_row_once(world: World, mode: str) -> None:
+def test_a_table_is_created_and_gets_every_row_once(world: World, mode: str) -> None:
     wanted = world.put_ids("history", files=2, each=5)
     world.run(job(world), mode=mode)
     assert sorted(DeltaTable(world.path("table")).to_pyarrow_table()["id"].to_pylist()) == sorted(wanted)

@@ -112,7 +112,7 @@ def test_a_finished_vertex_keeps_its_event_time_for_its_consumer(world: World) -
     assert {row["id"]: row["n"] for row in world.released()} == windows_of(expected)
 
 
-def test_a_bounded_job_in_streaming_mode_is_planned_again_with_the_event_time_of_what_is_over(world: World) -> None:
+def test_a_retry_plans_with_the_event_time_of_a_finished_vertex(world: World) -> None:
     """Append mode needs a watermark. Without the finished vertex's watermark the retry would be refused forever."""
     expected = world.put_ids("history", 4, 10)
     die_after_the_end_of_history(world, windows(world, chain=False, live_too=False), mode="streaming")
@@ -131,14 +131,14 @@ def stopped_in_streaming_mode(world: World) -> set[int]:
     return expected
 
 
-def test_a_job_goes_on_in_the_mode_it_began_in(world: World) -> None:
+def test_a_job_resumes_in_its_first_mode(world: World) -> None:
     expected = stopped_in_streaming_mode(world)
     run = world.run(bounded(world))
     assert (run.status, run.cause) == ("FINISHED", None)
     assert world.released_ids() == sorted(expected)
 
 
-def test_another_mode_is_refused_and_nothing_is_written(world: World) -> None:
+def test_another_mode_is_refused_before_anything_is_written(world: World) -> None:
     stopped_in_streaming_mode(world)
     written = world.everything_under_root()
     with pytest.raises(DefinitionChangedError, match="the job has another mode"):
@@ -149,7 +149,7 @@ def test_another_mode_is_refused_and_nothing_is_written(world: World) -> None:
 # ---- decisions after the claim
 
 
-def test_a_restore_is_decided_on_the_state_that_is_claimed(world: World) -> None:
+def test_a_restore_is_decided_on_the_claimed_state(world: World) -> None:
     expected = world.put_ids("history", 4, 2) | world.put_ids("live", 2, 2, 1000)
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= 2))
     last = world.state().last_completed
@@ -165,7 +165,7 @@ def test_a_restore_is_decided_on_the_state_that_is_claimed(world: World) -> None
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_job_that_failed_between_look_and_claim_is_not_resumed(world: World) -> None:
+def test_a_job_that_failed_before_the_claim_is_not_resumed(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.put_ids("live", 1, 2, 1000)
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
@@ -180,7 +180,7 @@ def test_a_job_that_failed_between_look_and_claim_is_not_resumed(world: World) -
     assert (world.state().status, world.state().epoch) == ("FAILED", 2)
 
 
-def test_a_job_that_finished_between_look_and_claim_is_not_run_again(world: World) -> None:
+def test_a_job_that_finished_before_the_claim_does_not_run_again(world: World) -> None:
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
 
@@ -192,9 +192,7 @@ def test_a_job_that_finished_between_look_and_claim_is_not_run_again(world: Worl
     assert world.released_ids() == sorted(expected)
 
 
-def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_take_over_ends_the_driver_of_the_previous_epoch(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that was replaced before the claim is not ended."""
     ended: list[object] = []
 
@@ -216,7 +214,7 @@ def test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken(
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says(world: World, mode: str) -> None:
+def test_r11_a_subtask_with_a_closed_log_is_finished(world: World, mode: str) -> None:
     expected = world.put_ids("history", 4, 2)
     run_into(world, bounded(world, chain=False), DiesAt(world.storage, '"type": "SubtaskFinished"'), mode=mode)
     assert isinstance(world.records("history")[-1][1], EndOfPartition)
@@ -251,7 +249,7 @@ def with_column(world: World, column: str, folder: str = "history", *, feed: str
     return job
 
 
-def test_a_job_of_which_nothing_completed_is_corrected_and_begins_anew(world: World) -> None:
+def test_a_job_without_a_checkpoint_can_be_corrected_and_restarts(world: World) -> None:
     """The folder was wrong and the function failed. The corrected output has another column."""
     world.put_ids("wrong", 3, 2, 500)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
@@ -274,7 +272,7 @@ def complete_empty_checkpoints(world: World) -> None:
 
 
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
-def test_checkpoints_that_cover_nothing_do_not_keep_a_job_from_being_corrected(world: World, dies: str) -> None:
+def test_a_job_with_only_empty_checkpoints_can_be_corrected(world: World, dies: str) -> None:
     """Checkpoints of nothing complete while a first batch runs long, or while a folder is still empty."""
     complete_empty_checkpoints(world)
     last = world.state().last_completed
@@ -297,7 +295,7 @@ def publish_without_a_checkpoint(world: World) -> None:
 
 
 @pytest.mark.parametrize("dies", ["never", '"type": "PlanRecorded"', '"type": "Open"', "spark-folder"])
-def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: str) -> None:
+def test_r4_output_from_before_a_restart_from_scratch_is_void(world: World, dies: str) -> None:
     """This also holds if the driver that restarts from scratch dies during its start."""
     publish_without_a_checkpoint(world)
     expected = world.put_ids("history", 3, 2) | world.put_ids("live", 2, 2, 1000)
@@ -308,7 +306,7 @@ def test_r4_what_was_published_before_it_began_anew_is_void(world: World, dies: 
     assert world.released_ids() == sorted(expected)
 
 
-def test_a_job_of_which_something_completed_is_refused_by_name_and_nothing_is_written(world: World) -> None:
+def test_a_changed_job_with_released_rows_is_refused_by_name(world: World) -> None:
     world.put_ids("history", 2, 2)
     # not the first checkpoint, because it may be empty, and a job with only empty checkpoints can still change
     world.run(with_column(world, "a"), world.ask("stop", lambda: world.released_count() > 0))
@@ -327,7 +325,7 @@ class RefusesOpens(WrappedStorage):
         super().create(path, data)
 
 
-def test_a_driver_that_dies_before_it_runs_leaves_word_of_it(world: World) -> None:
+def test_a_driver_that_fails_during_its_start_records_the_cause(world: World) -> None:
     world.put_ids("history", 1, 2)
     with pytest.raises(TransientError):
         world.run(bounded(world), storage=RefusesOpens(world.storage), mode="streaming")
@@ -335,7 +333,7 @@ def test_a_driver_that_dies_before_it_runs_leaves_word_of_it(world: World) -> No
     assert "gone" in (world.state().cause or "")
 
 
-def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: World) -> None:
+def test_a_driver_deletes_requests_of_earlier_epochs(world: World) -> None:
     storage = world.storage
     storage.create("job/requests/early.json", b"?")  # an unreadable request is answered, not deleted
     write_request(storage, "job", StopRequest(epoch=1))
@@ -347,7 +345,7 @@ def test_a_driver_removes_what_the_drivers_before_left_and_nobody_owns(world: Wo
     assert storage.list("job/requests") == ["early.json"]
 
 
-def test_leftovers_that_cannot_be_deleted_keep_nobody_from_going_on(world: World) -> None:
+def test_undeletable_leftovers_do_not_stop_a_job(world: World) -> None:
     """Examples are another user's file or an object under legal hold.
 
     Nothing needs such leftovers, but the job could never run again.
@@ -390,7 +388,7 @@ def test_a_finished_job_leaves_no_requests_and_no_temporary_files(world: World) 
 
 
 @pytest.mark.parametrize("option", ["stop_at", "drain_at"])
-def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_written(world: World, option: str) -> None:
+def test_a_first_run_with_a_deadline_in_the_past_is_refused(world: World, option: str) -> None:
     world.put_ids("history", 2, 2)
     over: dict[str, Any] = {option: "2020-01-01T00:00:00Z"}
     with pytest.raises(BadOptionError, match=option):
@@ -398,7 +396,7 @@ def test_the_first_run_of_a_job_whose_time_is_over_is_refused_and_nothing_is_wri
     assert world.everything_under_root() == []
 
 
-def test_a_retry_whose_time_to_drain_has_passed_meanwhile_drains(world: World) -> None:
+def test_a_retry_after_drain_at_drains(world: World) -> None:
     expected = world.put_ids("history", 2, 2) | world.put_ids("live", 1, 2, 1000)
     run = world.run(mixed(world), world.ask("stop", lambda: world.released_count() >= len(expected)))
     assert run.status == "STOPPED"
@@ -407,13 +405,13 @@ def test_a_retry_whose_time_to_drain_has_passed_meanwhile_drains(world: World) -
     assert any("drain_at (2020-01-01T00:00:00+00:00) is over" in line["message"] for line in run.of("warning"))
 
 
-def test_a_bounded_job_is_read_to_its_end_though_its_time_to_drain_is_over(world: World) -> None:
+def test_a_bounded_job_with_a_past_drain_at_is_read_to_its_end(world: World) -> None:
     expected = world.put_ids("history", 2, 2)
     run = world.run(bounded(world), drain_at="2020-01-01T00:00:00Z", mode="streaming")
     assert (run.status, world.released_ids()) == ("FINISHED", sorted(expected))
 
 
-def test_a_journal_that_is_gone_is_no_new_job(world: World) -> None:
+def test_a_job_with_a_lost_journal_does_not_start_as_new(world: World) -> None:
     world.put_ids("history", 2, 2)
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
     shutil.rmtree(world.root / "job" / "journal")
@@ -423,7 +421,7 @@ def test_a_journal_that_is_gone_is_no_new_job(world: World) -> None:
     assert world.everything_under_root() == written
 
 
-def test_columns_that_may_be_null_after_an_input_was_left_out_are_the_same_columns(world: World) -> None:
+def test_nullability_that_changes_with_a_left_out_input_is_ignored(world: World) -> None:
     """The job unites files, whose columns may be null, with a source whose columns may not."""
     expected = world.put_ids("history", 2, 2)
     over = lambda: any(world.state().dropped.values())  # noqa: E731
@@ -454,7 +452,7 @@ def with_ticks(world: World) -> Job:
     return job
 
 
-def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_name_with_glob_characters_is_not_frozen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file appears between the planning and the freezing of the source."""
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
@@ -475,7 +473,7 @@ def test_a_name_that_spark_takes_for_a_pattern_is_not_frozen(world: World, monke
     [{"partition_by": ["k"]}, {"format": "json"}, {"path": "elsewhere"}],
     ids=["partitions", "format", "path"],
 )
-def test_another_layout_of_the_output_is_refused_and_nothing_is_written(world: World, other: dict[str, Any]) -> None:
+def test_another_layout_of_the_output_is_refused(world: World, other: dict[str, Any]) -> None:
     """Readers that list the folder would miss rows or fail."""
     world.put_ids("history", 2, 2)
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
@@ -507,7 +505,7 @@ def elsewhere(world: World, out: str) -> Job:
     return job
 
 
-def test_a_finished_job_that_is_asked_to_run_as_another_one_is_refused(world: World) -> None:
+def test_a_finished_job_with_another_definition_is_refused(world: World) -> None:
     """Nothing would run, and the run would count as a success.
 
     Example: a second day under the id of the first.
@@ -525,7 +523,7 @@ def test_a_finished_job_that_is_asked_to_run_as_another_one_is_refused(world: Wo
         world.run(more, params={"day": "1"})
 
 
-def test_a_source_that_ended_without_a_file_is_told_of_at_every_start(world: World) -> None:
+def test_a_source_that_ended_without_a_file_is_reported_at_every_start(world: World) -> None:
     """The source's folder may have been wrong, and its function is not called again."""
     world.path("history")
     world.put_ids("live", 1, 2)
@@ -535,14 +533,14 @@ def test_a_source_that_ended_without_a_file_is_told_of_at_every_start(world: Wor
     assert [line["message"] for line in run.of("warning") if "has read nothing" in line["message"]]
 
 
-def test_a_request_that_was_answered_leaves_no_file(world: World) -> None:
+def test_an_answered_request_leaves_no_file(world: World) -> None:
     world.put_ids("history", 1, 2)
     world.put_ids("live", 1, 2, 1000)
     assert world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0)).status == "STOPPED"
     assert world.storage.list("job/requests") == []
 
 
-def test_a_root_in_the_folder_of_a_sink_is_refused_and_nothing_is_written(world: World) -> None:
+def test_a_root_in_the_folder_of_a_sink_is_refused(world: World) -> None:
     job_file = world.base / "inside.py"
     job_file.write_text(
         "from pathlib import Path\n"

@@ -42,7 +42,7 @@ def put(world: World, name: str, *ids: int) -> Path:
     return path
 
 
-def test_hadoop_s_pattern_matches_all_names_but_temporary_ones(spark: SparkSession) -> None:
+def test_hadoops_pattern_matches_all_names_except_temporary_ones(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     others = jvm.org.apache.hadoop.fs.GlobPattern(other_names())
     temporary = jvm.org.apache.hadoop.fs.GlobPattern(temporary_names())
@@ -71,7 +71,7 @@ def test_hadoop_s_pattern_matches_all_names_but_temporary_ones(spark: SparkSessi
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_temporary_names_are_left_out_and_named(world: World, mode: str) -> None:
+def test_files_with_temporary_names_are_left_out_with_a_warning(world: World, mode: str) -> None:
     put(world, "a.json", 1)
     for suffix in (*SUFFIXES, "._COPYING_"):
         put(world, f"b.json{suffix}", 2)
@@ -83,14 +83,14 @@ def test_temporary_names_are_left_out_and_named(world: World, mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_they_are_read_if_the_source_says_so(world: World, mode: str) -> None:
+def test_files_with_temporary_names_are_read_on_request(world: World, mode: str) -> None:
     put(world, "a.json", 1)
     put(world, "b.json.tmp", 2)
     world.run(reading(world, bounded=True, temporary_files="read"), mode=mode)
     assert world.released_ids() == [1, 2]
 
 
-def test_a_pattern_of_the_user_decides_alone(world: World) -> None:
+def test_a_users_own_pattern_decides_alone(world: World) -> None:
     put(world, "a.json", 1)
     put(world, "b.json.tmp", 2)
     run = world.run(reading(world, bounded=True, glob="b*"))
@@ -104,7 +104,7 @@ def test_a_folder_with_temporary_files_only_is_refused_by_name(world: World) -> 
         world.run(reading(world, bounded=True))
 
 
-def test_a_live_file_that_is_renamed_is_read_once_under_its_name(world: World) -> None:
+def test_a_renamed_live_file_is_read_once_under_its_final_name(world: World) -> None:
     put(world, "a.json", 1)
     waiting = put(world, "b.json.tmp", 2)
     renamed: list[str] = []
@@ -137,7 +137,7 @@ def lose_planned_file(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[Pa
     return file, str(run.cause)
 
 
-def test_a_planned_file_that_was_renamed_can_be_given_up_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renamed_planned_file_can_be_abandoned_by_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     file, cause = lose_planned_file(world, monkeypatch)
     assert f"--forget-file {file} " in cause
     run = world.run(mixed(world), world.drain_at(6), resume_failed=True, forget_files=[str(file)])
@@ -148,7 +148,7 @@ def test_a_planned_file_that_was_renamed_can_be_given_up_by_name(world: World, m
     assert "files given up since the job began: 1" in run.lines[-1]["message"]
 
 
-def test_a_file_of_the_frozen_list_that_is_gone_can_be_given_up_by_name(world: World) -> None:
+def test_a_lost_file_of_the_frozen_list_can_be_abandoned_by_name(world: World) -> None:
     world.put_ids("history", 3, 2)
     world.put_ids("live", 1, 2, 1000)
     run = world.stop_in_batch(mixed(world), "doubled")
@@ -161,7 +161,7 @@ def test_a_file_of_the_frozen_list_that_is_gone_can_be_given_up_by_name(world: W
     assert re.search("given up", run.lines[-1]["message"])
 
 
-def test_a_name_that_no_source_waits_for_is_not_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoning_a_file_without_a_waiting_source_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     file, _ = lose_planned_file(world, monkeypatch)
     wrong = file.with_name("001001.parquet")
     with pytest.raises(ForgottenFileError, match="no source of the job waits for this file") as refused:
@@ -171,7 +171,7 @@ def test_a_name_that_no_source_waits_for_is_not_given_up(world: World, monkeypat
     assert world.state().forgotten_files == []
 
 
-def test_a_file_of_the_list_that_was_read_and_deleted_is_not_named(world: World) -> None:
+def test_the_refusal_names_only_lost_files_that_are_unread(world: World) -> None:
     """A wrong name is refused. The refusal lists the lost files that are unread."""
     world.put_ids("history", 3, 2)
     world.put_ids("live", 1, 2, 1000)
@@ -183,7 +183,7 @@ def test_a_file_of_the_list_that_was_read_and_deleted_is_not_named(world: World)
         world.run(mixed(world), forget_files=[str(unread.with_name("nothing.parquet"))])
 
 
-def test_a_file_that_is_there_is_not_given_up(world: World) -> None:
+def test_abandoning_an_existing_file_is_refused(world: World) -> None:
     file = put(world, "a.json", 1)
     with pytest.raises(ForgottenFileError, match="the file exists, and the job reads it"):
         world.run(reading(world, bounded=True), forget_files=[str(file)])

@@ -23,12 +23,12 @@ def schema(kind: Any) -> StructType:
 @pytest.mark.parametrize(
     "kind", [TimeType(6), ArrayType(TimeType(0)), StructType([StructField("opens", TimeType(6))])], ids=str
 )
-def test_the_column_is_named_unless_spark_writes_it(kind: Any) -> None:
+def test_a_time_column_is_named_unless_spark_can_write_it(kind: Any) -> None:
     assert unwritable_time(session("false"), schema(kind)) == "at"
     assert unwritable_time(session("true"), schema(kind)) is None
     assert unwritable_time(session(None), schema(kind)) is None
 
 
 @pytest.mark.parametrize("kind", [StringType(), StructType([StructField("time(6)", StringType())])], ids=str)
-def test_other_columns_pass(kind: Any) -> None:
+def test_columns_of_other_types_are_accepted(kind: Any) -> None:
     assert unwritable_time(session("false"), schema(kind)) is None

@@ -43,7 +43,7 @@ def waiting(world: World, timeout: str = "ProcessingTimeTimeout") -> Job:
     return job
 
 
-def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_drain_is_refused_unless_timers_are_discarded(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.put_ids("live", 1, 3)
     client = JobClient(str(world.root), world.job_id)
     messages: list[str] = []
@@ -66,14 +66,14 @@ def test_a_drain_is_refused_unless_the_timers_are_given_up(world: World, capsys:
     assert warning == "the end of late/0 discards 3 rows of state that waited for processing time"
 
 
-def test_a_run_that_is_to_drain_warns_at_its_start(world: World) -> None:
+def test_a_run_with_drain_after_warns_of_timers_at_its_start(world: World) -> None:
     world.put_ids("live", 1, 3)
     run = world.run(waiting(world), drain_after=0.5)
     assert run.status == "FINISHED"
     assert "discard state of late" in run.of("warning")[0]["message"]
 
 
-def test_state_without_timers_is_drained_without_a_word(world: World) -> None:
+def test_state_without_timers_is_drained_without_a_warning(world: World) -> None:
     world.put_ids("live", 1, 3)
     client = JobClient(str(world.root), world.job_id)
     asked: list[str] = []

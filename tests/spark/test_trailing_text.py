@@ -83,7 +83,7 @@ def rows_with_trailing_text(spark: SparkSession, world: World, *options: tuple[s
     return sorted(row["row"] for row in trailing.rows().collect())
 
 
-def test_a_line_with_one_value_is_whole(spark: SparkSession, world: World) -> None:
+def test_a_line_with_one_value_has_no_trailing_text(spark: SparkSession, world: World) -> None:
     put(world, "a.json", *WHOLE)
     assert rows_with_trailing_text(spark, world) == []
 
@@ -94,7 +94,7 @@ def test_text_after_the_value_is_found(spark: SparkSession, world: World) -> Non
 
 
 @pytest.mark.parametrize("line", ['{"id":"x"}{"id":2}', "{} x", "null", "7 8", '{"id"', "x"])
-def test_no_row_is_counted_twice(world: World, line: str) -> None:
+def test_a_malformed_row_with_trailing_text_is_counted_once(world: World, line: str) -> None:
     """Spark itself finds a row that does not fit the schema."""
     put(world, "a.json", line)
     run = world.run(reading(world, on_malformed="count"))
@@ -110,7 +110,7 @@ OPTIONS: dict[str, tuple[list[tuple[str, Any]], str, str]] = {
 
 
 @pytest.mark.parametrize("kind", OPTIONS)
-def test_options_of_the_reader_hold(spark: SparkSession, world: World, kind: str) -> None:
+def test_reader_options_apply_to_the_check_for_trailing_text(spark: SparkSession, world: World, kind: str) -> None:
     options, whole, more = OPTIONS[kind]
     end = ";" if kind == "lines" else "\n"
     put(world, "a.json", whole, end=end)
@@ -122,7 +122,7 @@ def test_options_of_the_reader_hold(spark: SparkSession, world: World, kind: str
 @pytest.mark.parametrize(
     ("encoding", "python"), [("UTF-16LE", "utf-16-le"), ("UTF-16", "utf-16"), ("UTF-8", "utf-8-sig")]
 )
-def test_a_whole_file_of_lines_is_one_value_too_many(
+def test_a_multiline_file_of_several_values_is_found(
     spark: SparkSession, world: World, encoding: str, python: str
 ) -> None:
     """Spark reads the first line only if multiLine=true."""
@@ -134,7 +134,7 @@ def test_a_whole_file_of_lines_is_one_value_too_many(
 
 
 @MODES
-def test_a_source_fails_and_goes_on_when_the_file_is_mended(
+def test_a_source_with_trailing_text_fails_until_the_file_is_mended(
     world: World, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(world, "a.json", '{"id":0}')
@@ -152,7 +152,7 @@ def test_a_source_fails_and_goes_on_when_the_file_is_mended(
 
 
 @MODES
-def test_rows_are_counted(world: World, mode: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_with_trailing_text_are_counted(world: World, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     put(world, "a.json", '{"id":0}', TWO, '{"id":"x"}')
     put(world, "b.json", TRAILING)
     run = world.run(reading(world, on_malformed="count"), mode=mode)
@@ -163,7 +163,7 @@ def test_rows_are_counted(world: World, mode: str, caplog: pytest.LogCaptureFixt
 
 
 @MODES
-def test_rows_go_to_quarantine(world: World, mode: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_rows_with_trailing_text_go_to_quarantine(world: World, mode: str, caplog: pytest.LogCaptureFixture) -> None:
     put(world, "a.json", '{"id":0}', TWO, '{"id":"x"}')
     put(world, "b.json", TRAILING)
     run = world.run(reading(world, on_malformed="quarantine"), mode=mode)
@@ -179,7 +179,7 @@ def test_rows_go_to_quarantine(world: World, mode: str, caplog: pytest.LogCaptur
     assert "which is not read, and the whole lines go to the quarantine bad: in file:" in caplog.text
 
 
-def test_rows_of_history_do_not_count_for_the_live_source_of_its_folder(world: World) -> None:
+def test_malformed_rows_of_history_do_not_count_for_the_live_source(world: World) -> None:
     job = Job("one-folder")
     given: dict[str, Any] = {"max_files_per_trigger": 1, "on_malformed": "count"}
 
@@ -213,7 +213,7 @@ def test_rows_of_history_do_not_count_for_the_live_source_of_its_folder(world: W
 
 @pytest.mark.parametrize("kind", ["stream", "batch"])
 @pytest.mark.parametrize("form", ["parquet", "text"])
-def test_a_choice_about_rows_that_nobody_checks_is_refused(
+def test_on_malformed_for_an_unchecked_format_is_refused(
     spark: SparkSession, world: World, kind: str, form: str
 ) -> None:
     put(world, "a.json", TWO)

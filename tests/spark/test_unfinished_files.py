@@ -61,7 +61,7 @@ def reports(lines: list[Line]) -> list[str]:
     return [line["message"] for line in lines if line["kind"] == "changed_files"]
 
 
-def test_a_live_file_that_is_written_in_place_is_reported(world: World) -> None:
+def test_a_live_file_written_in_place_is_reported(world: World) -> None:
     gate, file = world.base / "gate", place(world, "a.json")
     lines: list[Line] = []
     drain = world.ask("drain", lambda: bool(reports(lines)))
@@ -85,7 +85,7 @@ def test_a_live_file_that_is_written_in_place_is_reported(world: World) -> None:
     assert run.lines[-1]["changed_files"] == len(reports(run.lines))
 
 
-def test_a_bounded_file_that_is_written_in_place_fails_the_job(world: World) -> None:
+def test_a_bounded_file_written_in_place_fails_the_job(world: World) -> None:
     gate, file = world.base / "gate", place(world, "a.json")
 
     def on_line(line: Line) -> None:
@@ -106,7 +106,7 @@ def test_a_bounded_file_that_is_written_in_place_fails_the_job(world: World) -> 
     assert "bytes were not read" in again.lines[-1]["message"]
 
 
-def test_history_beside_a_live_source_is_compared_when_it_has_ended(world: World) -> None:
+def test_history_next_to_a_live_source_is_compared_at_its_end(world: World) -> None:
     """An old file that grows later is seen when its source ends, although it is not young."""
     put(place(world, "old.json", "history"), range(5), time.time() - 3600)
     job = Job("both")
@@ -140,7 +140,7 @@ def test_history_beside_a_live_source_is_compared_when_it_has_ended(world: World
     assert world.state().changed_counts == {"history": {"files": 1, "bytes": 10}}
 
 
-def test_a_file_that_is_written_under_a_hidden_name_is_read_whole(world: World) -> None:
+def test_a_file_written_under_a_hidden_name_is_read_whole(world: World) -> None:
     write_and_rename(place(world, "a.json"), place(world, ".a.json.tmp"), 501)
     run = world.run(reading(world, bounded=True), mode="streaming")
     assert (run.status, run.cause) == ("FINISHED", None)
@@ -149,7 +149,7 @@ def test_a_file_that_is_written_under_a_hidden_name_is_read_whole(world: World) 
     assert world.state().changed_counts == {}
 
 
-def test_a_file_that_is_replaced_under_its_name_is_reported(world: World) -> None:
+def test_a_file_replaced_under_its_name_is_reported(world: World) -> None:
     put(place(world, "a.json"), range(100))
 
     def on_line(line: Line) -> None:
@@ -165,7 +165,7 @@ def test_a_file_that_is_replaced_under_its_name_is_reported(world: World) -> Non
     assert "was replaced after it was read" in reports(run.lines)[0]
 
 
-def test_what_grew_after_a_stop_is_reported_by_the_next_run(world: World) -> None:
+def test_the_next_run_reports_a_file_that_grew_after_a_stop(world: World) -> None:
     file = place(world, "a.json")
     put(file, range(5), time.time() - 3600)
     run = world.run(reading(world), world.ask("stop", lambda: world.released_count() == 5))
@@ -178,7 +178,7 @@ def test_what_grew_after_a_stop_is_reported_by_the_next_run(world: World) -> Non
     assert run.lines[-1]["changed_files"] == 1
 
 
-def test_what_grew_before_a_stop_is_reported_by_the_run_that_stops(world: World) -> None:
+def test_the_stopping_run_reports_a_file_that_grew_before_the_stop(world: World) -> None:
     file = place(world, "a.json")
     put(file, range(5), time.time() - 3600)
 
@@ -196,7 +196,7 @@ def test_what_grew_before_a_stop_is_reported_by_the_run_that_stops(world: World)
 
 
 @pytest.mark.parametrize("bounded", [True, False], ids=["bounded", "live"])
-def test_wait_reads_a_file_when_its_producer_has_finished_it(world: World, bounded: bool) -> None:
+def test_with_wait_a_file_is_read_once_its_producer_has_finished(world: World, bounded: bool) -> None:
     with writing_in_place(place(world, "a.json"), 1, 50, pause=0.03):
         wait_until(place(world, "a.json").exists, "the file")
         job = reading(world, bounded=bounded, unfinished_files="wait")
@@ -206,7 +206,7 @@ def test_wait_reads_a_file_when_its_producer_has_finished_it(world: World, bound
     assert reports(run.lines) == []
 
 
-def test_in_batch_mode_nothing_is_published_and_the_next_try_reads_the_file_whole(world: World) -> None:
+def test_in_batch_mode_a_retry_reads_a_grown_file_whole(world: World) -> None:
     file = place(world, "a.json")
     put(file, range(5), time.time() - 3600)
     job = Job("batch")

@@ -56,7 +56,7 @@ def test_an_empty_file_is_named_before_anything_is_written(world: World, form: s
     assert world.everything_under_root() == []
 
 
-def test_an_empty_file_of_a_live_source_is_named_and_read_when_it_is_whole(world: World) -> None:
+def test_an_empty_live_file_is_named_and_read_once_it_is_whole(world: World) -> None:
     world.put_ids("in", 1, 3)
     path = Path(world.path("in")) / "new.parquet"
     run = world.run(reading(world, "parquet", bounded=False), put_late(world, path.touch))
@@ -70,7 +70,7 @@ def test_an_empty_file_of_a_live_source_is_named_and_read_when_it_is_whole(world
     assert world.released_ids() == [0, 1, 2, 7]
 
 
-def test_an_empty_text_file_is_a_file_without_rows(world: World) -> None:
+def test_an_empty_text_file_counts_as_a_file_without_rows(world: World) -> None:
     (Path(world.path("in")) / "1.json").write_text('{"id":1,"k":1}\n')
     (Path(world.path("in")) / "2.json").touch()
     assert world.run(reading(world, "json")).status == "FINISHED"
@@ -87,7 +87,7 @@ def test_an_archive_is_named_before_anything_is_written(world: World, name: str,
     assert world.everything_under_root() == []
 
 
-def test_an_archive_that_comes_to_a_live_source_is_named(world: World) -> None:
+def test_an_archive_in_a_live_source_is_named(world: World) -> None:
     (Path(world.path("in")) / "1.csv").write_text("1,1\n")
 
     def act() -> None:
@@ -113,7 +113,7 @@ def test_an_archive_of_a_split_is_named(world: World) -> None:
 
 
 @MODES
-def test_a_parquet_file_that_is_half_written_is_named_and_read_when_it_is_whole(world: World, mode: str) -> None:
+def test_a_truncated_parquet_file_is_named_and_read_once_it_is_whole(world: World, mode: str) -> None:
     world.put_ids("in", 1, 3)
     path = Path(world.path("in")) / "2.parquet"
     write_rows(path, [{"id": 7, "k": 1}])
@@ -150,7 +150,7 @@ def test_text_is_not_read_as_a_number(spark: SparkSession, world: World, form: s
 
 
 @MODES
-def test_a_cast_that_fails_names_the_file_and_the_types_and_no_value(world: World, mode: str) -> None:
+def test_a_failed_cast_names_the_file_and_the_types_and_no_value(world: World, mode: str) -> None:
     (Path(world.path("in")) / "1.csv").write_text("1,2\n")
     (Path(world.path("in")) / "2.csv").write_text("2,hunter2\n")
     os.utime(Path(world.path("in")) / "1.csv", (world.began, world.began))
@@ -174,7 +174,7 @@ CAST = (
 )
 
 
-def test_what_cannot_be_computed_ends_the_job() -> None:
+def test_an_arithmetic_error_ends_the_job() -> None:
     error = query_failed("daily", RuntimeError(CAST), ["lake/a.csv", "lake/b.csv"])
     assert isinstance(error, UnfitInputError)
     assert not error.retryable

@@ -127,7 +127,7 @@ def lines_of(ids: list[int]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 @pytest.mark.parametrize("case", CASES)
-def test_an_unchanged_job_goes_on_with_the_columns_it_had(world: World, case: str, chain: bool) -> None:
+def test_an_unchanged_job_keeps_its_columns_without_history(world: World, case: str, chain: bool) -> None:
     """The run calls no function of history and does not need its folder."""
     schemas, called = CASES[case], list[str]()
     fill(world, *schemas)
@@ -144,7 +144,7 @@ def test_an_unchanged_job_goes_on_with_the_columns_it_had(world: World, case: st
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
-def test_csv_goes_on_in_the_order_it_had(world: World, chain: bool) -> None:
+def test_csv_output_keeps_its_column_order_without_history(world: World, chain: bool) -> None:
     schemas = CASES["order"]
     expected = fill(world, *schemas)
     first_run(world, job_of(world, *schemas, fmt="csv", chain=chain))
@@ -162,7 +162,9 @@ def test_csv_goes_on_in_the_order_it_had(world: World, chain: bool) -> None:
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 @pytest.mark.parametrize("positional", [False, True], ids=["as it comes", "by position"])
-def test_rows_that_come_after_history_was_left_out(world: World, fmt: Format, chain: bool, positional: bool) -> None:
+def test_rows_after_the_end_of_history_keep_their_columns(
+    world: World, fmt: Format, chain: bool, positional: bool
+) -> None:
     schemas = CASES["order and type"]
     expected = [*fill(world, *schemas), 2000, 2001]
     asked: list[str] = []
@@ -187,7 +189,7 @@ def test_rows_that_come_after_history_was_left_out(world: World, fmt: Format, ch
         ]
 
 
-def test_state_goes_on_under_the_keys_it_has(world: World) -> None:
+def test_state_keeps_the_types_of_its_keys_without_history(world: World) -> None:
     """A key of another type would be another key, and Spark could not read the state."""
     schemas = ("id long, k long", "k int, id int")
     fill(world, *schemas)
@@ -199,7 +201,7 @@ def test_state_goes_on_under_the_keys_it_has(world: World) -> None:
     assert parquet_schemas(world) == {"id int64, n int64"}
 
 
-def test_windows_go_on_by_the_event_time_they_had(world: World) -> None:
+def test_windows_keep_their_event_time_without_history(world: World) -> None:
     """One row falls into a window that was open when history was left out, and another one into a later window.
 
     A row's id is its time.
@@ -233,7 +235,7 @@ def test_windows_go_on_by_the_event_time_they_had(world: World) -> None:
     assert parquet_schemas(world) == {"last int64, k int64"}
 
 
-def test_the_rest_of_a_larger_union(world: World) -> None:
+def test_the_rest_of_a_larger_union_keeps_its_columns(world: World) -> None:
     """History has a transform of its own in the same query and precedes two live feeds.
 
     Neither feed has the columns of the whole union.
@@ -280,7 +282,7 @@ def test_the_rest_of_a_larger_union(world: World) -> None:
         ("k long, other long", "'live'"),
     ],
 )
-def test_a_column_that_was_changed_is_refused(world: World, live: str, named: str) -> None:
+def test_a_changed_column_of_the_rest_of_a_union_is_refused(world: World, live: str, named: str) -> None:
     schemas = CASES["order"]
     fill(world, *schemas)
     first_run(world, job_of(world, *schemas))
@@ -288,7 +290,7 @@ def test_a_column_that_was_changed_is_refused(world: World, live: str, named: st
         world.run(job_of(world, schemas[0], live))
 
 
-def test_a_column_that_a_position_would_take_for_another_is_refused(world: World) -> None:
+def test_a_renamed_column_used_by_position_is_refused(world: World) -> None:
     """The output would have the same columns with the values of others."""
     schemas = CASES["order"]
     fill(world, *schemas)
@@ -298,7 +300,7 @@ def test_a_column_that_a_position_would_take_for_another_is_refused(world: World
         world.run(job_of(world, schemas[0], "k long, other long", shape=by_position))
 
 
-def test_a_column_that_nobody_sees_may_be_read_as_well(world: World) -> None:
+def test_an_additional_unused_column_may_be_read(world: World) -> None:
     schemas = CASES["order"]
     fill(world, *schemas)
     seen: Shape = lambda rows: rows.select("id", "k")  # noqa: E731
@@ -311,7 +313,9 @@ def test_a_column_that_nobody_sees_may_be_read_as_well(world: World) -> None:
     assert sorted(row["id"] for row in world.released()) == [0, 1, 10, 11, 1000, 1001, 2000, 2001, 3008, 4008]
 
 
-def test_a_journal_that_does_not_tell_is_gone_on_from_as_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_without_unions_resumes_only_with_the_same_order(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some journals have no recorded unions.
 
     The same order of columns continues, and another order is refused by name.
@@ -358,13 +362,13 @@ def test_event_time_stays_on_its_column(spark: SparkSession, world: World) -> No
     assert has_watermark(left.groupBy(F.window("ts", "1 day")).count())
 
 
-def test_a_frame_that_is_as_the_union_was_is_left_alone(spark: SparkSession, world: World) -> None:
+def test_a_frame_with_the_columns_of_the_union_is_unchanged(spark: SparkSession, world: World) -> None:
     one, two = (stream(spark, world, name, "id long, `a.b` struct<x: int>") for name in ("one", "two"))
     [left] = without_ended({"two": two}, union_of(one=one, two=two))
     assert left is two
 
 
-def test_nested_and_quoted_columns(spark: SparkSession, world: World) -> None:
+def test_nested_and_quoted_columns_keep_their_types(spark: SparkSession, world: World) -> None:
     one = stream(spark, world, "one", "`a.b` array<bigint>, `c``d` struct<x: bigint>, e decimal(38, 10)")
     two = stream(spark, world, "two", "e decimal(38, 20), `c``d` struct<x: int>, `a.b` array<int>")
     three = stream(spark, world, "three", "`c``d` struct<x: int>, `a.b` array<int>, e int")
@@ -374,7 +378,7 @@ def test_nested_and_quoted_columns(spark: SparkSession, world: World) -> None:
         assert united.simpleString() == union.schema.simpleString()
 
 
-def test_whether_a_column_may_be_null_needs_no_cast(spark: SparkSession, world: World) -> None:
+def test_another_nullability_needs_no_cast(spark: SparkSession, world: World) -> None:
     one = stream(spark, world, "one", "id long, n long")
     two = stream(spark, world, "two", "id long").withColumn("n", F.lit(1).cast("long"))
     assert not two.schema["n"].nullable
@@ -382,7 +386,7 @@ def test_whether_a_column_may_be_null_needs_no_cast(spark: SparkSession, world: 
     assert left is two
 
 
-def test_columns_are_told_apart_by_case_if_spark_does(spark: SparkSession, world: World) -> None:
+def test_columns_differ_by_case_in_a_case_sensitive_session(spark: SparkSession, world: World) -> None:
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         one = stream(spark, world, "one", "id long, ID string")
@@ -393,7 +397,7 @@ def test_columns_are_told_apart_by_case_if_spark_does(spark: SparkSession, world
         spark.conf.unset("spark.sql.caseSensitive")
 
 
-def test_a_union_is_read_as_it_was_recorded() -> None:
+def test_a_recorded_union_is_read_back_unchanged() -> None:
     schema, own = (
         StructType([StructField("id", kind), StructField("nested", ArrayType(kind))])
         for kind in (LongType(), IntegerType())

@@ -50,7 +50,7 @@ def job_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own query"])
 @ORDERS
-def test_history_without_event_time_follows_that_of_live(world: World, order: list[str], chain: bool) -> None:
+def test_history_without_event_time_follows_the_live_source(world: World, order: list[str], chain: bool) -> None:
     for first in (20, 10, 0):  # the latest rows are read first
         world.put_ids("history", 1, 10, first)
     world.put_ids("live", 3, 10, 1_000)
@@ -89,7 +89,7 @@ HARMLESS: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
-def test_timers_of_event_time_follow_it(spark: SparkSession, world: World) -> None:
+def test_event_time_timers_need_event_time_on_each_input(spark: SparkSession, world: World) -> None:
     job = job_of(world, ["history", "live"], remembered("EventTimeTimeout"), watermark=MARK)
     with pytest.raises(UnsupportedQueryError, match="'live' has not"):
         plan_job(spark, job, world.options())
@@ -97,7 +97,7 @@ def test_timers_of_event_time_follow_it(spark: SparkSession, world: World) -> No
 
 @ORDERS
 @pytest.mark.parametrize("then", HARMLESS.values(), ids=HARMLESS)
-def test_inputs_may_differ_where_nothing_follows_event_time(
+def test_inputs_may_differ_if_the_query_uses_no_event_time(
     spark: SparkSession, world: World, order: list[str], then: Callable[[DataFrame], DataFrame]
 ) -> None:
     for marks in ({"live": {"watermark": MARK}}, {"watermark": MARK}):
@@ -105,7 +105,7 @@ def test_inputs_may_differ_where_nothing_follows_event_time(
 
 
 @ORDERS
-def test_delays_that_decide_about_duplicates_must_be_alike(spark: SparkSession, world: World, order: list[str]) -> None:
+def test_delays_for_duplicates_must_be_equal(spark: SparkSession, world: World, order: list[str]) -> None:
     """Spark uses the delay of the first input. Without this input it uses another delay."""
     marks: dict[str, Any] = {"watermark": MARK, "live": {"watermark": ("ts", "5 seconds")}}
     within = job_of(world, order, lambda rows: rows.dropDuplicatesWithinWatermark(["k"]), **marks)
@@ -115,7 +115,7 @@ def test_delays_that_decide_about_duplicates_must_be_alike(spark: SparkSession, 
     assert plan_job(spark, job_of(world, order, **marks), world.options())
 
 
-def test_a_query_that_would_have_other_columns_without_history_is_refused(spark: SparkSession, world: World) -> None:
+def test_a_query_with_other_columns_without_history_is_refused(spark: SparkSession, world: World) -> None:
     def as_it_comes(rows: DataFrame) -> DataFrame:
         is_whole = "Union" in rows._jdf.queryExecution().analyzed().toString()
         return rows.withColumn("whole", F.lit(1)) if is_whole else rows
@@ -124,7 +124,7 @@ def test_a_query_that_would_have_other_columns_without_history_is_refused(spark:
         plan_job(spark, job_of(world, ["history", "live"], as_it_comes), world.options())
 
 
-def test_each_set_of_inputs_that_end_is_tried(spark: SparkSession, world: World) -> None:
+def test_each_set_of_ended_inputs_is_tried(spark: SparkSession, world: World) -> None:
     """The query changes only without both histories."""
     job = Job("three")
     for uid in ("old", "older"):

@@ -48,7 +48,7 @@ def csv(reader: Any, path: str) -> DataFrame:
 
 
 @MODES
-def test_a_csv_file_with_another_order_of_columns_is_named_and_read_when_it_is_mended(world: World, mode: str) -> None:
+def test_a_csv_file_with_another_column_order_is_named(world: World, mode: str) -> None:
     text(world, "1.csv", "id,k\n1,10\n")
     text(world, "2.csv", "k,id\n20,2\n")
     run = world.run(reading(world, csv), mode=mode)
@@ -105,7 +105,7 @@ def rows_of(frame: DataFrame, tmp_path: Path) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("form", FORMS)
-def test_the_header_is_compared_however_the_reader_is_called(
+def test_the_header_is_compared_for_all_calls_of_the_reader(
     spark: SparkSession, world: World, tmp_path: Path, reader: str, form: str
 ) -> None:
     text(world, "2.csv", "k,id\n20,2\n")
@@ -122,7 +122,7 @@ def test_a_reader_may_ignore_the_header(spark: SparkSession, world: World, tmp_p
 
 
 @MODES
-def test_a_cut_gzip_is_named_and_read_when_it_is_whole(world: World, mode: str) -> None:
+def test_a_truncated_gzip_file_is_named_and_read_once_it_is_whole(world: World, mode: str) -> None:
     lines = "".join(f'{{"id":{number},"k":1}}\n' for number in range(20_000)).encode()
     path = Path(world.path("in")) / "1.json.gz"
     path.write_bytes(gzip.compress(lines)[:20_000])
@@ -156,7 +156,7 @@ def test_a_parquet_file_with_two_columns_of_one_name_is_named(world: World, mode
 
 
 @MODES
-def test_a_malformed_row_is_not_shown_and_its_file_and_column_are(world: World, mode: str) -> None:
+def test_the_error_of_a_malformed_row_names_file_and_column_and_no_value(world: World, mode: str) -> None:
     text(world, "1.json", '{"id":"hunter2","k":1}\n')
     failfast: Read = lambda reader, path: reader.schema(IDS).option("mode", "FAILFAST").json(path)  # noqa: E731
     run = world.run(reading(world, failfast), mode=mode)
@@ -211,7 +211,7 @@ class CapturedError(Exception):
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, CapturedError])
-def test_the_file_and_no_secret_is_in_the_error(kind: type[Exception]) -> None:
+def test_the_error_has_the_file_and_no_secret(kind: type[Exception]) -> None:
     error = query_failed("daily", kind(READ.format(cause="java.io.EOFException: end")))
     assert isinstance(error, QueryFailedError)
     assert error.retryable
@@ -219,7 +219,7 @@ def test_the_file_and_no_secret_is_in_the_error(kind: type[Exception]) -> None:
     assert "hunter2" not in f"{error} {error.data}"
 
 
-def test_a_cause_that_names_the_file_names_it_once() -> None:
+def test_a_cause_names_its_file_once() -> None:
     cause = find_cause(RuntimeError(READ.format(cause="java.io.IOException: end").replace("key:hunter2@", "")))
     assert cause.file == "s3a://lake/in.v2/a%20b.x"
     assert cause.in_file == "java.io.IOException: end, in s3a://lake/in.v2/a%20b.x"
@@ -241,7 +241,7 @@ def test_a_cause_that_names_the_file_names_it_once() -> None:
          "a row does not fit the schema"),
     ],
 )  # fmt: skip
-def test_what_every_try_would_end_in_ends_the_job(cause: str, message: str) -> None:
+def test_a_permanent_read_error_ends_the_job(cause: str, message: str) -> None:
     for wrapped in (RuntimeError, CapturedError):
         error = query_failed("daily", wrapped(READ.format(cause=cause)))
         assert isinstance(error, UnfitInputError)

@@ -109,7 +109,7 @@ def upgrade(script: UserScript, job: str | None, *, allow_non_restored_state: bo
     return outcome
 
 
-def test_operators_come_while_the_driver_lives(world: World) -> None:
+def test_an_upgrade_adds_operators_in_the_same_driver(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("past", 1, 5)
     outcomes: list[RequestOutcome] = []
@@ -144,7 +144,7 @@ def test_operators_come_while_the_driver_lives(world: World) -> None:
     assert [line["driver_before"] for line in run.of("resumed")] == ["upgraded"]
 
 
-def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: World) -> None:
+def test_upgrades_add_and_drop_operators_until_the_next_run(world: World) -> None:
     world.put_ids("live", 1, 10)
     world.put_ids("past", 1, 5)
     outcomes: list[RequestOutcome] = []
@@ -177,7 +177,7 @@ def test_operators_come_and_go_and_the_next_run_goes_by_its_own_file(world: Worl
     assert world.state().driver_since == 0
 
 
-def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
+def test_an_upgrade_cannot_drop_a_sink_with_held_output(world: World) -> None:
     """The trial of the new version does not notice the held output.
 
     Before the job leaves, all other completed output is released.
@@ -229,7 +229,7 @@ def test_what_a_gate_holds_is_not_given_up_with_its_sink(world: World) -> None:
     ],
     ids=["types", "raises", "interrupts", "syntax", "exits", "state schema", "kept state", "names"],
 )
-def test_what_does_not_fit_leaves_the_job_as_it_is(world: World, given: dict[str, str], why: str) -> None:
+def test_an_unfit_change_leaves_the_job_unchanged(world: World, given: dict[str, str], why: str) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
 
@@ -256,7 +256,7 @@ def _spaces() -> int:
     return sum(isinstance(finder, ModuleSpace) for finder in sys.meta_path)
 
 
-def test_an_operator_that_is_left_out_has_to_be_given_up(world: World) -> None:
+def test_an_upgrade_that_drops_an_operator_needs_consent(world: World) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
     without = version(world, "v2")
@@ -276,7 +276,9 @@ def test_an_operator_that_is_left_out_has_to_be_given_up(world: World) -> None:
     check_counting(world, 30)
 
 
-def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_job_continues_unchanged_if_the_new_version_cannot_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.put_ids("live", 1, 10)
     outcomes: list[RequestOutcome] = []
     v2 = version(world, "v2")
@@ -302,9 +304,7 @@ def test_what_cannot_begin_any_more_has_the_job_go_on_as_it_was(world: World, mo
     assert final_counts(world) == expected_counts(30)
 
 
-def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_without_a_version_that_can_start_is_not_running(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.put_ids("live", 1, 10)
     v2 = version(world, "v2")
 
@@ -331,7 +331,7 @@ def test_if_no_version_can_begin_the_job_does_not_look_as_if_it_ran(
 
 
 @pytest.mark.parametrize("verbs", [1, 2, 4, 7, 12])
-def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_kill(world: World, verbs: int) -> None:
+def test_r21_a_driver_that_dies_during_an_upgrade_leaves_a_resumable_job(world: World, verbs: int) -> None:
     """The driver dies this number of storage verbs after the savepoint.
 
     That is before the claim, after it, or while the version is recorded.
@@ -366,7 +366,7 @@ def test_r21_a_driver_that_dies_between_two_versions_leaves_a_job_as_after_any_k
     assert world.released_ids("copies") == [*range(30, 40)]
 
 
-def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World) -> None:
+def test_a_leave_request_during_an_upgrade_is_carried_out(world: World) -> None:
     """The request is for the driver's process and names the only epoch that is known of it."""
     world.put_ids("live", 2, 10)
     v2 = with_more(world, "v2")
@@ -392,7 +392,7 @@ def test_who_asks_the_driver_to_leave_between_two_versions_is_heard(world: World
     check_counting(world, 30)
 
 
-def test_who_takes_the_job_over_between_two_versions_keeps_it(world: World) -> None:
+def test_a_driver_that_takes_over_during_an_upgrade_keeps_the_job(world: World) -> None:
     """Another driver claims the next epoch. This driver has the old one and must not claim above it."""
     world.put_ids("live", 1, 10)
     v2 = version(world, "v2")

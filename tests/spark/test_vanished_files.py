@@ -21,7 +21,7 @@ def source(*remaining: str) -> BoundedInput:
     return BoundedInput("history", set(remaining), frozenset(remaining))
 
 
-def test_it_is_looked_at_after_a_time_without_progress_and_then_with_growing_pauses() -> None:
+def test_a_source_without_progress_is_checked_at_growing_intervals() -> None:
     history = source("a", "b")
     looks = [now for now in range(3000) if history.is_stuck(float(now))]
     pauses = [after - before for before, after in pairwise(looks)]
@@ -29,7 +29,7 @@ def test_it_is_looked_at_after_a_time_without_progress_and_then_with_growing_pau
     assert pauses[:6] == [60, 120, 240, 480, LONGEST_PAUSE, LONGEST_PAUSE]
 
 
-def test_progress_puts_the_look_off_and_a_source_at_its_end_is_never_looked_at() -> None:
+def test_progress_delays_the_check_and_an_ended_source_is_not_checked() -> None:
     history = source("a", "b")
     assert not history.is_stuck(0.0)
     history.read({"a"})
@@ -43,7 +43,7 @@ def topic() -> BoundedOffsets:
     return BoundedOffsets("history", {("orders", 0): 100, ("orders", 1): 5})
 
 
-def test_rows_of_one_partition_put_the_look_off_too() -> None:
+def test_rows_of_one_kafka_partition_delay_the_check() -> None:
     orders = topic()
     for now in range(0, 600, 20):
         assert not orders.is_stuck(float(now))
@@ -55,7 +55,7 @@ def test_rows_of_one_partition_put_the_look_off_too() -> None:
     assert not any(orders.is_stuck(float(now)) for now in range(700, 3000))
 
 
-def test_what_one_look_has_found_is_no_end_yet() -> None:
+def test_lost_rows_are_reported_only_after_two_equal_checks() -> None:
     """A broker that has just started reports that an existing topic is unknown."""
     orders, gone = topic(), "Topic orders is gone."
     assert [orders.has_lost_rows(why) for why in (gone, None, gone, "It ends at 7.", gone)] == [False] * 5
@@ -64,7 +64,7 @@ def test_what_one_look_has_found_is_no_end_yet() -> None:
     assert orders.has_lost_rows(gone)
 
 
-def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> None:
+def test_only_a_missing_file_is_refused() -> None:
     history = source("lake/a", "lake/b")
     history.refuse_missing(["lake/a", "lake/b", "lake/c"])
     with pytest.raises(SourceFilesGoneError, match=r"bounded source 'history' .* lake/b among them"):
@@ -72,7 +72,7 @@ def test_a_missing_file_is_named_and_files_that_are_there_are_waited_for() -> No
 
 
 @pytest.mark.parametrize("chain", [True, False], ids=["inline", "own vertex"])
-def test_a_job_whose_history_vanishes_fails_by_name_and_finishes_when_it_is_back(
+def test_a_job_with_vanished_history_fails_until_the_file_is_back(
     world: World, monkeypatch: pytest.MonkeyPatch, chain: bool
 ) -> None:
     monkeypatch.setattr(bounded_offsets, "FIRST_CHECK", 1.0)

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 @pytest.mark.parametrize("stateful", [False, True])
 @pytest.mark.parametrize("master", ["local[2]", "spark://somewhere:7077"])
-def test_a_warm_up_runs_batches_and_leaves_nothing_behind(
+def test_a_warm_up_runs_batches_and_leaves_no_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, *, stateful: bool
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -43,7 +43,7 @@ def test_a_warm_up_runs_batches_and_leaves_nothing_behind(
     assert spark.streams.active == []
 
 
-def test_a_warm_up_that_fails_is_no_matter(
+def test_a_failed_warm_up_is_only_logged(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

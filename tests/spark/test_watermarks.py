@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("chain", [True, False], ids=["one query", "history for itself"])
 @pytest.mark.parametrize("empty_batches", ["true", "false"])
-def test_every_window_that_a_released_checkpoint_is_past_is_released(
+def test_a_checkpoint_releases_every_window_below_its_watermark(
     world: World, spark: SparkSession, chain: bool, empty_batches: str
 ) -> None:
     """Spark moves the watermark in one batch and closes windows in the next.

@@ -59,7 +59,7 @@ def late_if_split(world: World, *, watermark_at_source: bool) -> Job:
 
 
 @pytest.mark.parametrize("watermark_at_source", [True, False])
-def test_r13_a_batch_that_is_larger_than_the_read_limit_makes_none_of_its_rows_late(
+def test_r13_a_batch_above_the_read_limit_makes_none_of_its_rows_late(
     world: World, task_per_file: None, watermark_at_source: bool
 ) -> None:
     for number in range(FILES):

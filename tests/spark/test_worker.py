@@ -50,7 +50,7 @@ def identity(pid: int) -> Worker:
     return replace(identify(), pid=pid, started=process_started(pid))
 
 
-def test_a_driver_that_does_not_leave_is_killed_after_its_grace(child: Process) -> None:
+def test_a_driver_that_does_not_exit_is_killed_after_its_grace(child: Process) -> None:
     with child:
         wait_until(lambda: "up" in child.text(), "the child's start")
         worker = identity(child.pid)
@@ -68,7 +68,7 @@ def test_a_driver_of_another_job_is_not_killed_for_a_forged_claim(tmp_path: Path
         assert end_worker(identity(other.pid), root, job, grace=0.0) == "killed"
 
 
-def test_a_process_that_is_no_driver_is_not_killed_for_a_forged_claim(tmp_path: Path) -> None:
+def test_a_foreign_process_is_not_killed_for_a_forged_claim(tmp_path: Path) -> None:
     """A user who may write to the root can name any process of the driver's user, with its start."""
     with Process(["sleep", "600"], tmp_path / "log") as foreign:
         waited: list[float] = []
@@ -76,7 +76,9 @@ def test_a_process_that_is_no_driver_is_not_killed_for_a_forged_claim(tmp_path: 
         assert (waited, foreign.exit_code) == ([], None)
 
 
-def test_a_process_that_got_the_pid_of_a_driver_is_not_killed(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_with_the_reused_pid_of_a_driver_is_not_killed(
+    child: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The claim also names a start time. Here it is forged: it is the start of the current process with the pid."""
     with child:
         wait_until(lambda: "up" in child.text(), "the child's start")
@@ -87,7 +89,7 @@ def test_a_process_that_got_the_pid_of_a_driver_is_not_killed(child: Process, mo
         assert child.exit_code is None
 
 
-def test_a_root_is_the_same_by_every_spelling(tmp_path: Path) -> None:
+def test_all_spellings_of_a_root_have_the_same_mark(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with driver(tmp_path / "log", f"{tmp_path}/root") as child:
         wait_until(lambda: "up" in child.text(), "the child's start")
@@ -95,7 +97,7 @@ def test_a_root_is_the_same_by_every_spelling(tmp_path: Path) -> None:
         assert not is_marked(identity(child.pid), f"file://{tmp_path}/other", JOB)
 
 
-def test_the_mark_is_that_of_the_process_that_listens() -> None:
+def test_a_mark_counts_only_for_the_process_that_listens() -> None:
     """A process cannot set the mark for another one, because the kernel knows which process listens."""
     me = identify()
     name = driver_mark._name(replace(me, pid=1, started="1"), ROOT, JOB)
@@ -105,7 +107,7 @@ def test_the_mark_is_that_of_the_process_that_listens() -> None:
         assert not is_marked(replace(me, pid=1, started="1"), ROOT, JOB)
 
 
-def test_a_claim_marks_the_process_that_makes_it(tmp_path: Path) -> None:
+def test_a_claim_marks_its_process(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     takeover.claim(Journal(storage, "of-others"), "a", identify_shared())
     assert not is_marked(identify(), storage.uri, "of-others")
@@ -115,7 +117,7 @@ def test_a_claim_marks_the_process_that_makes_it(tmp_path: Path) -> None:
     assert not is_marked(identify(), storage.uri, "of-others")
 
 
-def test_a_driver_that_leaves_within_its_grace_is_not_killed(child: Process) -> None:
+def test_a_driver_that_exits_within_its_grace_is_not_killed(child: Process) -> None:
     with child:
         wait_until(lambda: "up" in child.text(), "the child's start")
         worker = identity(child.pid)
@@ -131,7 +133,7 @@ def test_a_driver_that_leaves_within_its_grace_is_not_killed(child: Process) -> 
         assert child.wait() == -signal.SIGTERM
 
 
-def test_a_driver_that_is_gone_is_not_waited_for(child: Process) -> None:
+def test_a_take_over_does_not_wait_for_a_dead_driver(child: Process) -> None:
     with child:
         worker = identity(child.pid)
         child.end()
@@ -140,14 +142,14 @@ def test_a_driver_that_is_gone_is_not_waited_for(child: Process) -> None:
         assert waited == []
 
 
-def test_a_process_with_the_same_pid_that_started_at_another_time_is_left_alone(child: Process) -> None:
+def test_a_process_with_the_same_pid_and_another_start_is_not_killed(child: Process) -> None:
     with child:
         worker = replace(identity(child.pid), started="1")
         assert end_worker(worker, ROOT, JOB, grace=0.0) == "gone"
         assert child.exit_code is None
 
 
-def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(child: Process) -> None:
+def test_a_process_of_another_container_is_unreachable(child: Process) -> None:
     """On this host the pid belongs to another process, or to none.
 
     So the process would count as gone, and its folders as free.
@@ -161,7 +163,7 @@ def test_a_process_of_another_container_with_this_host_name_cannot_be_judged(chi
 
 
 @pytest.mark.parametrize("why", [errno.EMFILE, errno.EACCES, errno.ENOMEM, errno.ENOENT])
-def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
+def test_an_unreadable_process_does_not_count_as_gone(
     child: Process, monkeypatch: pytest.MonkeyPatch, why: int
 ) -> None:
     """A driver that has run out of file handles would take over from a living one.
@@ -185,9 +187,7 @@ def test_a_process_that_cannot_be_looked_at_is_not_taken_for_gone(
         assert child.exit_code is None
 
 
-def test_a_process_that_cannot_be_looked_at_any_more_is_not_killed(
-    child: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_becomes_unreadable_is_not_killed(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     with child:
         wait_until(lambda: "up" in child.text(), "the child's start")
         worker = identity(child.pid)
@@ -197,7 +197,7 @@ def test_a_process_that_cannot_be_looked_at_any_more_is_not_killed(
         assert child.exit_code is None
 
 
-def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
+def test_a_shared_process_is_never_killed(tmp_path: Path) -> None:
     """A triggerer is such a process: it runs many JobMasters. Killing it for one takeover would end all of them."""
     itself = "import json, signal; from airflow_provider_ckpt.journal.worker_process import identify_shared as me"
     says = "from dataclasses import asdict; print(json.dumps(asdict(me())), flush=True); signal.pause()"
@@ -209,7 +209,7 @@ def test_a_process_that_has_other_work_is_never_killed(tmp_path: Path) -> None:
         assert shared.exit_code is None
 
 
-def test_a_driver_on_another_host_or_before_a_reboot_cannot_be_judged(child: Process) -> None:
+def test_a_driver_on_another_host_or_before_a_reboot_is_unreachable(child: Process) -> None:
     with child:
         worker = identity(child.pid)
         for elsewhere in (
@@ -229,7 +229,7 @@ def test_this_process_itself_counts_as_gone() -> None:
 
 
 @pytest.mark.parametrize(("error", "result"), [(ProcessLookupError, "left"), (PermissionError, "unreachable")])
-def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
+def test_a_driver_that_resists_the_kill_is_left_to_the_fence(
     child: Process, error: type[OSError], result: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process has just left, or belongs to another user. The successor continues in either case."""
@@ -245,7 +245,7 @@ def test_a_driver_that_cannot_be_killed_is_left_to_the_fence(
             assert end_worker(worker, ROOT, JOB, grace=0.0) == result
 
 
-def test_a_driver_that_does_not_die_is_left_to_the_fence(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_survives_the_kill_is_left_to_the_fence(child: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(0, 10_000, 10))
     with child:
         wait_until(lambda: "up" in child.text(), "the child's start")

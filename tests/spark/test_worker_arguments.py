@@ -10,7 +10,7 @@ from airflow_provider_ckpt.spark.main import _worker
 from airflow_provider_ckpt.spark.worker_run import WorkerRun
 
 
-def test_w14_a_worker_knows_which_try_it_is_if_somebody_counts() -> None:
+def test_w14_a_supervised_worker_knows_its_try() -> None:
     arguments = Namespace(worker=["history/0"], deployment=7, try_of="shop/r1/orders.subtask/0", number=2)
     arguments.standby, arguments.begun = False, False
     work = _worker(Timing(0.1, silence=20.0), arguments)
@@ -24,7 +24,7 @@ def test_w14_a_worker_knows_which_try_it_is_if_somebody_counts() -> None:
     assert by_hand.supervised is None
 
 
-def test_a_worker_may_stand_by_for_what_somebody_has_begun() -> None:
+def test_a_standby_worker_may_be_limited_to_begun_subtasks() -> None:
     arguments = Namespace(worker=["history/0"], deployment=7, try_of="", number=0, standby=True, begun=True)
     work = _worker(Timing(0.1), arguments)
     assert isinstance(work, WorkerRun)

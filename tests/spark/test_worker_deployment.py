@@ -22,7 +22,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 
 
-def test_w20_of_a_deployment_that_followed_its_own_it_runs_nothing(tmp_path: Path) -> None:
+def test_w20_a_worker_runs_nothing_of_a_later_deployment(tmp_path: Path) -> None:
     """The worker's task in Airflow was late, and the job was prepared again in the meantime."""
     storage = open_root(open_storage(tmp_path))
     journal = Journal(storage, "orders")

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.status.status_reporter import StatusReporter
 
 
 @pytest.mark.parametrize("end", [WorkerEnd.NO_MASTER, WorkerEnd.ASKED, WorkerEnd.SPARK_LOST])
-def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) -> None:
+def test_w7_a_worker_without_a_jobmaster_sets_lacks_master(end: WorkerEnd) -> None:
     lines: list[StatusLine] = []
     state = JobState("orders", epoch=2)
     code = report_end(StatusReporter(lines.append, "orders", None, "/r"), state, "orders", end, None)
@@ -30,7 +30,7 @@ def test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too(end: WorkerEnd) 
 
 
 @pytest.mark.parametrize("status", [JobStatus.RESTARTING, JobStatus.FAILED, JobStatus.STOPPED])
-def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: JobStatus) -> None:
+def test_a_worker_of_a_restarting_run_sets_run_is_over(status: JobStatus) -> None:
     lines: list[StatusLine] = []
     report_end(
         StatusReporter(lines.append, "orders", None, "/r"), JobState("orders"), "orders", WorkerEnd.JOB_OVER, status
@@ -41,7 +41,7 @@ def test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too(status: Jo
 
 
 @pytest.mark.parametrize("is_lost", [True, False])
-def test_one_that_misses_a_result_which_it_reads_blames_the_run(is_lost: bool) -> None:
+def test_a_worker_that_misses_a_result_sets_run_is_over(is_lost: bool) -> None:
     """The run ends with this failure, and the next run produces the result again.
 
     In Airflow this costs the reader no try.

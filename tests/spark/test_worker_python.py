@@ -11,23 +11,23 @@ from airflow_provider_ckpt.spark.app.session import DRIVER, WORKERS, build_sessi
 from airflow_provider_ckpt.spark.errors import UnfitSettingError
 
 
-def test_without_a_setting_none_is_chosen() -> None:
+def test_without_a_setting_no_python_is_chosen() -> None:
     assert worker_python({}, is_local=True, is_submitted=False) is None
 
 
 @pytest.mark.parametrize("python", [sys.executable, "sh"])
-def test_a_setting_for_the_workers_is_taken(python: str) -> None:
+def test_a_setting_for_the_workers_is_used(python: str) -> None:
     assert worker_python({WORKERS: python}, is_local=True, is_submitted=False) == python
 
 
-def test_a_python_that_is_not_on_this_host_is_refused_for_a_local_master_only() -> None:
+def test_a_missing_python_is_refused_only_for_a_local_master() -> None:
     given = {WORKERS: "/opt/missing/bin/python"}
     with pytest.raises(UnfitSettingError, match="'/opt/missing/bin/python' names no program on this host"):
         worker_python(given, is_local=True, is_submitted=False)
     assert worker_python(given, is_local=False, is_submitted=False) == "/opt/missing/bin/python"
 
 
-def test_another_python_for_the_driver_is_refused_unless_spark_submit_has_started_it() -> None:
+def test_another_driver_python_is_refused_without_spark_submit() -> None:
     given = {DRIVER: "/opt/other/bin/python"}
     with pytest.raises(UnfitSettingError, match=f"this process is the driver, and runs {sys.executable}"):
         worker_python(given, is_local=True, is_submitted=False)

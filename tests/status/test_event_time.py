@@ -95,7 +95,7 @@ def test_a_source_that_never_had_a_row_is_named() -> None:
     [(HOUR_AGO, seen(3_600, NOON - 30)), (round((NOON - 1) * 1000), ORDERS), (HOUR_AGO, seen(-60, NOON - 720))],
     ids=["has rows", "is idle and does not hold", "is ahead of the other"],
 )
-def test_a_source_that_holds_nothing_is_not_named(watermark: int, orders: SourceTimes) -> None:
+def test_a_source_that_holds_no_windows_is_not_named(watermark: int, orders: SourceTimes) -> None:
     assert "wait" not in Run().release(watermark, clicks=CLICKS, orders=orders)
 
 
@@ -106,14 +106,14 @@ def test_a_query_that_reads_history_waits_for_its_end() -> None:
     assert held_windows(run.state, NOON + 3_600) == []
 
 
-def test_a_query_that_is_no_part_of_the_job_now_waits_for_nothing() -> None:
+def test_a_query_that_left_the_job_waits_for_no_source() -> None:
     run = Run()
     run.release(None, clicks=CLICKS)
     run.state.plan = None
     assert held_windows(run.state, NOON + 3_600) == []
 
 
-def test_rows_that_event_time_does_not_fit_are_reported_once_and_at_the_end() -> None:
+def test_rows_without_fitting_event_time_are_reported_once_and_at_the_end() -> None:
     run = Run()
     first = run.release(HOUR_AGO, clicks=seen(0, without=2, before_1970=1), orders=seen(0))
     assert "; 2 more rows came without an event time (since the job began: 2 of clicks in totals)" in first
@@ -129,7 +129,7 @@ def test_rows_that_event_time_does_not_fit_are_reported_once_and_at_the_end() ->
     assert dict(summary(run.state))["unfit rows"] == end.partition("; ")[2]
 
 
-def test_a_watermark_ahead_of_the_clock_is_one_warning() -> None:
+def test_a_watermark_ahead_of_the_clock_causes_one_warning() -> None:
     run = Run()
     for _ in range(2):
         run.release(round((NOON + 7_200) * 1000), clicks=seen(-7_201), orders=seen(-7_201))
@@ -140,7 +140,7 @@ def test_a_watermark_ahead_of_the_clock_is_one_warning() -> None:
     assert not [line for line in run.lines if line["kind"] == "warning"]
 
 
-def test_the_watermark_of_a_drain_is_no_warning() -> None:
+def test_the_watermark_of_a_drain_causes_no_warning() -> None:
     run = Run()
     run.release(MAX_WATERMARK, clicks=seen(0), orders=seen(0))
     assert not [line for line in run.lines if line["kind"] == "warning"]

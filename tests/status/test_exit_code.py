@@ -18,7 +18,7 @@ from airflow_provider_ckpt.status.exit_code import ExitCode, is_for_good
         (JobStatus.FAILED, 3),
     ],
 )
-def test_a_run_ends_with_the_code_of_its_status(status: JobStatus, code: int) -> None:
+def test_a_run_ends_with_the_exit_code_of_its_status(status: JobStatus, code: int) -> None:
     assert ExitCode.of_run(status) == code
 
 
@@ -32,23 +32,23 @@ def test_a_run_ends_with_the_code_of_its_status(status: JobStatus, code: int) ->
         (OvertakenError(message="x"), 4, "fenced"),
     ],
 )
-def test_an_error_has_one_code_and_one_kind_of_line(error: Exception, code: int, kind: str) -> None:
+def test_each_error_has_one_exit_code_and_one_kind_of_line(error: Exception, code: int, kind: str) -> None:
     exit_code = ExitCode.of_error(error)
     assert (exit_code, exit_code.line_kind) == (code, kind)
     assert is_for_good(code, kind) == (code > 1)
 
 
-def test_a_driver_that_failed_over_its_input_is_not_tried_again() -> None:
+def test_a_driver_that_failed_over_its_input_is_not_retried() -> None:
     assert is_for_good(2, "failed")
 
 
 @pytest.mark.parametrize(
     ("code", "kind"), [(3, "running"), (3, "refused"), (1, "failed"), (4, "failed"), (137, "failed"), (None, "failed")]
 )
-def test_a_code_without_its_line_may_be_somebody_elses(code: int | None, kind: str) -> None:
+def test_an_exit_code_without_its_status_line_is_not_final(code: int | None, kind: str) -> None:
     assert not is_for_good(code, kind)
 
 
-def test_the_command_line_has_three() -> None:
+def test_the_command_line_has_three_exit_codes() -> None:
     drivers = [ExitCode.FINISHED, ExitCode.FAILED, ExitCode.REFUSED, ExitCode.TERMINAL, ExitCode.FENCED]
     assert [code.coarse for code in drivers] == [0, 1, 2, 1, 1]

@@ -93,7 +93,7 @@ def shown_windows(run: Run) -> str:
     return str(dict(summary(run.state))["open windows"])
 
 
-def test_the_first_checkpoint_without_rows_says_which_windows_are_open() -> None:
+def test_the_first_checkpoint_without_rows_names_the_open_windows() -> None:
     run = Run()
     run.drop_history()
     for after in (1.0, 2.0):
@@ -105,7 +105,7 @@ def test_the_first_checkpoint_without_rows_says_which_windows_are_open() -> None
     assert dict(summary(run.state))["open windows"] == OPEN
 
 
-def test_windows_that_wait_for_history_name_it() -> None:
+def test_windows_that_wait_for_history_name_its_source() -> None:
     run = Run()
     run.complete(0)
     run.release()
@@ -144,7 +144,7 @@ def test_windows_of_history_in_order_do_not_wait_for_its_end() -> None:
     assert run.shown == [f"checkpoint 1 released no row: {OPEN}"]
 
 
-def test_the_last_line_of_a_run_without_a_row_has_the_reason() -> None:
+def test_the_last_line_of_a_run_without_a_row_names_the_reason() -> None:
     run = Run()
     run.drop_history()
     run.complete(HOUR_BEFORE)
@@ -181,7 +181,7 @@ def test_other_queries_have_no_open_windows(kept: KeptState, mode: str, watermar
     assert dict(summary(run.state))["open windows"] == ""
 
 
-def test_a_run_that_has_read_nothing_says_so() -> None:
+def test_the_last_line_of_a_run_that_read_nothing_says_so() -> None:
     run = Run()
     run.drop_history()
     run.complete(None, batch=None)
@@ -190,7 +190,7 @@ def test_a_run_that_has_read_nothing_says_so() -> None:
     assert run.end(JobStatus.FINISHED) == f"job job FINISHED; this run released no row: {why}"
 
 
-def test_a_run_without_a_checkpoint_says_so() -> None:
+def test_the_last_line_of_a_run_without_a_checkpoint_says_so() -> None:
     assert Run().end(JobStatus.FINISHED) == "job job FINISHED; this run released no row: no checkpoint completed"
 
 
@@ -198,7 +198,7 @@ def test_a_run_without_a_checkpoint_says_so() -> None:
     ("released", "progress"),
     [(0, "another sink has released no checkpoint so far"), (1, "another sink has released only up to checkpoint 1")],
 )
-def test_a_sink_that_is_ahead_says_how_far_the_other_one_is(released: int, progress: str) -> None:
+def test_the_line_of_a_sink_that_is_ahead_names_the_others_progress(released: int, progress: str) -> None:
     run = Run()
     for _ in range(released + 2):
         run.complete(HOUR_BEFORE)

@@ -36,9 +36,7 @@ ends = st.sampled_from(["", "\n", "\r\n", " \n"])
 
 
 @given(lines, progress, ends)
-def test_what_is_printed_is_read_back_whatever_it_says_and_whatever_stands_before_it(
-    line: StatusLine, before: str, end: str
-) -> None:
+def test_a_printed_status_line_is_read_back_after_any_prefix(line: StatusLine, before: str, end: str) -> None:
     text = format_line(line)
     assert text.isascii()
     assert len(text.splitlines()) == 1
@@ -46,12 +44,12 @@ def test_what_is_printed_is_read_back_whatever_it_says_and_whatever_stands_befor
 
 
 @given(st.one_of(st.text(), st.builds(lambda value: f"CKPT {json.dumps(value)}", values), st.just('CKPT {"a":' * 5000)))
-def test_other_output_is_left_alone_and_never_an_error(text: str) -> None:
+def test_other_output_is_ignored_without_an_error(text: str) -> None:
     line = parse_line(text)
     assert line is None or '"kind"' in text
 
 
-def test_a_line_is_printed_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_status_line_is_printed_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     print_line(StatusLine(LineKind.FAILED, "boom\nbang", {"traceback": "Traceback\n  x\n"}))
     assert capsys.readouterr().out == (
         'CKPT {"kind": "failed", "message": "boom\\nbang", "traceback": "Traceback\\n  x\\n"}\n'
@@ -72,7 +70,7 @@ def redact(text: str) -> str:
     return text.replace(SECRET, "***").replace("123456", "***")
 
 
-def test_a_secret_is_hidden_wherever_it_stands_and_the_line_stays_one() -> None:
+def test_secrets_are_hidden_everywhere_in_a_status_line() -> None:
     """A secret made of digits may also occur in unrelated numbers."""
     data: dict[str, Any] = {"epoch": 1234567, "traceback": f"in {SECRET}", "paths": [{"a": SECRET}, ("x", SECRET)]}
     line = parse_line(format_line(StatusLine(LineKind.FAILED, f"no access with {SECRET}", data)))
@@ -82,7 +80,7 @@ def test_a_secret_is_hidden_wherever_it_stands_and_the_line_stays_one() -> None:
     assert shown.data == {"epoch": 1234567, "traceback": "in ***", "paths": [{"a": "***"}, ["x", "***"]]}
 
 
-def test_a_kind_that_a_newer_driver_knows_is_a_status_line_too() -> None:
+def test_an_unknown_kind_is_read_as_a_status_line() -> None:
     assert parse_line('CKPT {"kind": "unheard-of", "colour": 1}') == StatusLine(
         "unheard-of", "unheard-of", {"colour": 1}
     )
@@ -101,11 +99,11 @@ def test_a_kind_that_a_newer_driver_knows_is_a_status_line_too() -> None:
         "CKPT finished",
     ],
 )
-def test_what_is_no_status_line_is_left_alone(line: str) -> None:
+def test_text_that_is_no_status_line_is_ignored(line: str) -> None:
     assert parse_line(line) is None
 
 
-def test_which_lines_are_for_whom() -> None:
+def test_kinds_of_lines_are_errors_frequent_or_quiet() -> None:
     assert {kind.value for kind in LineKind if StatusLine(kind, "x").went_wrong} == {"failed", "refused", "fenced"}
     assert {kind.value for kind in LineKind if StatusLine(kind, "x").is_frequent} == {
         "checkpoint",

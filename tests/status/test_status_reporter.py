@@ -67,7 +67,7 @@ class Run:
         return [line["message"] for line in self.lines if not line.get("quiet")]
 
 
-def test_a_checkpoint_that_released_something_is_one_line() -> None:
+def test_a_checkpoint_with_rows_is_reported_in_one_line() -> None:
     run = Run()
     run.checkpoint(12, {"lake": {"rows": 340, "files": 2}, "log": {"rows": 0, "files": 0}})
     run.checkpoint(13, {"lake": {"rows": 2, "files": 1}}, kind="savepoint")
@@ -77,7 +77,7 @@ def test_a_checkpoint_that_released_something_is_one_line() -> None:
     ]
 
 
-def test_a_checkpoint_that_released_nothing_is_shown_to_programs_only() -> None:
+def test_a_checkpoint_without_rows_is_quiet() -> None:
     run = Run()
     run.checkpoint(1, {"lake": {"rows": 0, "files": 0, "bytes": 0}})
     assert run.shown == []
@@ -87,7 +87,7 @@ def test_a_checkpoint_that_released_nothing_is_shown_to_programs_only() -> None:
     ]
 
 
-def test_an_idle_job_gives_a_sign_of_life_every_ten_minutes() -> None:
+def test_an_idle_job_reports_every_ten_minutes() -> None:
     run = Run()
     for number in range(1, 1 + 3 * int(IDLE_SECONDS // 30) + 1):
         run.checkpoint(number, {"lake": {"rows": 0}})
@@ -102,7 +102,7 @@ def test_a_clock_that_was_set_back_does_not_silence_the_job() -> None:
     assert run.shown[-1] == "checkpoint 2 released nothing new"
 
 
-def test_a_sink_that_counts_no_rows_is_believed_in_what_it_counts() -> None:
+def test_a_sink_that_counts_no_rows_is_reported_by_its_own_counts() -> None:
     run = Run()
     run.checkpoint(1, {"topic": {"messages": 3}})
     run.checkpoint(2, {"topic": {"messages": 0}})
@@ -115,7 +115,7 @@ def test_an_aborted_checkpoint_is_always_shown() -> None:
     assert run.shown == ["checkpoint 3 aborted: CHECKPOINT_EXPIRED"]
 
 
-def test_a_long_error_is_told_by_its_cause_with_the_whole_of_it_behind() -> None:
+def test_a_long_error_is_reported_by_its_cause_with_its_traceback() -> None:
     lines: list[dict[str, Any]] = []
     text = 'job j FAILED: Traceback (most recent call last):\n  File "/a.py", line 3, in g\n    y\nKeyError: 1\n'
     StatusReporter(lambda line: lines.append(line.to_json()), "j", None, "/r").report(
@@ -124,7 +124,7 @@ def test_a_long_error_is_told_by_its_cause_with_the_whole_of_it_behind() -> None
     assert (lines[0]["message"], lines[0]["traceback"]) == ("KeyError: 1 (/a.py:3). Job j FAILED", text)
 
 
-def test_a_stop_names_what_is_not_read_and_not_released() -> None:
+def test_the_last_line_of_a_stop_names_unread_and_unreleased_data() -> None:
     run = Run()
     run.plan()
     run.checkpoint(1, {"lake": {"rows": 0}})
@@ -139,7 +139,7 @@ def test_a_stop_names_what_is_not_read_and_not_released() -> None:
     assert run.end(JobStatus.STOPPED) == "job orders STOPPED; checkpoint 3 is not released in every sink"
 
 
-def test_a_sink_that_counts_no_rows_is_not_said_to_have_released_none() -> None:
+def test_a_run_with_a_sink_that_counts_no_rows_is_not_called_empty() -> None:
     run = Run()
     run.checkpoint(1, {"lake": {"rows": 0}, "own": {"bytes": 12}})
     assert run.end(JobStatus.FINISHED) == "job orders FINISHED"

@@ -31,14 +31,14 @@ def line_with(**data: Any) -> str:
     return f"CKPT {TOKEN} {json.dumps({'kind': 'checkpoint', **data})}"
 
 
-def test_a_line_with_the_token_is_believed() -> None:
+def test_a_line_with_the_token_is_accepted() -> None:
     status, warned = reader()
     assert status.read(f"[Stage 3:==> ] {format_line(FINISHED, TOKEN)}\n") == FINISHED
     assert not warned
 
 
 @pytest.mark.parametrize("token", ["", "0" * 32, TOKEN[:-1], TOKEN.upper()])
-def test_a_line_without_the_token_is_other_output_and_warned_about_once(token: str) -> None:
+def test_a_line_without_the_token_is_ignored_with_one_warning(token: str) -> None:
     status, warned = reader()
     forged = format_line(FINISHED, token)
     assert [status.read(forged), status.read(f"ValueError: {forged}")] == [None, None]
@@ -68,7 +68,7 @@ def test_a_line_without_the_token_is_other_output_and_warned_about_once(token: s
         ({"quiet": "yes"}, "quiet (str)"),
     ],
 )
-def test_a_value_of_another_type_makes_the_line_be_ignored(data: dict[str, Any], problem: str) -> None:
+def test_a_line_with_a_value_of_another_type_is_ignored(data: dict[str, Any], problem: str) -> None:
     status, warned = reader()
     assert status.read(line_with(**data)) is None
     assert status.read(line_with(**data)) is None
@@ -85,14 +85,14 @@ def test_a_value_of_another_type_makes_the_line_be_ignored(data: dict[str, Any],
         ),
     )
 )
-def test_whatever_has_the_token_is_read_or_ignored_and_never_an_error(value: Any) -> None:
+def test_any_text_with_the_token_is_read_or_ignored(value: Any) -> None:
     status, _ = reader()
     for text in (f"CKPT {TOKEN} {json.dumps(value)}", line_with(x=value), f"CKPT {TOKEN} {{{value!r}"):
         line = status.read(text)
         assert line is None or isinstance(line.message, str)
 
 
-def test_what_cannot_be_parsed_is_ignored() -> None:
+def test_text_that_cannot_be_parsed_is_ignored() -> None:
     status, warned = reader()
     for text in ("{broken", '{"a":' * 100_000, '{"epoch": ' + "9" * 5000 + "}", '{"x": ' + "[" * 900 + "]" * 900 + "}"):
         assert status.read(f"CKPT {TOKEN} {text}") is None

@@ -41,39 +41,39 @@ def handlers_of_root(*handlers: logging.Handler) -> Iterator[logging.Logger]:
         root.handlers[:] = before
 
 
-def test_one_line_stays_as_it_is_and_makes_no_file(file: TraceFile) -> None:
+def test_one_line_is_kept_and_makes_no_trace_file(file: TraceFile) -> None:
     assert file.shortened("all is well\n") == "all is well"
     assert not file.exists
 
 
-def test_of_a_longer_text_the_first_line_is_shown_and_names_the_file(file: TraceFile) -> None:
+def test_a_longer_text_is_cut_to_a_line_that_names_the_trace_file(file: TraceFile) -> None:
     assert file.shortened(f"priced failed\n{TRACE}") == f"priced failed [more in {file.path}]"
     assert Path(file.path).read_text() == f"priced failed\n{TRACE}"
     assert Path(file.path).stat().st_mode & 0o777 == 0o600
 
 
-def test_texts_follow_each_other_in_the_file(file: TraceFile) -> None:
+def test_texts_are_appended_to_the_trace_file(file: TraceFile) -> None:
     file.shortened("a\nb")
     file.shortened("c\nd")
     assert Path(file.path).read_text() == "a\nb\nc\nd\n"
 
 
-def test_secrets_reach_neither_the_line_nor_the_file(file: TraceFile) -> None:
+def test_secrets_reach_neither_the_line_nor_the_trace_file(file: TraceFile) -> None:
     redacting = replace(file, secrets=("s3cr3t",))
     assert redacting.shortened("s3cr3t a\ns3cr3t b") == f"*** a [more in {file.path}]"
     assert Path(file.path).read_text() == "*** a\n*** b\n"
 
 
-def test_a_file_that_cannot_be_written_shortens_nothing(tmp_path: Path) -> None:
+def test_text_is_kept_if_the_trace_file_cannot_be_written(tmp_path: Path) -> None:
     file = TraceFile(str(tmp_path / "missing" / "ckpt-1.log"))
     assert file.shortened("a\nb") == "a\nb"
 
 
-def test_the_file_of_a_process_has_one_name() -> None:
+def test_a_process_has_one_trace_file() -> None:
     assert trace_file().path == trace_file().path
 
 
-def test_it_holds_no_secret_of_a_connection_or_of_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trace_file_hides_secrets_of_connections_and_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", "postgres://me:p%40ss%2Fw0rd@db/shop")
     monkeypatch.setenv("AIRFLOW_CONN_BROKEN", "{")
     with hiding_given(Location("s3://lake", {"secret": "k3y-of-the-root"}).secrets()):
@@ -84,7 +84,7 @@ def test_it_holds_no_secret_of_a_connection_or_of_the_root(monkeypatch: pytest.M
     assert "w0rd" not in repr(trace_file())
 
 
-def test_the_files_of_tests_are_among_those_that_pytest_deletes(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_trace_files_of_tests_are_below_the_folder_of_pytest(tmp_path_factory: pytest.TempPathFactory) -> None:
     program = "from airflow_provider_ckpt.status.trace_file import trace_file; print(trace_file().path)"
     path_in_a_process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -108,7 +108,7 @@ def test_a_warning_with_a_stack_trace_is_logged_in_one_line(
     assert "ValueError: no price" in Path(file.path).read_text()
 
 
-def test_logging_that_the_user_has_configured_stays(file: TraceFile, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logging_configured_by_the_user_is_kept(file: TraceFile, capsys: pytest.CaptureFixture[str]) -> None:
     theirs = logging.NullHandler()
     with handlers_of_root(theirs) as root, short_records(file):
         assert root.handlers == [theirs]
@@ -117,7 +117,7 @@ def test_logging_that_the_user_has_configured_stays(file: TraceFile, capsys: pyt
     assert not file.exists
 
 
-def test_the_last_line_of_a_failed_run_names_the_file(file: TraceFile) -> None:
+def test_the_last_line_of_a_failed_run_names_the_trace_file(file: TraceFile) -> None:
     lines: list[StatusLine] = []
     emit = keeping_traces(lines.append, file)
     emit(StatusLine(LineKind.RUNNING, "running"))
@@ -128,7 +128,7 @@ def test_the_last_line_of_a_failed_run_names_the_file(file: TraceFile) -> None:
     assert Path(file.path).read_text() == f"priced/0 failed\n{JAVA}"
 
 
-def test_a_traceback_that_is_shown_as_a_whole_makes_no_file(file: TraceFile) -> None:
+def test_a_traceback_that_is_shown_completely_makes_no_trace_file(file: TraceFile) -> None:
     lines: list[StatusLine] = []
     emit = keeping_traces(lines.append, file)
     emit(StatusLine(LineKind.REFUSED, "loading it failed", {"traceback": TRACE}))

@@ -75,7 +75,7 @@ def test_entries_are_read_in_the_order_they_were_appended(storage: Storage) -> N
     assert len({entry.writer for entry in entries}) == 3
 
 
-def test_a_store_far_away_is_asked_for_several_entries_at_once(storage: Storage) -> None:
+def test_several_entries_of_a_remote_store_are_read_at_once(storage: Storage) -> None:
     """The store answers no read until three are in progress."""
 
     class Far(WrappedStorage):
@@ -98,7 +98,7 @@ def test_an_empty_log_is_empty(storage: Storage) -> None:
     assert (log.head, log.next_number, log.is_overtaken()) == (0, 0, False)
 
 
-def test_numbers_beyond_eight_digits_are_read_in_order(storage: Storage) -> None:
+def test_entry_numbers_beyond_eight_digits_are_read_in_order(storage: Storage) -> None:
     numbers = (99_999_998, 99_999_999, 100_000_000, 100_000_001)
     for number in numbers:
         entry = {"format": "airflow-provider-ckpt/test", "version": 1, "number": number, "writer": "w", "body": 0}
@@ -110,7 +110,7 @@ def test_numbers_beyond_eight_digits_are_read_in_order(storage: Storage) -> None
     assert log.append("next").number == 100_000_002
 
 
-def test_a_tail_gives_what_is_new_without_a_list(storage: Storage) -> None:
+def test_a_tail_returns_new_entries_without_a_listing(storage: Storage) -> None:
     log = filled(storage, 0)
     lists: list[str] = []
 
@@ -129,7 +129,7 @@ def test_a_tail_gives_what_is_new_without_a_list(storage: Storage) -> None:
     assert reader.tail() == []
 
 
-def test_r3_the_loser_of_a_race_is_given_the_winners_entry_and_may_read_on(storage: Storage) -> None:
+def test_r3_the_loser_of_a_race_gets_the_winners_entry_and_may_continue(storage: Storage) -> None:
     first, second = open_log(storage), open_log(storage)
     first.load(), second.load()
     first.append("first")
@@ -141,7 +141,7 @@ def test_r3_the_loser_of_a_race_is_given_the_winners_entry_and_may_read_on(stora
     assert second.append("second").number == 1
 
 
-def test_r3_of_many_threads_each_number_has_one_owner(storage: Storage) -> None:
+def test_r3_racing_threads_get_distinct_numbers(storage: Storage) -> None:
     start = threading.Barrier(4)
 
     def write(writer: int) -> None:
@@ -167,7 +167,7 @@ def test_r3_of_many_threads_each_number_has_one_owner(storage: Storage) -> None:
         assert [n for w, n in written if w == writer] == list(range(10))
 
 
-def test_one_log_may_be_appended_to_by_several_threads(storage: Storage) -> None:
+def test_several_threads_may_append_to_one_log(storage: Storage) -> None:
     log = filled(storage)
     threads = [threading.Thread(target=lambda: [log.append(n) for n in range(10)]) for _ in range(4)]
     for thread in threads:
@@ -181,7 +181,7 @@ def test_one_log_may_be_appended_to_by_several_threads(storage: Storage) -> None
 
 
 @pytest.mark.parametrize("repeats", [False, True])
-def test_r17_a_lost_reply_is_no_defeat(storage: Storage, repeats: bool) -> None:
+def test_r17_an_append_whose_reply_was_lost_succeeds(storage: Storage, repeats: bool) -> None:
     log = open_log(LossyStorage(storage, frozenset({2}), repeats=repeats))
     for body in ("a", "b", "c"):
         log.append(body)
@@ -204,9 +204,7 @@ class FailingCreation(WrappedStorage):
 
 @pytest.mark.parametrize("lands", [False, True])
 @pytest.mark.parametrize("same_body", [False, True])
-def test_r17_after_an_unknown_outcome_the_next_append_settles_it(
-    storage: Storage, lands: bool, same_body: bool
-) -> None:
+def test_r17_the_next_append_settles_an_unknown_outcome(storage: Storage, lands: bool, same_body: bool) -> None:
     failing = FailingCreation(storage)
     log = filled(failing, "a")
     failing.broken, failing.lands = True, lands
@@ -219,7 +217,7 @@ def test_r17_after_an_unknown_outcome_the_next_append_settles_it(
     assert log.next_number == len(expected)
 
 
-def test_r17_an_append_that_failed_but_landed_is_given_by_the_tail(storage: Storage) -> None:
+def test_r17_the_tail_returns_an_append_that_failed_but_landed(storage: Storage) -> None:
     failing = FailingCreation(storage)
     log = filled(failing, "a")
     failing.broken, failing.lands = True, True
@@ -235,7 +233,7 @@ def test_r17_an_append_that_failed_but_landed_is_given_by_the_tail(storage: Stor
     "damage", [b"", b'{"format": "airf', b"[]", b"\xff", b'{"format": "else", "version": 1}', b"{}"]
 )
 @pytest.mark.parametrize("where", [0, 1, 2])
-def test_r17_a_damaged_entry_is_reported_with_what_is_intact(storage: Storage, damage: bytes, where: int) -> None:
+def test_r17_a_damaged_entry_is_reported_with_the_intact_entries(storage: Storage, damage: bytes, where: int) -> None:
     filled(storage, "a", "b", "c")
     storage.replace(f"log/{where:08d}.json", damage)
     log = open_log(storage)
@@ -248,7 +246,7 @@ def test_r17_a_damaged_entry_is_reported_with_what_is_intact(storage: Storage, d
         log.append("over the damage")
 
 
-def test_an_entry_under_another_number_is_damage(storage: Storage) -> None:
+def test_an_entry_under_another_number_counts_as_damage(storage: Storage) -> None:
     filled(storage, "a", "b")
     storage.replace("log/00000001.json", storage.read("log/00000000.json"))
     with pytest.raises(CorruptLogError, match="number 0"):
@@ -278,7 +276,7 @@ def test_a_damaged_tail_is_reported_to_a_reader_that_follows(storage: Storage) -
     assert bodies(raised.value.data["intact"]) == ["b"]
 
 
-def test_an_entry_of_a_newer_version_asks_for_an_upgrade(storage: Storage) -> None:
+def test_an_entry_of_a_newer_version_requires_an_upgrade(storage: Storage) -> None:
     AppendLog(storage, "log", format="test", version=3).append("new")
     with pytest.raises(NewerFormatError, match=r"version 3.*up to version 1.*upgrade"):
         open_log(storage).load()
@@ -287,7 +285,7 @@ def test_an_entry_of_a_newer_version_asks_for_an_upgrade(storage: Storage) -> No
 # ---- R3: truncation
 
 
-def test_r3_what_took_the_log_over_survives_every_truncation(storage: Storage) -> None:
+def test_r3_take_over_entries_survive_every_truncation(storage: Storage) -> None:
     log = filled(storage, "open 1", 1, 2, "open 2", 4, 5, 6)
     log.truncate(2)
     log.truncate(6)
@@ -306,7 +304,7 @@ def test_r3_what_took_the_log_over_survives_every_truncation(storage: Storage) -
     assert open_log(storage).head == 6
 
 
-def test_r3_a_rule_given_to_the_truncation_counts_too(storage: Storage) -> None:
+def test_r3_a_truncation_also_keeps_entries_by_its_own_rule(storage: Storage) -> None:
     log = AppendLog(storage, "log", format="test")
     for number in range(6):
         log.append(number)
@@ -315,7 +313,7 @@ def test_r3_a_rule_given_to_the_truncation_counts_too(storage: Storage) -> None:
     assert bodies(AppendLog(storage, "log", format="test").load()) == [1, 4, 5]
 
 
-def test_r3_a_reader_that_loaded_later_keeps_the_same_entries(storage: Storage) -> None:
+def test_r3_a_truncation_by_a_later_reader_keeps_the_same_entries(storage: Storage) -> None:
     filled(storage, "open 1", 1, "open 2", 3, 4).truncate(2)
     later = open_log(storage)
     later.load()
@@ -324,7 +322,7 @@ def test_r3_a_reader_that_loaded_later_keeps_the_same_entries(storage: Storage) 
     assert open_log(storage).append("next").number == 5
 
 
-def test_r3_a_zombies_next_number_stays_taken_after_truncation(storage: Storage) -> None:
+def test_r3_the_next_number_of_a_zombie_stays_taken_after_a_truncation(storage: Storage) -> None:
     zombie = filled(storage, "open 1", 1, 2)
     successor = open_log(storage)
     successor.load()
@@ -337,7 +335,7 @@ def test_r3_a_zombies_next_number_stays_taken_after_truncation(storage: Storage)
     assert raised.value.data["entry"].body == "open 2"
 
 
-def test_r3_a_taker_paused_before_its_entry_learns_that_its_number_was_truncated(storage: Storage) -> None:
+def test_r3_a_paused_taker_notices_that_its_number_was_truncated(storage: Storage) -> None:
     owner = filled(storage, "open 1", 1)
     taker = open_log(storage)
     taker.load()
@@ -354,7 +352,7 @@ def test_r3_a_taker_paused_before_its_entry_learns_that_its_number_was_truncated
         owner.append("late")
 
 
-def test_r3_a_taker_whose_number_was_the_last_one_and_was_truncated_learns_it(storage: Storage) -> None:
+def test_r3_a_taker_notices_that_the_last_number_was_truncated(storage: Storage) -> None:
     """No entry follows the taker's own. Only the head, which has moved past it, shows the loss."""
     owner = filled(storage, "open 1", 1)
     taker = open_log(storage)
@@ -368,7 +366,7 @@ def test_r3_a_taker_whose_number_was_the_last_one_and_was_truncated_learns_it(st
     assert taker.take_over("open 2").number == 3
 
 
-def test_r3_a_taker_of_a_number_right_below_the_head_learns_it_though_nothing_is_behind(storage: Storage) -> None:
+def test_r3_a_taker_just_below_the_head_loses_the_race(storage: Storage) -> None:
     """The taker's entry is the last one in a listing, but no reader ever reads it."""
     owner = filled(storage, "open 1", 1)
     taker = open_log(storage)
@@ -382,7 +380,7 @@ def test_r3_a_taker_of_a_number_right_below_the_head_learns_it_though_nothing_is
     assert bodies(open_log(storage).load()) == ["open 1", "open 2"]
 
 
-def test_r3_a_reader_below_the_head_fails_and_never_skips(storage: Storage) -> None:
+def test_r3_a_reader_below_the_head_fails_instead_of_skipping(storage: Storage) -> None:
     log = filled(storage, 0)
     reader = open_log(storage)
     reader.load()
@@ -394,7 +392,7 @@ def test_r3_a_reader_below_the_head_fails_and_never_skips(storage: Storage) -> N
     assert bodies(reader.load()) == [4, 5]
 
 
-def test_r3_an_idle_reader_below_the_head_is_told_in_time(storage: Storage) -> None:
+def test_r3_an_idle_reader_below_the_head_fails_in_time(storage: Storage) -> None:
     log = filled(storage, 0)
     reader = open_log(storage)
     reader.load()
@@ -411,7 +409,7 @@ def test_r3_an_idle_reader_below_the_head_is_told_in_time(storage: Storage) -> N
         poll()
 
 
-def test_r3_a_watchful_reader_is_told_at_once_however_often_it_found_nothing(storage: Storage) -> None:
+def test_r3_a_watchful_reader_below_the_head_fails_at_once(storage: Storage) -> None:
     """The next entry is absent, as if it had never been written."""
     log = filled(storage, "open 1", 1)
     reader = AppendLog(storage, "log", format="test", keep=is_open, watchful=True)
@@ -427,7 +425,7 @@ def test_r3_a_watchful_reader_is_told_at_once_however_often_it_found_nothing(sto
     assert bodies(reader.load()) == ["open 1", "open 2", 4]
 
 
-def test_r3_a_watchful_reader_does_not_go_by_an_entry_that_stays(storage: Storage) -> None:
+def test_r3_a_watchful_reader_does_not_rely_on_a_kept_entry(storage: Storage) -> None:
     """The last entry it read is a take-over, which is kept forever.
 
     So its existence proves nothing about later entries.
@@ -444,7 +442,7 @@ def test_r3_a_watchful_reader_does_not_go_by_an_entry_that_stays(storage: Storag
         reader.tail()
 
 
-def test_a_watchful_reader_of_a_quiet_log_asks_once_more_each_time(storage: Storage) -> None:
+def test_a_watchful_reader_makes_one_extra_request_per_poll(storage: Storage) -> None:
     filled(storage, "open 1", 1, 2).truncate(2)
     meter = Meter(storage)
     reader = AppendLog(meter, "log", format="test", keep=is_open, watchful=True)
@@ -455,7 +453,7 @@ def test_a_watchful_reader_of_a_quiet_log_asks_once_more_each_time(storage: Stor
     assert meter.requests == {"read": 20, "exists": 20}
 
 
-def test_what_stays_besides_does_so_until_the_next_truncation(storage: Storage) -> None:
+def test_additionally_kept_entries_stay_until_the_next_truncation(storage: Storage) -> None:
     log = filled(storage, "open 1", 1, 2, 3, 4, 5, 6, 7)
     log.truncate(5, besides=[2, 6])
     assert bodies(open_log(storage).load()) == ["open 1", 2, 5, 6, 7]
@@ -465,7 +463,7 @@ def test_what_stays_besides_does_so_until_the_next_truncation(storage: Storage) 
     assert bodies(open_log(storage).load()) == ["open 1", 5, 6, 7]
 
 
-def test_what_a_truncation_in_between_has_left_out_is_not_missed(storage: Storage) -> None:
+def test_a_late_truncation_accepts_entries_that_are_already_deleted(storage: Storage) -> None:
     log = filled(storage, "open 1", 1, 2, 3, 4, 5, 6, 7)
     late = open_log(storage)
     late.load()
@@ -474,7 +472,7 @@ def test_what_a_truncation_in_between_has_left_out_is_not_missed(storage: Storag
     assert bodies(open_log(storage).load()) == ["open 1", 4, 6, 7]
 
 
-def test_r3_a_truncation_that_was_paused_cannot_move_the_head_back(storage: Storage) -> None:
+def test_r3_a_paused_truncation_cannot_move_the_head_back(storage: Storage) -> None:
     log = filled(storage, *range(8))
 
     class Paused(WrappedStorage):
@@ -490,7 +488,7 @@ def test_r3_a_truncation_that_was_paused_cannot_move_the_head_back(storage: Stor
     assert bodies(open_log(storage).load()) == [6, 7]
 
 
-def test_r3_the_head_is_recorded_before_anything_is_deleted_and_deletion_goes_upwards(storage: Storage) -> None:
+def test_r3_the_head_is_recorded_before_entries_are_deleted_in_order(storage: Storage) -> None:
     filled(storage, "open 1", 1, 2, 3, 4, 5).truncate(2)
     watched = WrappedStorage(storage)
     open_log(watched).truncate(5)
@@ -501,7 +499,7 @@ def test_r3_the_head_is_recorded_before_anything_is_deleted_and_deletion_goes_up
     ]
 
 
-def test_r3_of_two_truncations_to_one_head_the_record_decides_what_stays(storage: Storage) -> None:
+def test_r3_the_first_head_record_decides_which_entries_stay(storage: Storage) -> None:
     """The loser of the race deletes as the existing record demands, not by its own rule for kept entries."""
     log = AppendLog(storage, "log", format="test")
     for number in range(6):
@@ -520,7 +518,7 @@ def test_r3_of_two_truncations_to_one_head_the_record_decides_what_stays(storage
     assert bodies(AppendLog(storage, "log", format="test").load()) == [2, 4, 5]
 
 
-def test_an_entry_that_is_missing_is_not_taken_for_one_that_need_not_stay(storage: Storage) -> None:
+def test_a_truncation_fails_if_an_entry_is_missing(storage: Storage) -> None:
     filled(storage, "open 1", 1, "open 2", 3, 4).truncate(1)
     log = AppendLog(storage, "log", format="test")
     log.load()
@@ -531,7 +529,7 @@ def test_an_entry_that_is_missing_is_not_taken_for_one_that_need_not_stay(storag
 
 
 @pytest.mark.parametrize("truncated", [False, True])
-def test_a_log_that_has_vanished_is_not_a_quiet_one(storage: Storage, truncated: bool) -> None:
+def test_a_deleted_log_is_not_taken_for_an_idle_one(storage: Storage, truncated: bool) -> None:
     """The folder was deleted, or its disk is gone. Readers raise an error, and writers do not start a new log."""
     log = filled(storage, "a", "b", "c")
     if truncated:
@@ -545,7 +543,7 @@ def test_a_log_that_has_vanished_is_not_a_quiet_one(storage: Storage, truncated:
     assert storage.list("log") == []
 
 
-def test_a_log_that_was_truncated_up_to_its_end_is_a_quiet_one(storage: Storage) -> None:
+def test_a_log_truncated_to_its_end_counts_as_idle(storage: Storage) -> None:
     log = filled(storage, "a", "b", "c")
     reader = open_log(storage)
     reader.load()
@@ -553,7 +551,7 @@ def test_a_log_that_was_truncated_up_to_its_end_is_a_quiet_one(storage: Storage)
     assert (log.tail(), reader.tail()) == ([], [])
 
 
-def test_a_log_that_is_truncated_between_list_and_look_is_not_damaged(storage: Storage) -> None:
+def test_a_truncation_between_list_and_check_is_no_damage(storage: Storage) -> None:
     log = filled(storage, "a", "b", "c")
 
     class Raced(WrappedStorage):
@@ -593,7 +591,7 @@ class Torn(WrappedStorage):
         return first(names)
 
 
-def test_a_list_that_lasted_for_longer_than_a_truncation_does_not_hide_what_the_log_begins_with(
+def test_a_listing_slower_than_a_truncation_hides_no_kept_entry(
     storage: Storage,
 ) -> None:
     """A journal with a thousand claims needs several pages of a store's listing, or several reads of a folder.
@@ -612,7 +610,7 @@ def test_a_list_that_lasted_for_longer_than_a_truncation_does_not_hide_what_the_
     assert bodies(open_log(torn).load()) == ["open 1", "all before"]
 
 
-def test_a_kept_entry_that_a_list_does_not_show_and_that_is_there_is_no_damage(storage: Storage) -> None:
+def test_an_existing_kept_entry_missing_in_a_listing_is_no_damage(storage: Storage) -> None:
     """A folder on a disk is listed in no order. The list may miss some of the files created meanwhile."""
     log = filled(storage, "open 1")
 
@@ -627,7 +625,7 @@ def test_a_kept_entry_that_a_list_does_not_show_and_that_is_there_is_no_damage(s
     assert bodies(open_log(torn, skip_kept=True).load()) == ["all before"]
 
 
-def test_a_list_that_lasted_for_longer_than_a_truncation_shows_no_damage(storage: Storage) -> None:
+def test_a_listing_slower_than_a_truncation_shows_no_damage(storage: Storage) -> None:
     """The log is truncated when the reader reaches an entry, so the reader lists the head records.
 
     A second truncation runs during that listing, which still shows only the oldest record.
@@ -649,7 +647,7 @@ def test_a_list_that_lasted_for_longer_than_a_truncation_shows_no_damage(storage
     assert bodies(open_log(TruncatedMeanwhile(storage)).load()) == ["open 1", 6, 7, 8]
 
 
-def test_r3_a_take_over_that_no_list_shows_is_told(storage: Storage) -> None:
+def test_r3_a_take_over_that_no_listing_shows_is_refused(storage: Storage) -> None:
     class Forgetful(WrappedStorage):
         def list(self, path: str) -> Any:
             return [name for name in super().list(path) if name != "00000001.json"]
@@ -664,7 +662,7 @@ def test_r3_a_take_over_that_no_list_shows_is_told(storage: Storage) -> None:
 
 @pytest.mark.parametrize("verb", ["is_overtaken", "tail", "check_head", "load", "take_over", "append", "truncate"])
 @pytest.mark.parametrize("kind", [errno.EIO, errno.ESTALE, errno.EACCES])
-def test_a_fence_that_cannot_be_looked_at_is_not_passed(tmp_path: Path, verb: str, kind: int) -> None:
+def test_a_fence_that_cannot_be_checked_is_not_passed(tmp_path: Path, verb: str, kind: int) -> None:
     storage = open_storage(tmp_path / "root")
     log = filled(storage, "open 1", 1, 2)
     log.load()
@@ -685,7 +683,7 @@ def test_a_truncation_beyond_the_end_is_refused(storage: Storage) -> None:
     assert open_log(storage).append("next").number == 2
 
 
-def test_a_truncation_backwards_is_a_no_op(storage: Storage) -> None:
+def test_a_truncation_backwards_does_nothing(storage: Storage) -> None:
     log = filled(storage, *range(5))
     log.truncate(3)
     log.truncate(1)
@@ -710,7 +708,7 @@ def test_a_load_during_truncations_gives_a_consistent_log(storage: Storage) -> N
     assert bodies(open_log(Racing(storage)).load()) == ["open 1", *range(14, 20)]
 
 
-def test_a_head_record_that_is_listed_and_never_readable_is_transient(storage: Storage) -> None:
+def test_a_listed_but_unreadable_head_record_is_a_transient_error(storage: Storage) -> None:
     filled(storage, 0, 1).truncate(1)
 
     class Stale(WrappedStorage):
@@ -735,7 +733,7 @@ def use_the_log(storage: Storage) -> None:
     log.truncate(6)
 
 
-def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
+def test_a_log_can_be_continued_after_a_crash_at_any_verb(tmp_path: Path) -> None:
     counting = CrashingStorage(open_storage(tmp_path / "whole"))
     use_the_log(counting)
     whole = ["open", 0, 1, 2, 3, 4, 5]
@@ -769,7 +767,7 @@ def test_the_golden_log_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("golden", "more"), [(GOLDEN, {}), (KEEPS_MORE, {"besides": [1]})])
-def test_a_new_log_looks_like_the_golden_one(
+def test_a_new_log_equals_the_golden_log(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, golden: Path, more: dict[str, Any]
 ) -> None:
     nonces = iter(f"5f1c0000a1b2c3{number:x}" for number in range(0xD4, 0xE0))
@@ -786,7 +784,7 @@ def test_a_new_log_looks_like_the_golden_one(
     written.delete_tree("")
 
 
-def test_a_log_that_keeps_more_is_read() -> None:
+def test_a_log_with_additionally_kept_entries_is_read() -> None:
     log = AppendLog(open_storage(KEEPS_MORE), "", format="test", keep=is_open)
     assert [entry.number for entry in log.load()] == [0, 1, 3, 4]
 
@@ -821,7 +819,7 @@ def test_a_writer_does_not_wait_for_the_deletions_of_a_truncation(storage: Stora
     assert not any(waited)
 
 
-def test_what_was_read_before_an_error_is_not_lost_with_it() -> None:
+def test_entries_before_an_error_are_returned_first() -> None:
     """The next call raises the error again. A reader that dropped the entries would lose their rows."""
     storage = open_storage("memory://error-after-entries")
     writer = AppendLog(storage, "log", format="test")
@@ -836,7 +834,7 @@ def test_what_was_read_before_an_error_is_not_lost_with_it() -> None:
             reader.tail()
 
 
-def test_a_body_that_is_not_what_was_written_is_damage_that_names_the_entry() -> None:
+def test_an_unreadable_body_is_damage_that_names_the_entry() -> None:
     def parse(body: Any) -> int:
         if not isinstance(body, int):
             raise DamagedFormError(what=f"{body!r} is no number")

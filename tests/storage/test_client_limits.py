@@ -25,14 +25,14 @@ def config_of(storage: Storage) -> Any:
     return fs.s3.meta.config
 
 
-def test_d19_s3_has_limits_of_its_own() -> None:
+def test_d19_s3_has_default_limits() -> None:
     pytest.importorskip("s3fs")
     config = config_of(open_storage(Location("s3://lake/ckpt", KEYS)))
     assert (config.connect_timeout, config.read_timeout) == (10, 30)
     assert config.retries["total_max_attempts"] == 3
 
 
-def test_d19_the_users_limits_stay() -> None:
+def test_d19_limits_of_the_user_are_kept() -> None:
     pytest.importorskip("s3fs")
     given = {"read_timeout": 5, "retries": {"max_attempts": 0}}
     config = config_of(open_storage(Location("s3://lake/ckpt", {**KEYS, "config_kwargs": given})))
@@ -53,7 +53,7 @@ VERBS: dict[str, Callable[[Storage], object]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
-def test_d19_an_endpoint_that_says_nothing_is_tried_three_times(verb: str) -> None:
+def test_d19_a_silent_endpoint_is_tried_three_times(verb: str) -> None:
     """It took 25 connections and 419 s with the clients' own settings."""
     pytest.importorskip("s3fs")
     with silent_server() as server:
@@ -66,7 +66,7 @@ def test_d19_an_endpoint_that_says_nothing_is_tried_three_times(verb: str) -> No
 
 
 @pytest.mark.parametrize("protocol", ["gs", "abfs", "http"])
-def test_d19_other_stores_have_limits_too(protocol: str) -> None:
+def test_d19_other_stores_have_default_limits(protocol: str) -> None:
     pytest.importorskip("aiohttp")
     limits = with_limits(protocol, {})
     if protocol == "abfs":
@@ -79,5 +79,5 @@ def test_d19_other_stores_have_limits_too(protocol: str) -> None:
     assert with_limits(protocol, own) == own
 
 
-def test_d19_a_store_without_such_options_gets_none() -> None:
+def test_d19_a_store_without_such_options_gets_no_limits() -> None:
     assert with_limits("memory", {"a": 1}) == {"a": 1}

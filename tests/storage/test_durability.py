@@ -49,7 +49,7 @@ def write_as_spark(root: Path, *names: str) -> None:
         (root / name).write_bytes(b"rows")
 
 
-def test_r17_a_new_object_is_whole_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+def test_r17_a_new_object_is_durable_before_its_name(storage: Storage, root: Path) -> None:
     with recorded(root) as calls:
         storage.create("d/x", b"1")
     assert calls == ["fsync d/.tmp", "link d/.tmp d/x", "fsync d", "unlink d/.tmp"]
@@ -70,27 +70,27 @@ def test_r17_the_folders_of_a_new_object_are_durable_from_the_top(storage: Stora
     ]
 
 
-def test_r17_the_folders_of_a_new_root_are_durable_too(tmp_path: Path) -> None:
+def test_r17_the_folders_of_a_new_root_are_durable(tmp_path: Path) -> None:
     with recorded(tmp_path) as calls:
         open_storage(tmp_path / "new/root").create("x", b"1")
     assert calls[:4] == ["mkdir new", "fsync .", "mkdir new/root", "fsync new"]
 
 
-def test_a_replaced_object_is_whole_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+def test_a_replaced_object_is_durable_before_its_name(storage: Storage, root: Path) -> None:
     storage.create("d/x", b"1")
     with recorded(root) as calls:
         storage.replace("d/x", b"2")
     assert calls == ["fsync d/.tmp", "replace d/.tmp d/x", "fsync d"]
 
 
-def test_a_copy_of_what_spark_wrote_is_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+def test_a_copy_of_a_spark_file_is_durable_before_its_name(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x")
     with recorded(root) as calls:
         storage.copy("s/x", "d/x")
     assert calls == ["link s/x d/.tmp", "fsync d/.tmp", "replace d/.tmp d/x", "fsync d"]
 
 
-def test_a_copy_without_links_is_on_disk_before_its_name_is(storage: Storage, root: Path) -> None:
+def test_a_copy_without_links_is_durable_before_its_name(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x")
     with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
         storage.copy("s/x", "d/x")
@@ -98,30 +98,28 @@ def test_a_copy_without_links_is_on_disk_before_its_name_is(storage: Storage, ro
     assert storage.read("d/x") == b"rows"
 
 
-def test_r9_a_moved_file_is_on_disk_under_its_new_name_before_the_old_one_goes(storage: Storage, root: Path) -> None:
+def test_r9_a_moved_file_is_durable_before_its_old_name_is_deleted(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x")
     with recorded(root) as calls:
         storage.move("s/x", "d/x")
     assert calls == ["fsync s/x", "link s/x d/x", "fsync d", "unlink s/x"]
 
 
-def test_r9_a_move_that_finds_the_same_rows_makes_them_durable_before_the_old_name_goes(
-    storage: Storage, root: Path
-) -> None:
+def test_r9_a_move_onto_equal_rows_makes_them_durable_first(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x", "d/x")
     with recorded(root) as calls:
         storage.move("s/x", "d/x")
     assert calls == ["fsync s/x", "fsync d/x", "fsync d", "unlink s/x"]
 
 
-def test_r9_a_move_into_a_new_folder_makes_that_durable_first(storage: Storage, root: Path) -> None:
+def test_r9_a_move_makes_its_new_folder_durable_first(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x")
     with recorded(root) as calls:
         storage.move("s/x", "out/day=1/x")
     assert calls[1:6] == ["mkdir out", "fsync .", "mkdir out/day=1", "fsync out", "link s/x out/day=1/x"]
 
 
-def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(storage: Storage, root: Path) -> None:
+def test_copies_of_spark_files_are_durable_with_names_and_folders(storage: Storage, root: Path) -> None:
     """Each folder is synced once for all its files, because no process reads it before."""
     write_as_spark(root, "s/x", "s/k/y", "s/k/z")
     with recorded(root) as calls:
@@ -134,7 +132,7 @@ def test_copies_of_what_spark_wrote_are_on_disk_with_their_names_and_folders(sto
     assert sorted(calls[8:]) == ["fsync .", "fsync d", "fsync d/new", "fsync d/new/k"]
 
 
-def test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name(storage: Storage, root: Path) -> None:
+def test_copies_into_an_unsynced_folder_make_its_name_durable(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x")
     (root / "d/new").mkdir(parents=True)  # created, but not synced
     with recorded(root) as calls:
@@ -143,7 +141,7 @@ def test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name(s
     assert sorted(calls[3:]) == ["fsync .", "fsync d", "fsync d/new", "fsync d/new/k"]
 
 
-def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) -> None:
+def test_copies_replace_existing_files_atomically(storage: Storage, root: Path) -> None:
     """Two processes may create a file under one name, and one may have committed it.
 
     Readers must find it at any time.
@@ -155,7 +153,7 @@ def test_copies_over_what_is_there_are_seen_whole(storage: Storage, root: Path) 
     assert sorted(calls[3:]) == ["fsync .", "fsync d"]
 
 
-def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
+def test_copies_without_links_are_durable(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x", "s/y")
     with recorded(root) as calls, refusing(root, errno.EMLINK, "link"):
         assert storage.copy_all([("s/x", "d/x"), ("s/y", "d/y")]) == set()
@@ -164,7 +162,7 @@ def test_copies_without_links_are_on_disk(storage: Storage, root: Path) -> None:
     assert (root / "d/x").read_bytes() == (root / "d/y").read_bytes() == b"rows"
 
 
-def test_r9_moved_files_are_on_disk_under_their_new_names_before_an_old_one_goes(storage: Storage, root: Path) -> None:
+def test_r9_all_moved_files_are_durable_before_old_names_are_deleted(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/x", "s/y", "s/z", "d/y")
     with recorded(root) as calls:
         assert storage.move_all([("s/x", "d/x"), ("s/y", "d/y"), ("s/z", "out/z")]) == set()
@@ -173,7 +171,7 @@ def test_r9_moved_files_are_on_disk_under_their_new_names_before_an_old_one_goes
     assert calls[8:] == ["fsync d", "fsync out", "unlink s/x", "unlink s/y", "unlink s/z"]
 
 
-def test_r9_what_another_one_moves_at_the_same_time_is_moved(
+def test_r9_a_concurrent_move_of_the_same_file_succeeds(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A faster releaser removes the old name between the check and the link."""
@@ -195,7 +193,7 @@ def test_r9_what_another_one_moves_at_the_same_time_is_moved(
 # ---- failures
 
 
-def test_r9_what_another_one_moved_between_the_link_and_the_look_is_moved(
+def test_r9_a_file_moved_by_another_process_after_the_link_is_moved(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_as_spark(root, "s/x", "d/x")
@@ -211,7 +209,7 @@ def test_r9_what_another_one_moved_between_the_link_and_the_look_is_moved(
 
 
 @pytest.mark.parametrize("verb", ["create", "replace", "copy", "copy_all", "move", "move_all", "sync"])
-def test_an_fsync_that_fails_is_no_success(
+def test_a_failed_fsync_fails_the_verb(
     storage: Storage, root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each fsync of a verb fails in turn, as on a full or broken disk."""
@@ -250,7 +248,7 @@ def test_an_fsync_that_fails_is_no_success(
             acts[verb](str(failing))
 
 
-def test_r17_an_entry_that_landed_by_a_failed_try_is_durable_when_it_is_taken_for_ours(
+def test_r17_an_entry_of_a_failed_try_is_synced_by_the_next_try(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The link succeeds, but the fsync of the folder fails. The next try finds its own entry and must sync its name."""
@@ -273,14 +271,14 @@ def test_r17_an_entry_that_landed_by_a_failed_try_is_durable_when_it_is_taken_fo
     assert "fsync d" in calls[linked:]
 
 
-def test_r17_who_finds_a_name_taken_finds_it_durable(storage: Storage, root: Path) -> None:
+def test_r17_a_name_that_is_taken_is_made_durable(storage: Storage, root: Path) -> None:
     write_as_spark(root, "d/x")
     with recorded(root) as calls, pytest.raises(AlreadyExistsError):
         storage.create("d/x", b"")
     assert calls == ["fsync d"]
 
 
-def test_a_file_system_that_cannot_fsync_a_folder_is_good_enough(
+def test_a_file_system_that_cannot_fsync_folders_is_accepted(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.fsync
@@ -296,7 +294,7 @@ def test_a_file_system_that_cannot_fsync_a_folder_is_good_enough(
 
 
 @pytest.mark.parametrize("verb", ["create", "sync"])
-def test_a_file_system_that_cannot_fsync_a_file_is_not(
+def test_a_file_system_that_cannot_fsync_files_is_refused(
     storage: Storage, root: Path, verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_as_spark(root, "d/x")
@@ -312,7 +310,7 @@ def test_a_file_system_that_cannot_fsync_a_file_is_not(
 # ---- sync
 
 
-def test_a_sync_makes_every_file_and_folder_below_and_every_name_above_durable(storage: Storage, root: Path) -> None:
+def test_a_sync_covers_files_and_folders_below_and_names_above(storage: Storage, root: Path) -> None:
     write_as_spark(root, "j/s/a.parquet", "j/s/.a.parquet.crc", "j/s/k=1/b.parquet", "j/s/k=1/m=2/c.parquet", "j/else")
     with recorded(root) as calls:
         storage.sync("j/s")
@@ -322,7 +320,7 @@ def test_a_sync_makes_every_file_and_folder_below_and_every_name_above_durable(s
     assert calls[7:] == ["fsync j", "fsync ."]
 
 
-def test_a_sync_of_many_files_leaves_none_out(storage: Storage, root: Path) -> None:
+def test_a_sync_of_many_files_covers_each_of_them(storage: Storage, root: Path) -> None:
     names = [f"s/{number % 40}/{number}" for number in range(200)]
     write_as_spark(root, *names)
     with recorded(root, "fsync") as calls:
@@ -332,7 +330,7 @@ def test_a_sync_of_many_files_leaves_none_out(storage: Storage, root: Path) -> N
     assert calls[-1] == "fsync ."
 
 
-def test_one_file_that_cannot_be_made_durable_among_many_is_told(
+def test_a_sync_fails_if_one_of_many_files_cannot_be_synced(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_as_spark(root, *(f"s/{number}" for number in range(100)))
@@ -348,7 +346,7 @@ def test_one_file_that_cannot_be_made_durable_among_many_is_told(
         storage.sync("s")
 
 
-def test_a_folder_that_cannot_be_read_counts_as_no_empty_one(storage: Storage, root: Path) -> None:
+def test_a_sync_fails_if_a_folder_cannot_be_read(storage: Storage, root: Path) -> None:
     write_as_spark(root, "s/deep/0")
     with refusing(root / "s/deep", errno.EIO, "scandir"), pytest.raises(StorageTransientError):
         storage.sync("s")
@@ -361,14 +359,14 @@ def test_a_sync_of_one_file_makes_its_name_durable(storage: Storage, root: Path)
     assert calls == ["fsync j/x", "fsync j", "fsync ."]
 
 
-def test_a_sync_in_a_child_makes_the_names_from_its_storage_on_durable(storage: Storage, root: Path) -> None:
+def test_a_sync_in_a_child_storage_makes_all_its_parents_durable(storage: Storage, root: Path) -> None:
     write_as_spark(root, "j/v/s/x")
     with recorded(root) as calls:
         storage.child("j").child("v").sync("s/x")
     assert calls == ["fsync j/v/s/x", "fsync j/v/s", "fsync j/v", "fsync j", "fsync ."]
 
 
-def test_a_sync_opens_nothing_that_nobody_reads(storage: Storage, root: Path) -> None:
+def test_a_sync_skips_markers_and_temporary_files(storage: Storage, root: Path) -> None:
     """Spark's marker files are empty, and the writers of the package's temporary files sync them."""
     write_as_spark(root, "s/a", "s/.a.crc", "s/_SUCCESS", "s/._SUCCESS.crc", "s/.tmp-0123456789abcdef", "other/x")
     with recorded(root, "open") as calls:
@@ -376,7 +374,7 @@ def test_a_sync_opens_nothing_that_nobody_reads(storage: Storage, root: Path) ->
     assert sorted(calls) == ["open .", "open s", "open s/.a.crc", "open s/a"]
 
 
-def test_a_sync_passes_over_what_is_deleted_meanwhile(
+def test_a_sync_skips_files_that_are_deleted_meanwhile(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark deletes files in its own folder while it is synced."""
@@ -394,7 +392,7 @@ def test_a_sync_passes_over_what_is_deleted_meanwhile(
     assert [name for name, _ in storage.files("s")] == ["0", "a"]
 
 
-def test_a_sync_of_nothing_is_told(storage: Storage) -> None:
+def test_a_sync_of_a_missing_folder_fails(storage: Storage) -> None:
     with pytest.raises(ObjectNotFoundError):
         storage.sync("gone")
 
@@ -409,7 +407,7 @@ def leave_half_a_file(root: Path, name: str) -> Path:
     return path
 
 
-def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> None:
+def test_files_of_killed_writers_are_collected(storage: Storage, root: Path) -> None:
     for name in ("j/.tmp-0123456789abcdef", "j/log/.tmp-fedcba9876543210", "j/.probe-0123456789abcdef"):
         leave_half_a_file(root, name)
     leave_half_a_file(root, ".probe-0123456789abcdef")
@@ -424,7 +422,7 @@ def test_what_killed_writers_left_is_collected(storage: Storage, root: Path) -> 
     assert storage.collect_temporary("j", 0) == 0
 
 
-def test_what_a_killed_writer_of_this_host_left_is_collected_at_any_age(storage: Storage, root: Path) -> None:
+def test_files_of_a_killed_writer_of_this_host_are_collected_at_any_age(storage: Storage, root: Path) -> None:
     """The writer is killed while it writes an object. A file of a living process, or of another host, stays."""
     program = (
         "import os, sys, signal\n"
@@ -445,7 +443,9 @@ def test_what_a_killed_writer_of_this_host_left_is_collected_at_any_age(storage:
     assert sorted(f"log/{path.name}" for path in (root / "log").iterdir()) == sorted(others)
 
 
-def test_a_living_writers_temporary_file_stays(storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_temporary_file_of_a_living_writer_is_kept(
+    storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A clean-up runs during every verb. The copied file is old, but its temporary copy is not."""
     write_as_spark(root, "old")
     os.utime(root / "old", (1, 1))
@@ -465,7 +465,7 @@ def test_a_living_writers_temporary_file_stays(storage: Storage, root: Path, mon
     assert storage.list("d") == ["copied", "created", "replaced"]
 
 
-def test_the_age_is_counted_on_the_clock_that_stamps_the_files(
+def test_the_age_of_a_file_is_measured_by_the_clock_of_its_file_system(
     storage: Storage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_half_a_file(root, "j/.tmp-0123456789abcdef")
@@ -473,7 +473,7 @@ def test_the_age_is_counted_on_the_clock_that_stamps_the_files(
     assert storage.collect_temporary("j", 3600) == 0
 
 
-def test_nothing_is_written_where_nothing_is_left(storage: Storage, root: Path) -> None:
+def test_a_collection_without_temporary_files_writes_nothing(storage: Storage, root: Path) -> None:
     write_as_spark(root, "j/x")
     with recorded(root, "open", "unlink") as calls:
         assert storage.collect_temporary("j", 0) == 0

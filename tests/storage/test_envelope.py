@@ -30,16 +30,16 @@ def decoded(data: bytes) -> dict[str, object]:
     return {name: document[name] for name in FIELDS}
 
 
-def test_golden_a_document_ends_in_the_checksum_of_what_is_before_it() -> None:
+def test_golden_a_document_ends_with_the_checksum_of_its_content() -> None:
     assert encode_document("test", 1, **FIELDS) == GOLDEN
     assert decoded(GOLDEN) == FIELDS
 
 
-def test_a_document_without_a_checksum_is_of_a_release_that_wrote_none() -> None:
+def test_a_document_without_a_checksum_is_read() -> None:
     assert decoded(GOLDEN.replace(b', "crc32": "ccd647fc"', b"")) == FIELDS
 
 
-def test_no_bit_that_is_another_one_changes_what_is_read() -> None:
+def test_a_changed_bit_is_refused_or_changes_no_value() -> None:
     refused = 0
     for at in range(len(GOLDEN)):
         for bit in range(8):
@@ -55,17 +55,17 @@ def test_no_bit_that_is_another_one_changes_what_is_read() -> None:
     assert refused > 7 * len(GOLDEN)
 
 
-def test_a_digit_that_is_another_one_is_told_with_the_file() -> None:
+def test_a_changed_digit_is_refused_with_the_file() -> None:
     with pytest.raises(MalformedDocumentError, match=r"file:///a\.json.*crc32 does not match its content"):
         decoded(GOLDEN.replace(b"118", b"119"))
 
 
-def test_a_document_that_somebody_has_written_in_another_layout_is_not_what_was_written() -> None:
+def test_a_reformatted_document_is_refused() -> None:
     with pytest.raises(MalformedDocumentError, match="changed after it was written"):
         decoded(json.dumps(json.loads(GOLDEN), indent=2).encode())
 
 
-def test_a_log_stops_before_an_entry_of_which_a_digit_has_changed(storage: Storage) -> None:
+def test_a_log_stops_before_an_entry_with_a_changed_digit(storage: Storage) -> None:
     log = AppendLog(storage, "log", format="test")
     for rows in (117, 118, 119):
         log.append({"rows": rows})
@@ -75,7 +75,7 @@ def test_a_log_stops_before_an_entry_of_which_a_digit_has_changed(storage: Stora
     assert [entry.body for entry in error.value.data["intact"]] == [{"rows": 117}]
 
 
-def test_a_head_record_of_which_a_digit_has_changed_moves_no_head(storage: Storage) -> None:
+def test_a_head_record_with_a_changed_digit_is_refused(storage: Storage) -> None:
     log = AppendLog(storage, "log", format="test")
     for number in range(6):
         log.append(number)

@@ -106,7 +106,7 @@ class TestFsspecStorage(StorageConformance):
     def faulty(self, fault: Fault) -> Any:
         return failing(ERRORS[fault])
 
-    def test_a_folder_that_cannot_be_listed_is_not_left_out(self, storage: Storage) -> None:
+    def test_a_folder_that_cannot_be_listed_is_not_skipped(self, storage: Storage) -> None:
         """fsspec's own walk would skip it silently."""
         storage.create("a/x", b"")
         storage.create("a/locked/y", b"")
@@ -116,7 +116,7 @@ class TestFsspecStorage(StorageConformance):
             storage.delete_tree("a")
         assert storage.files("a") == [("locked/y", 0), ("x", 0)]
 
-    def test_many_requests_of_a_store_far_away_are_under_way_at_once(
+    def test_requests_to_a_remote_store_run_concurrently(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A folder of state has thousands of files. Sequential requests would add up their latencies."""
@@ -136,7 +136,7 @@ class TestFsspecStorage(StorageConformance):
         assert [name for name, _ in storage.files("")] == [*(f"c/{name}" for name in names), *(f"t/{n}" for n in names)]
 
     @pytest.mark.parametrize("seen", ["info", "cp_file", "cat_file"])
-    def test_r9_what_another_one_moves_at_the_same_time_is_moved(
+    def test_r9_a_concurrent_move_of_the_same_file_succeeds(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch, seen: str
     ) -> None:
         """A faster releaser moves the file, at any step of this releaser."""
@@ -158,9 +158,7 @@ class TestFsspecStorage(StorageConformance):
         assert storage.move_all([("s/x", "t/x")]) == set()
         assert storage.read("t/x") == b"rows"
 
-    def test_behind_one_of_many_requests_that_fails_no_more_are_begun(
-        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_request_starts_after_a_failed_one(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         storage.requests_at_once = 2
         begun: list[str] = []
 
@@ -173,7 +171,7 @@ class TestFsspecStorage(StorageConformance):
             storage.copy_all([(f"s/{number}", f"t/{number}") for number in range(500)])
         assert len(begun) <= 2
 
-    def test_a_deletion_goes_on_when_another_one_deletes_too(
+    def test_a_deletion_continues_during_a_concurrent_deletion(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(5):

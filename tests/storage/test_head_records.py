@@ -29,7 +29,7 @@ def storage(tmp_path: Path) -> Storage:
     return storage
 
 
-def test_it_is_read_as_it_was_written(storage: Storage) -> None:
+def test_a_head_record_is_read_back(storage: Storage) -> None:
     assert [entry.number for entry in log(storage, begins_at_head=True).load()] == [2, 3]
 
 
@@ -46,7 +46,7 @@ HEADS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", HEADS)
-def test_another_one_is_refused_by_name(storage: Storage, case: str) -> None:
+def test_an_invalid_head_record_is_refused_by_name(storage: Storage, case: str) -> None:
     fields, problem = HEADS[case]
     document = {"format": "airflow-provider-ckpt/test-head", "version": 1, **fields}
     storage.replace("log/head-00000002.json", json.dumps(document).encode())
@@ -55,7 +55,7 @@ def test_another_one_is_refused_by_name(storage: Storage, case: str) -> None:
     assert f"log/head-00000002.json is damaged: the head record cannot be read ({problem}" in str(refused.value)
 
 
-def test_infinity_among_the_kept_is_no_raw_error(storage: Storage) -> None:
+def test_infinity_in_a_head_record_is_refused(storage: Storage) -> None:
     text = b'{"format": "airflow-provider-ckpt/test-head", "version": 1, "head": 2, "kept": [Infinity]}'
     storage.replace("log/head-00000002.json", text)
     with pytest.raises(CorruptLogError, match="Infinity in it is no number of JSON"):
@@ -73,7 +73,7 @@ def test_a_foreign_file_with_a_large_number_takes_no_memory(storage: Storage, na
         log(storage).load()
 
 
-def test_a_log_that_may_be_truncated_to_its_end_may_have_no_entry_at_its_head(storage: Storage) -> None:
+def test_only_a_log_without_begins_at_head_may_lack_its_head_entry(storage: Storage) -> None:
     log(storage).truncate(4)
     assert log(storage).load() == []
     with pytest.raises(CorruptLogError, match="a head record says that the log begins with it"):

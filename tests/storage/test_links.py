@@ -83,14 +83,14 @@ def test_a_folder_of_requests_that_is_a_link_is_not_read(storage: Storage, tmp_p
         pending_requests(storage, "job", 1, ())
 
 
-def test_of_a_link_the_name_alone_is_deleted(storage: Storage, tmp_path: Path) -> None:
+def test_deleting_a_link_deletes_only_its_name(storage: Storage, tmp_path: Path) -> None:
     for path, delete in {"linked": storage.delete_tree, "job/private": storage.delete}.items():
         delete(path)
         assert not (tmp_path / "root" / path).is_symlink()
     assert (tmp_path / "elsewhere" / "private.json").read_bytes() == SECRET
 
 
-def test_the_root_and_what_lies_above_it_may_be_links(tmp_path: Path) -> None:
+def test_the_root_and_its_parents_may_be_links(tmp_path: Path) -> None:
     (tmp_path / "disk" / "ckpt").mkdir(parents=True)
     (tmp_path / "above").symlink_to(tmp_path / "disk")
     (tmp_path / "link").symlink_to(tmp_path / "disk" / "ckpt")
@@ -101,9 +101,7 @@ def test_the_root_and_what_lies_above_it_may_be_links(tmp_path: Path) -> None:
     assert read_root(open_storage(tmp_path / "above" / "ckpt")).list("a") == ["b"]
 
 
-def test_a_link_that_comes_between_the_check_and_the_use_is_not_opened(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_created_after_the_check_is_not_opened(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(posix, "is_link", lambda path: False)
         with pytest.raises(StorageFailedError, match="are not followed, because they may lead") as refused:
@@ -111,7 +109,7 @@ def test_a_link_that_comes_between_the_check_and_the_use_is_not_opened(
     assert "t0psecret" not in str(refused.value)
 
 
-def test_a_temporary_name_that_is_taken_by_a_link_is_not_written_to(storage: Storage, tmp_path: Path) -> None:
+def test_a_link_under_a_temporary_name_is_not_written_to(storage: Storage, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere" / "private.json"
     (tmp_path / "root" / "taken").symlink_to(target)
     with pytest.raises(FileExistsError):
@@ -120,7 +118,7 @@ def test_a_temporary_name_that_is_taken_by_a_link_is_not_written_to(storage: Sto
 
 
 @pytest.mark.parametrize("is_link", [True, False], ids=["a link", "a file"])
-def test_no_content_of_a_foreign_marker_is_shown(tmp_path: Path, is_link: bool) -> None:
+def test_the_content_of_a_foreign_marker_is_not_shown(tmp_path: Path, is_link: bool) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (tmp_path / "private").write_bytes(SECRET)
@@ -155,7 +153,7 @@ class Released:
         self.bound.release([self.handle], 1)
 
 
-def test_a_release_writes_through_no_linked_partition_folder(tmp_path: Path) -> None:
+def test_a_release_does_not_write_through_a_linked_partition_folder(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "lake" / "orders").mkdir(parents=True)
     (tmp_path / "lake" / "orders" / "day=1").symlink_to(tmp_path / "elsewhere")
@@ -181,7 +179,7 @@ def test_the_folder_of_a_table_may_be_a_link(tmp_path: Path) -> None:
     assert linked.last_released() == own.last_released() == 1
 
 
-def test_a_table_that_is_a_link_in_a_circle_is_refused(tmp_path: Path) -> None:
+def test_a_table_that_links_to_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "orders").symlink_to(tmp_path / "orders")
     with pytest.raises(StorageFailedError):
         FileSink(str(tmp_path / "orders")).bind(SinkContext("orders", "lake")).check_target()

@@ -52,7 +52,7 @@ class TestLocalStorage(StorageConformance):
     def faulty(self, fault: Fault) -> AbstractContextManager[None]:
         return refusing(self.folder, NUMBERS[fault])
 
-    def test_a_hard_link_makes_the_copy(self, storage: Storage, tmp_path: Path) -> None:
+    def test_a_copy_is_a_hard_link(self, storage: Storage, tmp_path: Path) -> None:
         storage.create("a", b"x")
         storage.copy("a", "b/c")
         assert os.path.samefile(tmp_path / "root/a", tmp_path / "root/b/c")
@@ -74,7 +74,7 @@ class TestLocalStorage(StorageConformance):
         storage.create("log/00000000.json", b"whole")
         assert storage.read("log/00000000.json") == b"whole"
 
-    def test_no_temporary_file_is_left_behind(self, storage: Storage, tmp_path: Path) -> None:
+    def test_no_temporary_file_remains(self, storage: Storage, tmp_path: Path) -> None:
         storage.create("a", b"x")
         with pytest.raises(AlreadyExistsError):
             storage.create("a", b"y")
@@ -84,17 +84,17 @@ class TestLocalStorage(StorageConformance):
         storage.move("b", "c")
         assert sorted(os.listdir(tmp_path / "root")) == ["a", "c"]
 
-    def test_a_file_where_a_folder_should_be_is_told(self, storage: Storage) -> None:
+    def test_a_file_in_place_of_a_folder_is_refused(self, storage: Storage) -> None:
         storage.create("a", b"x")
         with pytest.raises(StorageFailedError, match="a file is where a folder should be"):
             storage.create("a/b", b"")
 
-    def test_a_root_below_a_file_is_told_by_the_probe(self, tmp_path: Path) -> None:
+    def test_the_probe_refuses_a_root_below_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(b"")
         with pytest.raises(StorageFailedError, match=str(tmp_path / "file")):
             open_storage(tmp_path / "file" / "root").probe()
 
-    def test_a_folder_in_which_somebody_still_writes_is_deleted_when_that_has_ended(
+    def test_a_folder_that_is_still_written_to_is_deleted_in_the_end(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A cancelled Spark task continues to write for a moment."""
@@ -113,7 +113,7 @@ class TestLocalStorage(StorageConformance):
         assert (late, storage.files("")) == ([], [])
         assert not (tmp_path / "t").exists()
 
-    def test_a_read_only_folder_is_told_by_the_probe(self, tmp_path: Path) -> None:
+    def test_the_probe_refuses_a_read_only_folder(self, tmp_path: Path) -> None:
         folder = tmp_path / "locked"
         folder.mkdir(mode=0o555)
         open_to_others(tmp_path)
@@ -133,7 +133,7 @@ class TestLocalStorage(StorageConformance):
         assert "the job needs the right to create, list and delete there" in done.stdout
 
     @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-    def test_a_full_disk_is_told_with_what_to_do(
+    def test_the_error_of_a_full_disk_says_what_to_do(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch, number: int
     ) -> None:
         def full(*names: Any, **given: Any) -> None:
@@ -147,7 +147,7 @@ class TestLocalStorage(StorageConformance):
 
     @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT])
     @pytest.mark.parametrize("name", ["stat", "lstat", "scandir", "listdir", "open", "unlink", "link"])
-    def test_what_may_pass_is_transient(self, storage: Storage, number: int, name: str) -> None:
+    def test_an_error_that_may_pass_is_transient(self, storage: Storage, number: int, name: str) -> None:
         """Only this call fails. No verb falls back to another call."""
         storage.create("d/x", b"1")
         calls: dict[str, tuple[str, list[Any]]] = {
@@ -165,25 +165,25 @@ class TestLocalStorage(StorageConformance):
         assert os.strerror(number) in str(raised.value)
         assert storage.files("") == [("d/x", 1)]
 
-    def test_a_disk_that_cannot_be_read_is_told(self) -> None:
+    def test_an_unreadable_disk_raises_a_transient_error(self) -> None:
         """A real error: the memory of a process can be opened, but reading at 0 raises EIO."""
         with pytest.raises(StorageTransientError):
             open_storage("/proc/self").read("mem")
 
     @pytest.mark.parametrize("verb", ["exists", "read", "list", "files", "delete", "delete_tree"])
-    def test_links_in_a_circle_are_told(self, storage: Storage, verb: str) -> None:
+    def test_a_circular_link_raises_an_error(self, storage: Storage, verb: str) -> None:
         storage.create("d/x", b"1")
         os.symlink("circle", self.folder / "d/circle")
         with pytest.raises(StorageFailedError):
             getattr(storage, verb)("d/circle/x")
 
     @pytest.mark.parametrize("verb", ["exists", "read", "list", "files", "delete", "delete_tree"])
-    def test_a_name_that_is_too_long_is_told(self, storage: Storage, verb: str) -> None:
+    def test_a_name_that_is_too_long_raises_an_error(self, storage: Storage, verb: str) -> None:
         storage.create("d/x", b"1")
         with pytest.raises(StorageFailedError):
             getattr(storage, verb)("d/" + "x" * 300)
 
-    def test_below_a_file_there_is_nothing(self, storage: Storage) -> None:
+    def test_a_path_below_a_file_is_absent(self, storage: Storage) -> None:
         """A real ENOTDIR."""
         storage.create("a", b"x")
         assert not storage.exists("a/b")
@@ -192,7 +192,7 @@ class TestLocalStorage(StorageConformance):
         storage.delete_tree("a/b")
         assert storage.read("a") == b"x"
 
-    def test_what_is_neither_file_nor_folder_is_no_object(self, storage: Storage) -> None:
+    def test_a_pipe_is_no_object(self, storage: Storage) -> None:
         storage.create("d/x", b"1")
         os.mkfifo(self.folder / "d/pipe")
         assert not storage.exists("d/pipe")
@@ -222,7 +222,7 @@ class TestLocalStorage(StorageConformance):
             storage.read("d/x")
         assert storage.read_range("d/x", 0, 2) == b"1\0"
 
-    def test_a_link_to_itself_is_no_object_and_no_error(self, storage: Storage) -> None:
+    def test_a_link_to_itself_is_not_listed(self, storage: Storage) -> None:
         storage.create("d/x", b"1")
         (self.folder / "d/itself").symlink_to("itself")
         (self.folder / "d/nowhere").symlink_to("gone")
@@ -232,7 +232,7 @@ class TestLocalStorage(StorageConformance):
         storage.delete_tree("d")
         assert storage.list("") == []
 
-    def test_a_folder_without_the_right_to_look_in_is_told(self, storage: Storage, tmp_path: Path) -> None:
+    def test_a_folder_without_read_rights_raises_an_error(self, storage: Storage, tmp_path: Path) -> None:
         """The verbs run as another user, who really lacks the right."""
         storage.create("d/x", b"1")
         open_to_others(self.folder)
@@ -251,15 +251,13 @@ class TestLocalStorage(StorageConformance):
         assert wrong == {}
         assert storage.files("") == [("d/x", 1)]
 
-    def test_a_short_read_is_not_the_end(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_short_read_is_continued(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         """The system may return fewer bytes than requested. A raw read would take them for the whole file."""
         storage.create("x", bytes(100_000))
         with half_reads(monkeypatch):
             assert len(storage.read_range("x", 10, 90_010)) == 90_000
 
-    def test_r17_a_link_whose_reply_was_lost_is_no_defeat(
-        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_r17_a_link_whose_reply_was_lost_succeeds(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
         """This happens on NFS: the link is made, and the repeated call finds it."""
 
         def twice(origin: str, target: str) -> None:
@@ -270,7 +268,7 @@ class TestLocalStorage(StorageConformance):
         storage.create("x", b"mine")
         assert storage.read("x") == b"mine"
 
-    def test_r17_a_name_that_is_taken_between_look_and_link_is_lost(
+    def test_r17_a_name_taken_between_check_and_link_is_refused(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def late(origin: str, target: str) -> None:
@@ -282,7 +280,7 @@ class TestLocalStorage(StorageConformance):
             storage.create("x", b"mine")
         assert storage.read("x") == b"theirs"
 
-    def test_a_move_compares_anew_what_was_replaced_within_a_tick(self, storage: Storage) -> None:
+    def test_a_move_compares_again_after_a_replacement_within_a_tick(self, storage: Storage) -> None:
         """Names, sizes and times are equal, but the rows differ. A move must not reuse an earlier comparison."""
         for name in ("from", "to"):
             storage.replace(name, b"rows")
@@ -295,7 +293,9 @@ class TestLocalStorage(StorageConformance):
         with pytest.raises(MoveConflictError):
             storage.move("from", "to")
 
-    def test_a_folder_that_others_empty_too_is_deleted(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_that_is_emptied_concurrently_is_deleted(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for number in range(20):
             storage.create(f"d/{number}", b"")
         tree = shutil.rmtree
@@ -311,7 +311,9 @@ class TestLocalStorage(StorageConformance):
         storage.delete_tree("d")
         assert storage.list("") == []
 
-    def test_a_folder_that_never_goes_is_told(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_that_cannot_be_deleted_raises_an_error(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         storage.create("d/x", b"")
 
         def phantom(folder: str) -> None:

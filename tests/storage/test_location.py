@@ -49,14 +49,14 @@ def text_of(error: BaseException) -> str:
 
 
 @given(SECRETS_IN)
-def test_no_secret_is_in_what_is_shown_of_a_location(given_: tuple[str, Location]) -> None:
+def test_a_location_shows_no_secret(given_: tuple[str, Location]) -> None:
     _, location = given_
     shown = (repr(location), str(location), f"{[location]} {location!r:>9}", location.for_display())
     assert MARK not in "".join(shown) + repr(location.shown_options())
 
 
 @given(SECRETS_IN)
-def test_no_secret_is_in_what_somebody_else_says_once_it_is_redacted(given_: tuple[str, Location]) -> None:
+def test_a_redacted_message_of_another_program_shows_no_secret(given_: tuple[str, Location]) -> None:
     """Other programs show the secret as it is, in JSON, in a repr or in a URI."""
     secret, location = given_
     messages = [secret, json.dumps({"a": secret}), repr([secret]), quote(secret), quote(secret, safe="")]
@@ -65,7 +65,7 @@ def test_no_secret_is_in_what_somebody_else_says_once_it_is_redacted(given_: tup
 
 
 @given(SECRETS_IN)
-def test_no_secret_is_in_the_refusal_of_a_location(given_: tuple[str, Location]) -> None:
+def test_the_refusal_of_a_location_shows_no_secret(given_: tuple[str, Location]) -> None:
     _, location = given_
     if not any(credentials_in(location.uri)):
         return
@@ -75,9 +75,7 @@ def test_no_secret_is_in_the_refusal_of_a_location(given_: tuple[str, Location])
 
 
 @given(SECRETS_IN, st.sampled_from([OSError, PermissionError, FileNotFoundError, ConnectionError]))
-def test_no_secret_is_in_the_error_of_a_backend_that_tells_its_options(
-    given_: tuple[str, Location], kind: type[OSError]
-) -> None:
+def test_the_error_of_a_leaking_backend_shows_no_secret(given_: tuple[str, Location], kind: type[OSError]) -> None:
     secret, location = given_
     if secret not in "".join(location.secrets()):
         return
@@ -88,7 +86,7 @@ def test_no_secret_is_in_the_error_of_a_backend_that_tells_its_options(
 
 
 @given(SECRETS_IN)
-def test_no_secret_is_in_what_the_journal_records_of_a_run(given_: tuple[str, Location]) -> None:
+def test_the_journaled_options_of_a_run_show_no_secret(given_: tuple[str, Location]) -> None:
     secret, location = given_
     conf = {"spark.hadoop.fs.s3a.secret.key": secret, "spark.x": f"http://me:{quote(secret, safe='')}@proxy:1"}
     options = RunOptions(job="a.py:job", root=location.uri, job_id="a", conf=conf)
@@ -109,11 +107,11 @@ def test_no_secret_is_in_what_the_journal_records_of_a_run(given_: tuple[str, Lo
         ("https://h/x?sig=ab%2Fc&sv=1", "https://h/x?sig=***&sv=1"),
     ],
 )
-def test_what_is_hidden_of_a_uri_is_its_credentials_and_nothing_else(uri: str, shown: str) -> None:
+def test_only_the_credentials_of_a_uri_are_hidden(uri: str, shown: str) -> None:
     assert redact_uri(uri) == shown
 
 
-def test_options_that_everybody_may_know_stay_readable() -> None:
+def test_public_options_stay_readable() -> None:
     options = {"key": "k", "anon": False, "timeout": 30, "client_kwargs": {"region_name": "eu-1", "pw": 12345678}}
     location = Location("s3://bucket/x", {**options, "endpoint_url": "http://me:pw@minio:9000"})
     assert repr(location) == (
@@ -122,7 +120,7 @@ def test_options_that_everybody_may_know_stay_readable() -> None:
     )
 
 
-def test_locations_are_equal_by_value_and_can_be_kept_in_a_set() -> None:
+def test_locations_are_equal_by_value_and_hashable() -> None:
     first, same = Location("s3://a", {"key": "k"}), Location("s3://a", {"key": "k"})
     assert first == same
     assert first != Location("s3://a", {"key": "l"})

@@ -75,13 +75,13 @@ def bodies(entries: list[Entry]) -> list[Any]:
     return [entry.body for entry in entries]
 
 
-def test_entries_are_copied_and_stay(storage: Storage) -> None:
+def test_packed_entries_are_copied_and_kept(storage: Storage) -> None:
     filled(storage, *range(10))
     assert packs(storage) == [FIRST, SECOND]
     assert [name for name in storage.list("log") if name[0] == "0"] == [f"{number:08d}.json" for number in range(10)]
 
 
-def test_a_log_is_read_by_its_packs_and_what_is_in_none(storage: Storage) -> None:
+def test_a_log_is_read_from_its_packs_and_its_unpacked_entries(storage: Storage) -> None:
     filled(storage, *range(10))
     counting = Counting(storage)
     assert bodies(reader(counting).load()) == [*range(10)]
@@ -89,7 +89,7 @@ def test_a_log_is_read_by_its_packs_and_what_is_in_none(storage: Storage) -> Non
     assert sorted(counting.reads) == [*last, "log/00000008.json", "log/00000009.json", FIRST, SECOND]
 
 
-def test_entries_of_packs_are_the_same_as_those_that_are_read_alone(storage: Storage) -> None:
+def test_packed_entries_equal_single_entries(storage: Storage) -> None:
     def load() -> list[Entry]:
         return AppendLog(storage, "log", format="test", keep=is_open, parse=lambda body: (body,)).load()
 
@@ -101,7 +101,7 @@ def test_entries_of_packs_are_the_same_as_those_that_are_read_alone(storage: Sto
     assert load() == by_packs
 
 
-def test_golden_a_pack(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_golden_a_pack_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = open_storage("memory://golden-pack")
     nonces = iter(f"5f1c0000a1b2c3d{number}" for number in range(9))
     monkeypatch.setattr("secrets.token_hex", lambda size: next(nonces) if size == 8 else "")
@@ -116,7 +116,7 @@ def test_golden_a_pack(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_writer_that_begins_in_between_copies_what_it_has_read(storage: Storage) -> None:
+def test_a_new_writer_packs_entries_that_it_has_read(storage: Storage) -> None:
     filled(storage, 0, 1)
     again = writer(storage)
     again.load()
@@ -126,7 +126,7 @@ def test_a_writer_that_begins_in_between_copies_what_it_has_read(storage: Storag
     assert bodies(reader(storage).load()) == [0, 1, 2, 3]
 
 
-def test_a_pack_holds_what_others_have_appended_meanwhile(storage: Storage) -> None:
+def test_a_pack_includes_entries_of_other_writers(storage: Storage) -> None:
     first, other = filled(storage, 0, 1), writer(storage)
     other.load()
     other.append("other's")
@@ -138,7 +138,7 @@ def test_a_pack_holds_what_others_have_appended_meanwhile(storage: Storage) -> N
     assert bodies(reader(storage).load()) == [0, 1, "other's", 3]
 
 
-def test_a_writer_that_was_overtaken_writes_no_pack_of_what_it_failed_to_append(storage: Storage) -> None:
+def test_an_overtaken_writer_packs_no_entry_that_it_failed_to_append(storage: Storage) -> None:
     late, other = filled(storage, 0, 1, 2), writer(storage, pack=0)
     other.load()
     other.append("other's")
@@ -162,7 +162,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_whatever_is_wrong_with_a_pack_the_entries_are_read(storage: Storage, damage: str) -> None:
+def test_entries_are_read_despite_a_damaged_pack(storage: Storage, damage: str) -> None:
     filled(storage, *range(6))
     change: Any = DAMAGES[damage]
 
@@ -182,7 +182,7 @@ def test_whatever_is_wrong_with_a_pack_the_entries_are_read(storage: Storage, da
     assert "log/00000002.json" in counting.reads
 
 
-def test_entries_that_a_torn_copy_of_a_root_lacks_are_not_brought_back_by_their_pack(tmp_path: Path) -> None:
+def test_a_pack_does_not_restore_entries_that_a_torn_copy_lacks(tmp_path: Path) -> None:
     """A live root was copied name by name, or a bucket was replicated: the pack exists, but the last entries do not.
 
     A writer of the copy creates other entries with these numbers. It creates no pack, because one exists, so readers
@@ -200,7 +200,7 @@ def test_entries_that_a_torn_copy_of_a_root_lacks_are_not_brought_back_by_their_
 
 
 @pytest.mark.parametrize("error", [StorageTransientError, StorageFailedError], ids=["it may pass", "it may not"])
-def test_a_pack_that_the_storage_cannot_read_is_none(storage: Storage, error: type[CkptError]) -> None:
+def test_a_pack_that_the_storage_cannot_read_is_ignored(storage: Storage, error: type[CkptError]) -> None:
     """A bad sector damages only the copy. The entries have their own sectors."""
     filled(storage, *range(6))
 
@@ -213,7 +213,7 @@ def test_a_pack_that_the_storage_cannot_read_is_none(storage: Storage, error: ty
     assert bodies(reader(BadSector(storage)).load()) == [*range(6)]
 
 
-def test_an_entry_that_is_gone_is_damage_though_a_pack_has_it(storage: Storage) -> None:
+def test_a_missing_entry_is_damage_even_if_a_pack_has_it(storage: Storage) -> None:
     filled(storage, *range(6))
     storage.delete("log/00000002.json")
     with pytest.raises(CorruptLogError, match=r"00000002\.json.*missing") as error:
@@ -221,7 +221,7 @@ def test_an_entry_that_is_gone_is_damage_though_a_pack_has_it(storage: Storage) 
     assert bodies(error.value.data["intact"]) == [0, 1]
 
 
-def test_a_pack_that_cannot_be_written_is_none_and_the_append_has_succeeded(storage: Storage) -> None:
+def test_an_append_succeeds_if_its_pack_cannot_be_written(storage: Storage) -> None:
     class NoPacks(WrappedStorage):
         def create(self, path: str, data: bytes) -> None:
             if "pack-" in path:
@@ -234,9 +234,7 @@ def test_a_pack_that_cannot_be_written_is_none_and_the_append_has_succeeded(stor
     assert bodies(reader(storage).load()) == [*range(6)]
 
 
-def test_entries_that_are_too_large_together_are_not_held_and_not_packed(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_that_are_too_large_together_are_not_packed(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise each writer would hold about 70 MB of dropped entries, if its batches have hundreds of files."""
     monkeypatch.setattr(log_packs, "MOST", 1000)
     log = filled(storage, "a" * 500, "b" * 500, 2, 3)
@@ -247,7 +245,7 @@ def test_entries_that_are_too_large_together_are_not_held_and_not_packed(
     assert bodies(reader(storage).load()) == ["a" * 500, "b" * 500, *range(2, 8)]
 
 
-def test_an_append_has_succeeded_whatever_its_pack_fails_with(storage: Storage) -> None:
+def test_an_append_succeeds_if_its_pack_runs_out_of_memory(storage: Storage) -> None:
     """A writer that gets an error does not know of its entry, and would publish the batch again after it."""
 
     class NoMemory(WrappedStorage):
@@ -264,7 +262,7 @@ def test_an_append_has_succeeded_whatever_its_pack_fails_with(storage: Storage) 
     assert log.position == len(log.records()) == PACK + 1
 
 
-def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
+def test_a_truncation_deletes_packs_below_the_head(storage: Storage) -> None:
     log = filled(storage, "open", *range(1, 11))
     log.truncate(6)
     assert packs(storage) == [SECOND]
@@ -278,7 +276,7 @@ def test_packs_go_with_the_entries_below_the_head(storage: Storage) -> None:
 
 
 @pytest.mark.slow
-def test_a_log_says_the_same_with_packs_and_without(tmp_path: Path) -> None:
+def test_a_log_reads_the_same_with_and_without_packs(tmp_path: Path) -> None:
     """Random appends, truncations and new writers give the same log."""
     for seed in range(60):
         rng = random.Random(seed)
@@ -310,7 +308,7 @@ def use_the_log(storage: Storage) -> None:
     log.truncate(5)
 
 
-def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
+def test_a_log_can_be_continued_after_a_crash_at_any_verb(tmp_path: Path) -> None:
     counting = CrashingStorage(open_storage(tmp_path / "whole"))
     use_the_log(counting)
     assert sum("pack-" in verb for verb in counting.verbs.log) == 5  # three created, two deleted
@@ -328,7 +326,7 @@ def test_a_crash_at_any_verb_leaves_a_log_that_goes_on(tmp_path: Path) -> None:
         assert reader(storage).load()[-1].body == "after"
 
 
-def test_who_writes_a_subtasks_log_packs_it(storage: Storage) -> None:
+def test_a_subtask_log_is_packed(storage: Storage) -> None:
     log = SubtaskLog(storage, "log")
     log.load()
     log.open(AttemptId(1, 0, "a"))

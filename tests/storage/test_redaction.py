@@ -48,7 +48,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_password_is_hidden_in_every_form_in_which_programs_print_it(form: str) -> None:
+def test_a_password_is_hidden_in_every_printed_form(form: str) -> None:
     connection = Connection("db", "postgres", "h", 5432, "me", PASSWORD)
     location = Location("s3://bucket/x", {"username": "me", "password": PASSWORD})
     for place in (connection, location):
@@ -80,7 +80,7 @@ def test_a_password_is_hidden_in_every_form_in_which_programs_print_it(form: str
         ({"keyfile_dict": '{"private_key": "PW-9", "client_email": "me@x"}'}, {"PW-9"}),
     ],
 )
-def test_a_field_of_an_extra_is_secret_by_its_name_or_its_kind(extra: dict[str, Any], secrets: set[str]) -> None:
+def test_a_field_of_an_extra_is_secret_by_its_name_or_value(extra: dict[str, Any], secrets: set[str]) -> None:
     hidden = set(field_secrets(extra))
     if "keyfile_dict" not in extra:
         assert hidden == secrets
@@ -104,11 +104,11 @@ def test_a_field_of_an_extra_is_secret_by_its_name_or_its_kind(extra: dict[str, 
         ("spark.master", "k8s://https://h:6443", set()),
     ],
 )
-def test_a_setting_of_spark_is_secret_by_its_name_or_holds_a_secret(name: str, value: str, secrets: set[str]) -> None:
+def test_a_spark_setting_is_secret_by_its_name_or_value(name: str, value: str, secrets: set[str]) -> None:
     assert set(conf_secrets({name: value})) == secrets
 
 
-def test_secret_options_are_named_and_others_are_not() -> None:
+def test_secret_names_lists_only_secret_options() -> None:
     options = {"key": "k", "anon": False, "endpoint_url": "http://h", "client_kwargs": {"region_name": "eu"}}
     assert secret_names(options) == {"key"}
     assert secret_names({"endpoint_url": "http://me:PW@h"}) == {"endpoint_url"}
@@ -153,13 +153,13 @@ def test_the_path_of_a_file_shows_no_password(uri: str, shown: str) -> None:
     assert shown_path(uri) == shown
 
 
-def test_a_long_line_of_a_log_is_redacted_in_no_time() -> None:
+def test_a_long_line_of_a_log_is_redacted_quickly() -> None:
     before = time.process_time()
     redact("x" * 1_000_000 + "://" + "a1" * 300_000, ())
     assert time.process_time() - before < 10
 
 
-def test_a_driver_hides_what_it_was_given_meanwhile_and_other_processes_note_nothing() -> None:
+def test_a_driver_hides_secrets_that_it_gets_during_its_run() -> None:
     note_given(["PW-before"])
     with hiding_given(["PW-root"]):
         read_connection("db", {"AIRFLOW_CONN_DB": "postgres://me:PW-shop@h/x"})

@@ -47,7 +47,7 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(tmp_path / "root")
 
 
-def test_a_new_root_is_marked_as_the_golden_one(storage: Storage) -> None:
+def test_a_new_root_has_the_golden_marker(storage: Storage) -> None:
     assert open_root(storage) is storage
     assert without_checksum(storage.read(ROOT_MARKER)) == (GOLDEN / ROOT_MARKER).read_bytes()
     assert storage.list("") == [ROOT_MARKER]
@@ -65,7 +65,7 @@ def test_reading_a_root_writes_nothing(storage: Storage, tmp_path: Path) -> None
     assert not (tmp_path / "root").exists()
 
 
-def test_another_programs_folder_is_refused(storage: Storage) -> None:
+def test_the_folder_of_another_program_is_refused(storage: Storage) -> None:
     for foreign in (b'{"format": "other", "version": 1}', b"hello", b"[]", b"\xff"):
         storage.replace(ROOT_MARKER, foreign)
         with pytest.raises(ForeignRootError):
@@ -74,7 +74,7 @@ def test_another_programs_folder_is_refused(storage: Storage) -> None:
             read_root(storage)
 
 
-def test_a_root_whose_marker_is_damaged_is_not_told_as_somebody_elses(storage: Storage) -> None:
+def test_a_root_with_a_damaged_marker_is_not_called_foreign(storage: Storage) -> None:
     """The other error advises another folder. A user who followed it would restart every job from scratch."""
     open_root(storage)
     storage.replace(ROOT_MARKER, storage.read(ROOT_MARKER).replace(b'"crc32": "', b'"crc32":  "'))
@@ -132,7 +132,7 @@ def test_a_root_inside_a_root_is_refused_before_anything_is_written(top: Storage
     assert all_names(top) == before
 
 
-def test_a_root_in_a_storage_that_is_one_is_refused(top: Storage) -> None:
+def test_a_root_directly_below_a_root_is_refused(top: Storage) -> None:
     """The outer root is the bucket itself, or the direct parent folder."""
     open_root(top)
     with pytest.raises(RootRefusedError, match="s there, and be deleted with it; choose"):
@@ -148,7 +148,7 @@ def test_a_root_around_a_root_is_refused_before_anything_is_written(top: Storage
     assert all_names(top) == before
 
 
-def test_roots_side_by_side_are_fine(top: Storage) -> None:
+def test_roots_next_to_each_other_are_allowed(top: Storage) -> None:
     for name in ("team/a", "team/ab", "other"):
         open_root(top.child(name))
         open_root(top.child(name))
@@ -162,13 +162,13 @@ def all_names(top: Storage) -> list[str]:
     return [name for name, _ in top.files("")]
 
 
-def test_a_parent_that_may_not_be_looked_at_is_passed_over(tmp_path: Path) -> None:
+def test_a_parent_without_read_rights_is_skipped(tmp_path: Path) -> None:
     """Rights often begin below a prefix. A user with such rights cannot have created a root above it."""
     denied = Unchecked(open_storage(tmp_path), StorageDeniedError(uri="above", reason="a test"))
     open_root(WithParent(open_storage(tmp_path / "root"), denied))
 
 
-def test_a_parent_that_cannot_be_looked_at_now_is_not_taken_for_free(tmp_path: Path) -> None:
+def test_a_parent_that_cannot_be_checked_now_raises_the_error(tmp_path: Path) -> None:
     error = StorageTransientError(verb="look for", uri="above", reason="a test")
     with pytest.raises(StorageTransientError):
         open_root(WithParent(open_storage(tmp_path / "root"), Unchecked(open_storage(tmp_path), error)))
@@ -184,7 +184,7 @@ class Unchecked(WrappedStorage):
         raise self.error
 
 
-def test_a_folder_in_a_new_root_that_may_not_be_looked_into_is_passed_over(storage: Storage) -> None:
+def test_a_folder_without_read_rights_in_a_new_root_is_skipped(storage: Storage) -> None:
     """For example ``lost+found``, if the root is a file system of its own."""
 
     class Mounted(WrappedStorage):
@@ -223,7 +223,7 @@ def test_a_root_that_spark_takes_for_a_pattern_is_refused(tmp_path: Path, where:
 @pytest.mark.parametrize(
     "name", ["a b", "a:b", "a%20b", "k=1", "a#b", "a,b", "a+b", "ü", ".a", "_a", "a'b", "a|b", "a^b"]
 )
-def test_other_characters_are_a_roots_own_business(tmp_path: Path, name: str) -> None:
+def test_a_root_may_have_any_other_characters(tmp_path: Path, name: str) -> None:
     """Each of these names was tried with whole jobs."""
     open_root(open_storage(tmp_path / name))
     assert (tmp_path / name / ROOT_MARKER).is_file()
@@ -259,12 +259,12 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
         "S3:/b",
     ],
 )
-def test_a_uri_that_makes_no_root_is_refused(uri: str) -> None:
+def test_an_impossible_root_uri_is_refused(uri: str) -> None:
     with pytest.raises(InvalidStorageUriError):
         open_storage(Location(uri, {"key": "k", "secret": SECRET}))
 
 
-def test_a_uri_that_is_refused_is_told_why() -> None:
+def test_a_refused_uri_is_answered_with_the_reason() -> None:
     """A URI with one slash used to create a folder "s3:" in the working directory."""
     with pytest.raises(InvalidStorageUriError, match="two slashes follow a scheme: s3://"):
         open_storage("s3:/bucket/ckpt")
@@ -273,7 +273,7 @@ def test_a_uri_that_is_refused_is_told_why() -> None:
 
 
 @pytest.mark.parametrize("uri", [f"s3:/key:{SECRET}@bucket/ckpt", f"s3:/bucket/ckpt?token={SECRET}"])
-def test_one_slash_shows_no_secret_either(uri: str) -> None:
+def test_a_uri_with_one_slash_shows_no_secret(uri: str) -> None:
     with pytest.raises(InvalidStorageUriError, match="two slashes") as raised:
         open_storage(uri)
     assert SECRET not in str(raised.value)
@@ -372,7 +372,7 @@ def test_r17_a_backend_without_exclusive_creation_is_refused(protocol: str) -> N
     assert storage.files("") == []
 
 
-def test_no_secret_is_in_a_repr_or_an_error_or_its_cause(caplog: pytest.LogCaptureFixture) -> None:
+def test_reprs_and_errors_of_a_storage_show_no_secret(caplog: pytest.LogCaptureFixture) -> None:
     storage = open_storage(Location("leaking://some/root", {"token": SECRET}))
     with caplog.at_level(logging.DEBUG), pytest.raises(StorageTransientError) as raised:
         storage.child("x").read("y")
@@ -401,7 +401,7 @@ def test_a_job_id_that_is_no_folder_name_is_refused(job_id: str) -> None:
         layout.journal_path(job_id)
 
 
-def test_the_layout_is_the_documented_one() -> None:
+def test_the_layout_is_the_documented_layout() -> None:
     assert [
         layout.frozen_path("j", "history"),
         layout.subtask_log_path("j", "daily", 0),
@@ -420,7 +420,7 @@ def test_the_layout_is_the_documented_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", "."])
-def test_no_name_leaves_its_folder(name: str) -> None:
+def test_a_name_that_leaves_its_folder_is_refused(name: str) -> None:
     paths: list[Callable[[], str]] = [
         lambda: layout.frozen_path("j", name),
         lambda: layout.subtask_path("j", name, 0),

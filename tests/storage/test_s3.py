@@ -104,7 +104,9 @@ class TestS3Storage(StorageConformance):
 
     @pytest.mark.parametrize("verb", ["exists", "read", "create", "delete", "copy", "list", "files", "delete_tree"])
     @pytest.mark.parametrize("status", [(503, "SlowDown"), (409, "ConditionalRequestConflict")])
-    def test_no_other_status_is_an_absence(self, storage: Storage, verb: str, status: tuple[int, str]) -> None:
+    def test_another_status_is_not_taken_for_an_absence(
+        self, storage: Storage, verb: str, status: tuple[int, str]
+    ) -> None:
         storage.create("d/x", b"1")
         needed: dict[str, list[Any]] = {"create": [b""], "copy": ["to"]}
         more = needed.get(verb, [])
@@ -113,7 +115,7 @@ class TestS3Storage(StorageConformance):
             getattr(storage, verb)(path, *more)
         assert storage.files("") == [("d/x", 1)]
 
-    def test_what_may_not_be_looked_for_is_not_absent(self, storage: Storage) -> None:
+    def test_a_denied_look_is_not_taken_for_an_absence(self, storage: Storage) -> None:
         """Without the right to list, S3 answers a HEAD with 403, whether the object exists or not."""
         log = AppendLog(storage, "log", format="test")
         log.append("a")
@@ -123,7 +125,7 @@ class TestS3Storage(StorageConformance):
 
     @pytest.mark.parametrize("there", [True, False], ids=["there", "absent"])
     @pytest.mark.parametrize("verb", ["read", "exists", "size", "list"])
-    def test_a_look_is_one_request(self, storage: Storage, verb: str, there: bool) -> None:
+    def test_each_reading_verb_is_one_request(self, storage: Storage, verb: str, there: bool) -> None:
         """Pollers pay for each request, and most polls find nothing. tests/costs counts one request per verb."""
         storage.create("d/x", b"1")
         path = ("d" if there else "e") + ("" if verb == "list" else "/x")
@@ -132,7 +134,9 @@ class TestS3Storage(StorageConformance):
             getattr(storage, verb)(path)
         assert len(self.proxy.lines) - before == 1, self.proxy.lines[before:]
 
-    def test_a_folder_of_several_pages_is_listed_whole(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_of_several_pages_is_listed_completely(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         assert isinstance(storage, S3Storage)
         for name in ("a", "b/1", "b/2", "c", "e/1"):
             storage.create(f"d/{name}", b"")
@@ -143,12 +147,12 @@ class TestS3Storage(StorageConformance):
         assert len(self.proxy.lines) - before == 2
 
     @pytest.mark.parametrize("verb", ["read", "list", "files", "delete_tree"])
-    def test_a_missing_bucket_is_not_an_empty_one(self, proxy: RefusingProxy, verb: str) -> None:
+    def test_a_missing_bucket_is_not_taken_for_an_empty_bucket(self, proxy: RefusingProxy, verb: str) -> None:
         storage = open_storage(Location(f"s3://no-such-bucket-{uuid.uuid4().hex}/root", options(proxy.uri)))
         with pytest.raises(StorageUnreachableError, match="no such bucket"):
             getattr(storage, verb)("x")
 
-    def test_a_deletion_that_is_refused_for_one_object_is_told(self, storage: Storage) -> None:
+    def test_a_deletion_refused_for_one_object_raises_an_error(self, storage: Storage) -> None:
         """The request succeeds, but its answer lists an object that was not deleted."""
         for number in range(3):
             storage.create(f"t/{number}", b"")
@@ -159,7 +163,7 @@ class TestS3Storage(StorageConformance):
             with pytest.raises(StorageReadOnlyError, match="t/1"):
                 storage.delete_tree("t")
 
-    def test_more_objects_than_one_request_deletes_are_deleted(
+    def test_many_objects_are_deleted_by_several_requests(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(5):
@@ -178,14 +182,14 @@ class TestS3Storage(StorageConformance):
         assert storage.uri == f"s3://{bucket}"
         assert storage.spark_uri("x") == f"s3a://{bucket}/x"
 
-    def test_a_large_object_is_created_only_if_absent_too(self, storage: Storage) -> None:
+    def test_a_large_object_is_created_only_if_absent(self, storage: Storage) -> None:
         data = bytes(12 << 20)
         storage.create("large", data)
         with pytest.raises(AlreadyExistsError):
             storage.create("large", data)
         assert len(storage.read("large")) == len(data)
 
-    def test_another_writers_objects_are_seen_at_once(self, storage: Storage, endpoint: str, bucket: str) -> None:
+    def test_objects_of_another_writer_are_visible_at_once(self, storage: Storage, endpoint: str, bucket: str) -> None:
         other = open_storage(Location(f"s3://{bucket}/root", options(endpoint)))
         assert storage.list("x") == []
         other.create("x/1", b"")
@@ -193,14 +197,14 @@ class TestS3Storage(StorageConformance):
         other.delete("x/1")
         assert storage.list("x") == []
 
-    def test_an_append_log_works_on_it(self, storage: Storage) -> None:
+    def test_an_append_log_works_on_s3(self, storage: Storage) -> None:
         log = AppendLog(storage, "log", format="test")
         for number in range(5):
             log.append(number)
         log.truncate(3)
         assert [entry.body for entry in AppendLog(storage, "log", format="test").load()] == [3, 4]
 
-    def test_a_missing_bucket_is_told_by_the_probe(self, endpoint: str) -> None:
+    def test_the_probe_refuses_a_missing_bucket(self, endpoint: str) -> None:
         with pytest.raises(StorageUnreachableError, match="s3://no-such-bucket-here"):
             open_storage(Location("s3://no-such-bucket-here/root", options(endpoint))).probe()
 
@@ -262,7 +266,7 @@ def connect(answers: Any, waits: list[float]) -> Storage:
     return storage
 
 
-def test_r17_a_409_is_asked_again_until_it_is_decided(answers: Any) -> None:
+def test_r17_a_409_is_retried_until_it_is_decided(answers: Any) -> None:
     waits: list[float] = []
     answers.statuses = [409, 409, 200]
     connect(answers, waits).create("x", b"1")
@@ -273,14 +277,14 @@ def test_r17_a_409_is_asked_again_until_it_is_decided(answers: Any) -> None:
         connect(answers, waits).create("x", b"1")
 
 
-def test_r17_a_409_for_ever_is_transient(answers: Any) -> None:
+def test_r17_an_endless_409_is_transient(answers: Any) -> None:
     answers.statuses = [409] * 100
     with pytest.raises(StorageTransientError):
         connect(answers, []).create("x", b"1")
     assert len(answers.statuses) == 92
 
 
-def test_r17_a_412_that_names_no_condition_means_that_the_object_is_there(answers: Any) -> None:
+def test_r17_a_412_without_a_condition_means_that_the_object_exists(answers: Any) -> None:
     answers.statuses = [412]
     with pytest.raises(AlreadyExistsError):
         connect(answers, []).create("x", b"1")
@@ -309,7 +313,7 @@ def test_no_error_shows_a_secret(answers: Any) -> None:
     assert SECRET not in repr(storage)
 
 
-def test_an_endpoint_that_nobody_listens_on_is_unreachable(unused_port: int) -> None:
+def test_an_endpoint_without_a_server_is_unreachable(unused_port: int) -> None:
     storage = open_storage(Location("s3://bucket/root", options(f"http://127.0.0.1:{unused_port}")))
     storage._fs.retries = 1  # type: ignore[attr-defined]
     with pytest.raises(StorageUnreachableError, match="s3://bucket/root"):
@@ -326,7 +330,7 @@ def unused_port() -> int:
     return port
 
 
-def test_missing_credentials_are_told(endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_missing_credentials_raise_an_error(endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -341,7 +345,7 @@ def test_missing_credentials_are_told(endpoint: str, monkeypatch: pytest.MonkeyP
     "wrong",
     [{"client_kwargs": SECRET}, {"config_kwargs": [SECRET]}, {"no_such": SECRET}, {"endpoint_url": "localhost:1"}],
 )
-def test_options_that_the_client_does_not_take_are_refused_and_not_tried_again(wrong: dict[str, Any]) -> None:
+def test_options_that_the_client_refuses_are_not_retried(wrong: dict[str, Any]) -> None:
     storage = open_storage(Location("s3://bucket/x", {**options("http://127.0.0.1:1"), **wrong}))
     for call in (lambda: storage.list("a"), lambda: storage.read("a"), lambda: storage.create("a", b"")):
         with pytest.raises(InvalidStorageOptionsError, match=next(iter(wrong))) as raised:

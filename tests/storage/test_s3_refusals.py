@@ -89,9 +89,7 @@ def test_d23_a_refusal_names_verb_key_and_right(storage: Storage, rights: Rights
 
 
 @pytest.mark.parametrize("verb", ["read", "exists", "size", "copy"])
-def test_d23_an_absent_object_that_may_not_be_listed_names_the_right_to_list(
-    storage: Storage, rights: Rights, verb: str
-) -> None:
+def test_d23_an_absent_object_without_list_rights_names_that_right(storage: Storage, rights: Rights, verb: str) -> None:
     """S3 then answers 403, even to a user who may read every object."""
 
     def act() -> Any:
@@ -107,7 +105,7 @@ def test_d23_an_absent_object_that_may_not_be_listed_names_the_right_to_list(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_d23_an_expired_token_is_no_missing_right(storage: Storage, rights: Rights, verb: str) -> None:
+def test_d23_an_expired_token_is_not_reported_as_a_missing_right(storage: Storage, rights: Rights, verb: str) -> None:
     rights.expired = True
     with pytest.raises(StorageTokenExpiredError) as raised:
         VERBS[verb][0](storage)
@@ -147,7 +145,9 @@ def test_d23_a_driver_waits_for_a_new_token(storage: Storage, rights: Rights, ve
     assert len(answers) == 1
 
 
-def test_d23_a_driver_gives_up_after_its_time(storage: Storage, rights: Rights, short_waits: None) -> None:
+def test_d23_a_driver_stops_waiting_for_a_token_after_its_timeout(
+    storage: Storage, rights: Rights, short_waits: None
+) -> None:
     wait_for_credentials(0.2)
     rights.expired = True
     with pytest.raises(StorageTokenExpiredError):
@@ -175,7 +175,7 @@ def _keys(storage: Storage) -> list[str]:
     return [entry["Key"] for entry in page.get("Contents", ())]
 
 
-def test_d23_wrong_keys_are_no_missing_right(storage: Storage, proxy: RefusingProxy) -> None:
+def test_d23_wrong_keys_are_not_reported_as_a_missing_right(storage: Storage, proxy: RefusingProxy) -> None:
     proxy.refuse = lambda line: (403, "SignatureDoesNotMatch")
     try:
         for call in (lambda: storage.read("d/x"), lambda: storage.exists("d/x")):

@@ -49,7 +49,7 @@ def test_a_foreign_file_beyond_a_limit_is_refused_by_name(data: bytes, reason: s
 
 
 @pytest.mark.parametrize("data", [data for data, _ in REFUSED.values()], ids=REFUSED)
-def test_so_is_one_of_our_own(data: bytes) -> None:
+def test_a_file_of_the_package_beyond_a_limit_is_refused(data: bytes) -> None:
     with pytest.raises(MalformedDocumentError):
         parse_json(data, uri=URI, what="request")
 
@@ -82,12 +82,12 @@ def nested(levels: int) -> Any:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_is_within_the_limits_is_read_as_json_reads_it(value: Any, foreign: bool) -> None:
+def test_text_within_the_limits_is_read_like_json(value: Any, foreign: bool) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
         assert parse_json(text.encode(), uri=URI, what="request", foreign=foreign) == value
 
 
-def test_the_name_of_a_file_that_is_not_utf_8_can_be_read_back() -> None:
+def test_a_file_name_that_is_not_utf_8_can_be_read_back() -> None:
     name = b"orders-\xff.csv".decode(errors="surrogateescape")
     assert parse_json(json.dumps([name]).encode(), uri=URI, what="journal entry") == [name]
 

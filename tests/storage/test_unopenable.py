@@ -36,7 +36,7 @@ def test_hdfs_without_its_library_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         open_storage("hdfs://nn:8020/ckpt")
 
 
-def test_an_ftp_server_that_is_not_there_is_unreachable_and_the_run_may_be_retried() -> None:
+def test_a_missing_ftp_server_is_a_transient_error() -> None:
     with pytest.raises(StorageUnreachableError, match=r"ftp://127\.0\.0\.1:\d+/x cannot be reached") as refused:
         open_storage(f"ftp://127.0.0.1:{free_port()}/x")
     assert isinstance(refused.value, TransientError)
@@ -48,7 +48,7 @@ def test_an_archive_is_refused(uri: str) -> None:
         open_storage(uri)
 
 
-def test_an_archive_that_is_absent_is_refused_without_its_password() -> None:
+def test_a_missing_archive_is_refused_without_its_password() -> None:
     place = Location("zip://x", {"fo": "/no/such/hunter2-and-more.zip", "target_protocol": "file"})
     with pytest.raises(StorageFailedError, match=r"zip://x cannot be opened: FileNotFoundError") as refused:
         open_storage(place)
@@ -67,7 +67,7 @@ def test_a_local_folder_may_have_a_name_that_is_not_utf_8() -> None:
 
 
 @pytest.mark.parametrize("error", [NotImplementedError("pipe_file"), EOFError()])
-def test_what_a_driver_raises_of_python_s_own_errors_is_told_as_ours(error: Exception) -> None:
+def test_python_errors_of_a_file_system_become_errors_of_the_package(error: Exception) -> None:
     with pytest.raises(CkptError, match="zip://x"), translated("create", "zip://x", write=True):
         raise error
     with pytest.raises(StorageFailedError), translated("create", "zip://x"):

@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "subtask-log-v1"
 
 
 @pytest.mark.parametrize("record", one_record_of_each(), ids=lambda record: type(record).__name__)
-def test_a_record_survives_the_way_through_json(record: Record) -> None:
+def test_a_record_survives_json(record: Record) -> None:
     assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
 
 
@@ -33,20 +33,20 @@ def test_the_name_of_an_attempt_is_its_text(number: int, name: str) -> None:
     assert (record_to_json(opened), record_from_json(body)) == (body, opened)
 
 
-def test_golden_what_an_attempt_voids_is_named_by_its_first_entry() -> None:
+def test_golden_the_open_of_an_attempt_names_the_voided_entries() -> None:
     opened = Open(AttemptId(3, 0, "ab"), 3, "0003-ab", voids=((2, 3), (5, 7)))
     golden = json.loads((GOLDEN.parent / "subtask-log-open-voids-v1.json").read_text())
     assert (record_to_json(opened), record_from_json(golden)) == (golden, opened)
 
 
-def test_golden_which_try_an_attempt_is_of() -> None:
+def test_golden_the_open_of_an_attempt_names_its_try() -> None:
     tried = SupervisedTry("shop/r1/orders.subtask/0", 2)
     opened = Open(AttemptId(3, 1, "ab"), 3, "0003-01-ab", supervised=tried)
     golden = json.loads((GOLDEN.parent / "subtask-log-open-try-v1.json").read_text())
     assert (record_to_json(opened), record_from_json(golden)) == (golden, opened)
 
 
-def test_the_golden_log_of_version_1_reads_as_it_was_written(tmp_path: Path) -> None:
+def test_the_golden_log_reads_as_it_was_written(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "log")
     entries = subtask_entries(open_storage(tmp_path), "log").load()
     assert [record_from_json(entry.body) for entry in entries] == one_record_of_each()
@@ -60,7 +60,7 @@ def test_the_golden_log_folds_to_a_finished_subtask(tmp_path: Path) -> None:
     assert not state.barriers[2, 5].finished
 
 
-def test_what_is_written_today_is_what_the_golden_log_holds(tmp_path: Path) -> None:
+def test_written_records_equal_the_golden_log(tmp_path: Path) -> None:
     entries = subtask_entries(open_storage(tmp_path), "log")
     for record in one_record_of_each():
         entries.append(record_to_json(record))

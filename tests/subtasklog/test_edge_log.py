@@ -22,28 +22,31 @@ def log_of(*batches: Batch) -> SubtaskLog:
     log = SubtaskLog(MemoryStorage(f"edge-log-{uuid.uuid4().hex}"), "v/0/log")
     log.load()
     log.open(ATTEMPT, None)
-    for one in batches:
-        log.append_batch(one)
+    for record in batches:
+        log.append_batch(record)
     return log
 
 
-def test_r7_what_was_published_before_the_edge_was_there_is_not_for_it() -> None:
+def test_r7_an_edge_hides_files_published_before_it_existed() -> None:
     log = log_of(batch(0, "p__a"), batch(1), batch(2, "layout-1"), batch(3, "layout-10"))
     log.end_of_data("finish")
     shown = {since: EdgeLog(log, since).records() for since in (0, 1, 2)}
-    files = {since: [bool(one.files) for _, one in found if isinstance(one, Batch)] for since, found in shown.items()}
+    files = {
+        since: [bool(record.files) for _, record in records if isinstance(record, Batch)]
+        for since, records in shown.items()
+    }
     assert files == {
         0: [True, False, True, True],
         1: [False, False, True, True],
         2: [False, False, False, True],
     }
-    for found in shown.values():
-        assert [number for number, _ in found] == [number for number, _ in log.records()]
-        assert isinstance(found[0][1], Open)
-        assert isinstance(found[-1][1], EndOfData)
+    for records in shown.values():
+        assert [number for number, _ in records] == [number for number, _ in log.records()]
+        assert isinstance(records[0][1], Open)
+        assert isinstance(records[-1][1], EndOfData)
 
 
-def test_the_rest_is_that_of_the_log() -> None:
+def test_an_edge_shows_everything_else_of_the_log() -> None:
     log = log_of(batch(0, "p__b"), batch(1, "layout-1"))
     shown = EdgeLog(log, 1)
     assert (shown.path, shown.position, shown.has_ended) == (log.path, log.position, False)

@@ -24,12 +24,12 @@ def gate(*edges: str, aligned: bool = False, timeout: float | None = None) -> In
     return InputGate(edges or ("a",), epoch=EPOCH, aligned=aligned, aligned_timeout=timeout)
 
 
-def offer(one: InputGate, edge: str, *records: Record, start: int = 0) -> None:
+def offer(input_gate: InputGate, edge: str, *records: Record, start: int = 0) -> None:
     for position, record in enumerate(records, start):
-        one.offer(edge, position, record)
+        input_gate.offer(edge, position, record)
 
 
-def done(actions: list[GateAction]) -> list[str]:
+def shorthand(actions: list[GateAction]) -> list[str]:
     """Return the actions as short words: "a0" for a fed entry, "!1" for a snapshot."""
     words = []
     for action in actions:
@@ -43,117 +43,117 @@ def done(actions: list[GateAction]) -> list[str]:
 # ---- unaligned
 
 
-def test_what_lies_before_a_barrier_is_fed_and_the_rest_after_the_snapshot() -> None:
-    one = gate()
-    offer(one, "a", batch(0), barrier(1), batch(1), barrier(2), batch(2))
-    assert done(one.poll(0.0, QUIET)) == ["a0", "!1", "a2", "!2", "a4"]
+def test_entries_after_a_barrier_are_fed_after_the_snapshot() -> None:
+    inputs = gate()
+    offer(inputs, "a", batch(0), barrier(1), batch(1), barrier(2), batch(2))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a0", "!1", "a2", "!2", "a4"]
 
 
-def test_unaligned_the_first_input_with_the_barrier_calls_for_the_snapshot() -> None:
-    one = gate("a", "b")
-    offer(one, "a", batch(0))
-    offer(one, "b", barrier(1), batch(1))
-    assert done(one.poll(0.0, {"a": True, "b": True})) == ["a0", "!1", "b1"]
-    offer(one, "a", barrier(1), batch(2), start=1)
-    assert done(one.poll(1.0, QUIET)) == ["a2"]
+def test_unaligned_the_first_barrier_triggers_the_snapshot() -> None:
+    inputs = gate("a", "b")
+    offer(inputs, "a", batch(0))
+    offer(inputs, "b", barrier(1), batch(1))
+    assert shorthand(inputs.poll(0.0, {"a": True, "b": True})) == ["a0", "!1", "b1"]
+    offer(inputs, "a", barrier(1), batch(2), start=1)
+    assert shorthand(inputs.poll(1.0, QUIET)) == ["a2"]
 
 
 def test_a_batch_without_files_moves_the_position_and_feeds_nothing() -> None:
-    one = gate()
-    offer(one, "a", batch(0, files=0))
-    assert one.poll(0.0, QUIET) == [CheckpointPassed("a", 1, False)]
+    inputs = gate()
+    offer(inputs, "a", batch(0, files=0))
+    assert inputs.poll(0.0, QUIET) == [CheckpointPassed("a", 1, False)]
 
 
-def test_an_end_of_data_is_no_end_but_an_end_of_partition_is() -> None:
-    one = gate()
-    offer(one, "a", batch(0), EndOfData())
-    assert one.poll(0.0, QUIET)[-1] == CheckpointPassed("a", 2, False)
-    offer(one, "a", barrier(1), EndOfPartition(), start=2)
-    actions = one.poll(0.0, QUIET)
-    assert done(actions) == ["!1"]
+def test_only_an_end_of_partition_ends_an_input() -> None:
+    inputs = gate()
+    offer(inputs, "a", batch(0), EndOfData())
+    assert inputs.poll(0.0, QUIET)[-1] == CheckpointPassed("a", 2, False)
+    offer(inputs, "a", barrier(1), EndOfPartition(), start=2)
+    actions = inputs.poll(0.0, QUIET)
+    assert shorthand(actions) == ["!1"]
     assert actions[-1] == CheckpointPassed("a", 4, True)
 
 
 def test_r10_barriers_of_older_epochs_are_passed_without_a_snapshot() -> None:
-    one = gate()
-    offer(one, "a", barrier(7, epoch=2), batch(0), Open(AttemptId(EPOCH, 0, "x"), EPOCH, "x"), barrier(8), batch(1))
-    assert done(one.poll(0.0, QUIET)) == ["a1", "!8", "a4"]
+    inputs = gate()
+    offer(inputs, "a", barrier(7, epoch=2), batch(0), Open(AttemptId(EPOCH, 0, "x"), EPOCH, "x"), barrier(8), batch(1))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a1", "!8", "a4"]
 
 
 def test_r10_a_barrier_on_any_input_subsumes_all_below_it() -> None:
-    one = gate("a", "b")
-    offer(one, "a", barrier(1), batch(0), barrier(2), batch(1))
-    offer(one, "b", barrier(2), batch(2))
-    assert done(one.poll(0.0, QUIET)) == ["a1", "!2", "a3", "b1"]
+    inputs = gate("a", "b")
+    offer(inputs, "a", barrier(1), batch(0), barrier(2), batch(1))
+    offer(inputs, "b", barrier(2), batch(2))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a1", "!2", "a3", "b1"]
 
 
-def test_a_snapshot_that_was_taken_for_another_reason_is_not_taken_again() -> None:
-    one = gate()
-    one.snapshotted(2)
-    offer(one, "a", barrier(1), batch(0), barrier(2), batch(1), barrier(3))
-    assert done(one.poll(0.0, QUIET)) == ["a1", "a3", "!3"]
+def test_a_snapshot_is_not_taken_twice() -> None:
+    inputs = gate()
+    inputs.snapshotted(2)
+    offer(inputs, "a", barrier(1), batch(0), barrier(2), batch(1), barrier(3))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a1", "a3", "!3"]
 
 
 # ---- aligned
 
 
 def test_aligned_the_snapshot_waits_for_the_barrier_on_every_input() -> None:
-    one = gate("a", "b", aligned=True)
-    offer(one, "a", barrier(1), batch(0))
-    assert done(one.poll(0.0, QUIET)) == []
-    offer(one, "b", batch(1))
-    assert done(one.poll(1.0, QUIET)) == ["b0"]
-    offer(one, "b", barrier(1), batch(2), start=1)
-    assert done(one.poll(2.0, {"a": False, "b": True})) == []
-    assert done(one.poll(3.0, QUIET)) == ["!1", "a1", "b2"]
+    inputs = gate("a", "b", aligned=True)
+    offer(inputs, "a", barrier(1), batch(0))
+    assert shorthand(inputs.poll(0.0, QUIET)) == []
+    offer(inputs, "b", batch(1))
+    assert shorthand(inputs.poll(1.0, QUIET)) == ["b0"]
+    offer(inputs, "b", barrier(1), batch(2), start=1)
+    assert shorthand(inputs.poll(2.0, {"a": False, "b": True})) == []
+    assert shorthand(inputs.poll(3.0, QUIET)) == ["!1", "a1", "b2"]
 
 
-def test_aligned_what_is_fed_right_now_is_unread_too() -> None:
-    one = gate(aligned=True)
-    offer(one, "a", batch(0), barrier(1), batch(1))
-    assert done(one.poll(0.0, QUIET)) == ["a0"]
-    assert done(one.poll(1.0, QUIET)) == ["!1", "a2"]
+def test_aligned_the_snapshot_waits_for_entries_fed_in_the_same_poll() -> None:
+    inputs = gate(aligned=True)
+    offer(inputs, "a", batch(0), barrier(1), batch(1))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a0"]
+    assert shorthand(inputs.poll(1.0, QUIET)) == ["!1", "a2"]
 
 
 def test_aligned_an_ended_input_counts_as_aligned() -> None:
-    one = gate("a", "b", aligned=True)
-    offer(one, "b", EndOfPartition())
-    offer(one, "a", barrier(1), batch(0))
-    assert done(one.poll(0.0, QUIET)) == ["!1", "a1"]
+    inputs = gate("a", "b", aligned=True)
+    offer(inputs, "b", EndOfPartition())
+    offer(inputs, "a", barrier(1), batch(0))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["!1", "a1"]
 
 
 def test_aligned_the_ended_input_is_read_to_its_end_first() -> None:
-    one = gate("a", "b", aligned=True)
-    offer(one, "a", barrier(1), batch(0))
-    offer(one, "b", batch(1), EndOfPartition())
-    assert done(one.poll(0.0, QUIET)) == ["b0"]
-    assert done(one.poll(1.0, QUIET)) == ["!1", "a1"]
+    inputs = gate("a", "b", aligned=True)
+    offer(inputs, "a", barrier(1), batch(0))
+    offer(inputs, "b", batch(1), EndOfPartition())
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["b0"]
+    assert shorthand(inputs.poll(1.0, QUIET)) == ["!1", "a1"]
 
 
-def test_aligned_goes_unaligned_after_the_timeout() -> None:
-    one = gate("a", "b", aligned=True, timeout=10.0)
-    offer(one, "a", barrier(1), batch(0))
-    assert done(one.poll(100.0, QUIET)) == []
-    assert done(one.poll(109.9, {"a": True, "b": True})) == []
-    assert done(one.poll(110.0, {"a": True, "b": True})) == ["!1", "a1"]
+def test_aligned_barriers_become_unaligned_after_the_timeout() -> None:
+    inputs = gate("a", "b", aligned=True, timeout=10.0)
+    offer(inputs, "a", barrier(1), batch(0))
+    assert shorthand(inputs.poll(100.0, QUIET)) == []
+    assert shorthand(inputs.poll(109.9, {"a": True, "b": True})) == []
+    assert shorthand(inputs.poll(110.0, {"a": True, "b": True})) == ["!1", "a1"]
 
 
-def test_aligned_the_timeout_starts_anew_for_each_checkpoint() -> None:
-    one = gate("a", "b", aligned=True, timeout=10.0)
-    offer(one, "a", barrier(1), batch(0), barrier(2), batch(1))
-    one.poll(0.0, QUIET)
-    assert done(one.poll(10.0, QUIET)) == ["!1", "a1"]
-    assert done(one.poll(12.0, QUIET)) == []
-    assert done(one.poll(19.9, QUIET)) == []
-    assert done(one.poll(20.0, QUIET)) == ["!2", "a3"]
+def test_aligned_the_timeout_restarts_for_each_checkpoint() -> None:
+    inputs = gate("a", "b", aligned=True, timeout=10.0)
+    offer(inputs, "a", barrier(1), batch(0), barrier(2), batch(1))
+    inputs.poll(0.0, QUIET)
+    assert shorthand(inputs.poll(10.0, QUIET)) == ["!1", "a1"]
+    assert shorthand(inputs.poll(12.0, QUIET)) == []
+    assert shorthand(inputs.poll(19.9, QUIET)) == []
+    assert shorthand(inputs.poll(20.0, QUIET)) == ["!2", "a3"]
 
 
 def test_r10_an_aborted_checkpoint_does_not_block_the_next_one() -> None:
-    one = gate("a", "b", aligned=True)
-    offer(one, "a", barrier(1), batch(0), barrier(2))
-    offer(one, "b", barrier(2))
-    assert done(one.poll(0.0, QUIET)) == ["a1"]
-    assert done(one.poll(1.0, QUIET)) == ["!2"]
+    inputs = gate("a", "b", aligned=True)
+    offer(inputs, "a", barrier(1), batch(0), barrier(2))
+    offer(inputs, "b", barrier(2))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a1"]
+    assert shorthand(inputs.poll(1.0, QUIET)) == ["!2"]
 
 
 # ---- any schedule
@@ -270,7 +270,7 @@ class Schedule:
 
 
 @pytest.mark.parametrize("block", range(8))
-def test_in_any_schedule_nothing_is_fed_past_a_barrier_that_was_not_snapshotted(block: int) -> None:
+def test_no_schedule_feeds_past_a_barrier_without_a_snapshot(block: int) -> None:
     for seed in range(block * 250, (block + 1) * 250):
         schedule = Schedule(seed)
         steps = [schedule.grow, schedule.grow, schedule.offer, schedule.offer, schedule.poll, schedule.read]
@@ -291,33 +291,33 @@ def one_by_one(*edges: str, aligned: bool = False) -> InputGate:
 
 
 def test_rows_that_replace_earlier_ones_are_fed_one_batch_at_a_time() -> None:
-    one = one_by_one("a", "b")
-    offer(one, "a", batch(0), batch(1, files=0), batch(2), batch(3))
-    offer(one, "b", batch(0), batch(1))
-    assert done(one.poll(0.0, QUIET)) == ["a0", "b0", "b1"]
-    assert done(one.poll(1.0, {"a": True, "b": False})) == []
-    assert done(one.poll(2.0, QUIET)) == ["a2"]
-    assert done(one.poll(3.0, QUIET)) == ["a3"]
+    inputs = one_by_one("a", "b")
+    offer(inputs, "a", batch(0), batch(1, files=0), batch(2), batch(3))
+    offer(inputs, "b", batch(0), batch(1))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a0", "b0", "b1"]
+    assert shorthand(inputs.poll(1.0, {"a": True, "b": False})) == []
+    assert shorthand(inputs.poll(2.0, QUIET)) == ["a2"]
+    assert shorthand(inputs.poll(3.0, QUIET)) == ["a3"]
 
 
-def test_what_an_attempt_before_has_fed_is_read_first() -> None:
-    one = one_by_one()
-    offer(one, "a", batch(0))
-    assert done(one.poll(0.0, {"a": True})) == []
+def test_entries_fed_by_an_earlier_attempt_are_read_first() -> None:
+    inputs = one_by_one()
+    offer(inputs, "a", batch(0))
+    assert shorthand(inputs.poll(0.0, {"a": True})) == []
 
 
-def test_a_barrier_does_not_wait_for_batches_that_wait() -> None:
-    one = one_by_one()
-    offer(one, "a", batch(0), batch(1), barrier(1), batch(2), barrier(2))
-    assert done(one.poll(0.0, QUIET)) == ["a0", "!1", "!2"]
-    assert done(one.poll(1.0, QUIET)) == ["a1"]
-    assert done(one.poll(2.0, QUIET)) == ["a3"]
+def test_unaligned_a_barrier_does_not_wait_for_queued_batches() -> None:
+    inputs = one_by_one()
+    offer(inputs, "a", batch(0), batch(1), barrier(1), batch(2), barrier(2))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a0", "!1", "!2"]
+    assert shorthand(inputs.poll(1.0, QUIET)) == ["a1"]
+    assert shorthand(inputs.poll(2.0, QUIET)) == ["a3"]
 
 
-def test_aligned_a_barrier_waits_for_them() -> None:
-    one = one_by_one("a", "b", aligned=True)
-    offer(one, "a", batch(0), batch(1), barrier(1))
-    offer(one, "b", barrier(1))
-    assert done(one.poll(0.0, QUIET)) == ["a0"]
-    assert done(one.poll(1.0, QUIET)) == ["a1"]
-    assert done(one.poll(2.0, QUIET)) == ["!1"]
+def test_aligned_a_barrier_waits_for_queued_batches() -> None:
+    inputs = one_by_one("a", "b", aligned=True)
+    offer(inputs, "a", batch(0), batch(1), barrier(1))
+    offer(inputs, "b", barrier(1))
+    assert shorthand(inputs.poll(0.0, QUIET)) == ["a0"]
+    assert shorthand(inputs.poll(1.0, QUIET)) == ["a1"]
+    assert shorthand(inputs.poll(2.0, QUIET)) == ["!1"]

@@ -28,7 +28,7 @@ def reader(request: pytest.FixtureRequest, writer: SubtaskLog, tmp_path: Path) -
     return writer if request.param == "local" else TailingLogReader(open_storage(tmp_path), "log")
 
 
-def test_what_is_written_meanwhile_is_read_on(writer: SubtaskLog, reader: LogReader) -> None:
+def test_a_reader_sees_entries_written_since_its_last_read(writer: SubtaskLog, reader: LogReader) -> None:
     assert [type(record) for _, record in reader.records()] == [Open]
     writer.append_batch(Batch(0, {}))
     writer.append_batch(Batch(1, {}))
@@ -39,15 +39,13 @@ def test_what_is_written_meanwhile_is_read_on(writer: SubtaskLog, reader: LogRea
     assert reader.has_ended
 
 
-def test_a_reader_that_is_asked_for_its_position_first_has_read_what_lies_before(
-    writer: SubtaskLog, reader: LogReader
-) -> None:
+def test_asking_for_the_position_reads_the_log(writer: SubtaskLog, reader: LogReader) -> None:
     writer.append_batch(Batch(0, {}))
     assert (reader.position, reader.path) == (2, "log")
     assert [number for number, _ in reader.records()] == [0, 1]
 
 
-def test_r4_what_a_later_open_rewinds_behind_is_read_no_more(writer: SubtaskLog, tmp_path: Path) -> None:
+def test_r4_a_reader_drops_entries_that_a_later_open_voids(writer: SubtaskLog, tmp_path: Path) -> None:
     tail = TailingLogReader(open_storage(tmp_path), "log")
     writer.append_batch(Batch(0, {}))
     writer.append_batch(Batch(1, {}))
@@ -58,7 +56,7 @@ def test_r4_what_a_later_open_rewinds_behind_is_read_no_more(writer: SubtaskLog,
     assert [record.batch_id for _, record in tail.records() if isinstance(record, Batch)] == [0]
 
 
-def test_a_tail_that_was_truncated_beyond_what_was_read_is_no_end(writer: SubtaskLog, tmp_path: Path) -> None:
+def test_a_reader_refuses_a_log_truncated_beyond_its_position(writer: SubtaskLog, tmp_path: Path) -> None:
     tail = TailingLogReader(open_storage(tmp_path), "log")
     tail.records()
     for number in range(4):

@@ -46,7 +46,7 @@ def truncate(
     return LogTruncation(storage, "log", check_fenced).truncate(head, unreleased)
 
 
-def test_the_writer_appends_on_behind_a_head_that_somebody_else_has_moved(writer: SubtaskLog, storage: Storage) -> None:
+def test_a_writer_appends_after_another_process_truncated_the_log(writer: SubtaskLog, storage: Storage) -> None:
     for head in (3, 5):
         truncate(storage, head)
         writer.append_batch(batch(head + 3))
@@ -59,7 +59,7 @@ def test_the_writer_appends_on_behind_a_head_that_somebody_else_has_moved(writer
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["writer", "reader elsewhere"])
-def test_who_is_told_forgets_what_is_gone_and_nothing_else(writer: SubtaskLog, storage: Storage, far: bool) -> None:
+def test_a_notified_reader_forgets_only_truncated_entries(writer: SubtaskLog, storage: Storage, far: bool) -> None:
     log: LogReader = TailingLogReader(storage, "log") if far else writer
     assert batch_ids(log) == [0, 1, 2, 3, 4, 5]
     log.forget(4, truncate(storage, 4))
@@ -69,7 +69,7 @@ def test_who_is_told_forgets_what_is_gone_and_nothing_else(writer: SubtaskLog, s
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["writer", "reader elsewhere"])
-def test_r7_what_is_not_released_stays_with_who_is_not_told(
+def test_r7_a_reader_keeps_unreleased_entries_without_notice(
     writer: SubtaskLog, storage: Storage, far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader notices by itself that the head has moved, and keeps the entries that it still needs."""
@@ -88,11 +88,11 @@ def test_r7_what_is_not_released_stays_with_who_is_not_told(
 
 def idle(writer: SubtaskLog, checkpoints: int) -> int:
     """Append so many barriers and return the position of the last."""
-    known = len(writer.state.barriers)
-    return [writer.barrier(1, known + number).position for number in range(checkpoints)][-1]
+    barriers = len(writer.state.barriers)
+    return [writer.barrier(1, barriers + number).position for number in range(checkpoints)][-1]
 
 
-def test_r1_the_last_batch_stays_however_long_ago_it_was(writer: SubtaskLog, storage: Storage) -> None:
+def test_r1_a_truncation_keeps_the_last_batch(writer: SubtaskLog, storage: Storage) -> None:
     """The next attempt must know that the batch is published, and with which offsets."""
     for _ in range(3):
         head = idle(writer, 50)
@@ -103,7 +103,7 @@ def test_r1_the_last_batch_stays_however_long_ago_it_was(writer: SubtaskLog, sto
         assert [number for number, _ in again.records()] == [0, 6, head]
 
 
-def test_a_batch_that_was_the_last_one_goes_when_it_is_that_no_more(writer: SubtaskLog, storage: Storage) -> None:
+def test_a_former_last_batch_is_truncated(writer: SubtaskLog, storage: Storage) -> None:
     truncate(storage, idle(writer, 10))
     writer.append_batch(batch(6))
     truncate(storage, idle(writer, 10))
@@ -111,7 +111,7 @@ def test_a_batch_that_was_the_last_one_goes_when_it_is_that_no_more(writer: Subt
 
 
 @pytest.mark.parametrize("last", [batch(6), replace(batch(6), files=())], ids=["with rows", "without rows"])
-def test_r4_of_a_checkpoint_the_last_batch_stays_though_a_later_one_is_published(
+def test_r4_a_truncation_keeps_the_last_batch_of_a_checkpoint(
     writer: SubtaskLog, storage: Storage, last: Batch
 ) -> None:
     """A restore to the checkpoint makes the later batch void and resumes from the earlier one."""
@@ -125,7 +125,7 @@ def test_r4_of_a_checkpoint_the_last_batch_stays_though_a_later_one_is_published
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_r11_the_end_stays_however_many_barriers_follow(writer: SubtaskLog, storage: Storage, closed: bool) -> None:
+def test_r11_a_truncation_keeps_the_end_of_data(writer: SubtaskLog, storage: Storage, closed: bool) -> None:
     writer.end_of_data("finish")
     head = idle(writer, 50)
     if closed:
@@ -137,7 +137,7 @@ def test_r11_the_end_stays_however_many_barriers_follow(writer: SubtaskLog, stor
     assert again.state.last_batch == batch(5)
 
 
-def test_r4_of_what_is_void_nothing_stays(storage: Storage, writer: SubtaskLog) -> None:
+def test_r4_a_truncation_keeps_no_void_entry(storage: Storage, writer: SubtaskLog) -> None:
     second = loaded_log(storage)
     second.open(AttemptId(2, 0, "b"), continues_at=3)
     head = idle(second, 50)
@@ -146,7 +146,7 @@ def test_r4_of_what_is_void_nothing_stays(storage: Storage, writer: SubtaskLog) 
     assert loaded_log(storage).state.last_batch == batch(1)
 
 
-def test_a_truncation_may_die_at_every_verb(tmp_path: Path) -> None:
+def test_a_truncation_that_dies_at_any_verb_loses_nothing(tmp_path: Path) -> None:
     """All readers see the same end of the log, before and after the next truncation."""
     verbs = Verbs()
     _truncated_twice(CrashingStorage(open_storage(tmp_path / "whole"), verbs=verbs))
@@ -175,7 +175,7 @@ def _truncated_twice(storage: Storage) -> None:
         truncate(storage, idle(log, 4))
 
 
-def test_a_reader_elsewhere_forgets_by_itself(writer: SubtaskLog, storage: Storage) -> None:
+def test_a_tailing_reader_forgets_truncated_entries_by_itself(writer: SubtaskLog, storage: Storage) -> None:
     reader = TailingLogReader(storage, "log")
     assert batch_ids(reader) == [0, 1, 2, 3, 4, 5]
     truncate(storage, 5)
@@ -184,7 +184,7 @@ def test_a_reader_elsewhere_forgets_by_itself(writer: SubtaskLog, storage: Stora
     assert batch_ids(reader) == [3, 4, 5]
 
 
-def test_a_writer_forgets_what_a_process_elsewhere_has_truncated(
+def test_a_writer_forgets_entries_that_another_process_truncated(
     writer: SubtaskLog, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer checks for a truncation now and then, together with the fence."""
@@ -199,7 +199,7 @@ def test_a_writer_forgets_what_a_process_elsewhere_has_truncated(
     assert log.state.last_batch == batch(5)
 
 
-def test_r7_a_driver_that_was_overtaken_truncates_nothing(writer: SubtaskLog, storage: Storage) -> None:
+def test_r7_an_overtaken_driver_truncates_nothing(writer: SubtaskLog, storage: Storage) -> None:
     overtaken = Journal(storage, "job")
     overtaken.claim("t1", Worker(), 0.0)
     Journal(storage, "job").claim("t2", Worker(), 0.0)

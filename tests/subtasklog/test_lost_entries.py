@@ -44,14 +44,14 @@ def splits(log: SubtaskLog | TailingLogReader) -> list[str]:
     return [name for _, record in log.records() if isinstance(record, Batch) for name in record.splits]
 
 
-def test_an_entry_is_lost_if_a_file_of_it_is_gone_or_cut(storage: MemoryStorage, log: SubtaskLog) -> None:
+def test_an_entry_with_a_missing_or_truncated_file_is_lost(storage: MemoryStorage, log: SubtaskLog) -> None:
     assert lost_entries(storage, "partition", log.records()) == []
     storage.delete("partition/data/1.parquet")
     storage.replace("partition/data/3.parquet", b"")
     assert lost_entries(storage, "partition", log.records()) == [2, 4]
 
 
-def test_what_cannot_be_listed_is_not_gone(storage: MemoryStorage, log: SubtaskLog) -> None:
+def test_entries_of_an_unreachable_folder_are_not_lost(storage: MemoryStorage, log: SubtaskLog) -> None:
     class Away(WrappedStorage):
         def files(self, path: str) -> Sizes:
             raise StorageTransientError(verb="list", uri=path, reason="away")
@@ -60,7 +60,7 @@ def test_what_cannot_be_listed_is_not_gone(storage: MemoryStorage, log: SubtaskL
         lost_entries(Away(storage), "partition", log.records())
 
 
-def test_the_next_attempt_goes_on_without_the_entries_that_it_names(storage: MemoryStorage, log: SubtaskLog) -> None:
+def test_the_next_attempt_voids_lost_entries_and_continues(storage: MemoryStorage, log: SubtaskLog) -> None:
     again = SubtaskLog(storage, "log")
     again.load()
     again.open(AttemptId(2, 0, "b"), None, ((2, 3), (4, 5)))
@@ -76,9 +76,7 @@ def test_the_next_attempt_goes_on_without_the_entries_that_it_names(storage: Mem
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
-def test_an_end_that_comes_before_the_next_attempt_opens_the_log_is_void_too(
-    storage: MemoryStorage, is_closed: bool
-) -> None:
+def test_a_late_end_of_data_before_the_voiding_open_is_void(storage: MemoryStorage, is_closed: bool) -> None:
     """A writer that was overtaken, but is not fenced yet, writes the end. If the end counted, no subtask would read the
     lost split."""
     before = SubtaskLog(storage, "log")
@@ -97,7 +95,7 @@ def test_an_end_that_comes_before_the_next_attempt_opens_the_log_is_void_too(
     assert splits(again) == ["s1", "s2"]
 
 
-def test_what_is_void_stays_void_for_the_attempts_behind(storage: MemoryStorage, log: SubtaskLog) -> None:
+def test_void_entries_stay_void_for_later_attempts(storage: MemoryStorage, log: SubtaskLog) -> None:
     for number in (2, 3):
         log = SubtaskLog(storage, "log")
         log.load()

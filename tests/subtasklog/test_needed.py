@@ -18,12 +18,12 @@ from airflow_provider_ckpt.subtasklog.records import Barrier, EndOfData, EndOfPa
 from tests.subtasklog.samples import batch
 
 
-def test_r7_the_slowest_consumer_decides_and_one_that_never_started_needs_everything() -> None:
+def test_r7_the_slowest_consumer_decides_which_data_is_needed() -> None:
     assert data_head([9, 4, 7]) == (3,)
     assert data_head([9, 0]) == (0,)
 
 
-def test_r7_the_entry_at_the_edge_of_a_position_stays_because_it_may_be_read_in_part() -> None:
+def test_r7_an_entry_that_may_be_partly_read_stays() -> None:
     records = [(n, batch(n)) for n in range(6)]
     (head,) = data_head([4])
     assert deletable_folders(records, 0, head) == [f"b{n}" for n in range(3)]
@@ -49,12 +49,12 @@ def test_r7_unreleased_handles_pin_their_entries() -> None:
     assert head(records, 20) == 20
 
 
-def test_r7_unreleased_handles_do_not_pin_the_barriers_of_weeks() -> None:
+def test_r7_unreleased_handles_do_not_pin_many_barriers() -> None:
     """Handles stay below the head, entry by entry, if there are many barriers for each."""
     records = log_of(4, 7)
     assert [head(records, n, unreleased=4) for n in (8, 11, 12, 20)] == [4, 4, 12, 20]
     assert head(records, 20, 7, unreleased=0) == 7  # an entry that a consumer has not read holds the head
-    gone = [one for one in records if one[0] in (4, 7) or one[0] >= 12]
+    gone = [record for record in records if record[0] in (4, 7) or record[0] >= 12]
     assert [head(gone, n, unreleased=4) for n in (13, 17, 18)] == [4, 4, 18]  # not at each checkpoint
 
 
@@ -75,12 +75,12 @@ def test_r7_the_oldest_retained_checkpoint_and_every_consumer_hold_the_log() -> 
     assert log_head(records, retained=[20, 14, 30], unreleased_from=None, consumers=[]) == 14
 
 
-def test_r7_barriers_behind_what_all_have_read_and_released_hold_nothing() -> None:
+def test_r7_barriers_of_an_idle_subtask_do_not_hold_the_log() -> None:
     """The subtask is idle: its consumers read nothing new, and it writes a barrier at each checkpoint."""
     assert head(log_of(3), 20, 4, unreleased=4) == 20
 
 
-def test_r7_batches_without_rows_hold_nothing_for_those_who_read_rows() -> None:
+def test_r7_batches_without_rows_do_not_hold_the_log_for_consumers() -> None:
     """A filter drops all rows, so its reader publishes nothing and the reader's position does not move.
 
     The subtask's own sinks count each batch that they are given, with rows or without.
@@ -92,7 +92,7 @@ def test_r7_batches_without_rows_hold_nothing_for_those_who_read_rows() -> None:
 
 
 @pytest.mark.parametrize("end", [EndOfData(), EndOfPartition()])
-def test_r7_an_end_that_a_consumer_has_not_read_holds_the_log(end: Record) -> None:
+def test_r7_an_unread_end_of_data_holds_the_log(end: Record) -> None:
     records: list[Numbered] = [*log_of(3)[:9], (9, end)]
     assert head(records, 20, 4) == 9
     assert head(records, 20, 10) == 20
@@ -113,7 +113,7 @@ def test_only_batches_have_data_to_delete() -> None:
     assert deletable_folders(records, 0, 3) == ["b0"]
 
 
-def test_what_was_given_back_before_is_not_given_back_again() -> None:
+def test_deleted_folders_are_not_deleted_again() -> None:
     records = [(n, batch(n)) for n in range(6)]
     assert deletable_folders(records, 2, 4) == ["b2", "b3"]
     assert deletable_folders(records, 4, 4) == deletable_folders(records, 4, 1) == []

@@ -46,7 +46,7 @@ class Life:
         self.journal = Journal(self.storage, "job")
         self.logs: dict[SubtaskId, SubtaskLog] = {}
 
-    def begins(self, epoch: int, number: int = 0, *, continues_at: int | None = None) -> SubtaskLog:
+    def begin(self, epoch: int, number: int = 0, *, continues_at: int | None = None) -> SubtaskLog:
         """Start an attempt of each subtask.
 
         It belongs to the current epoch, or to ``epoch`` if that is later and must be claimed first.
@@ -60,7 +60,7 @@ class Life:
             log.open(AttemptId(epoch, number, f"n{at}"), continues_at if name == A else None)
         return self.logs[A]
 
-    def writes(self, attempt: str, batch: int) -> Batch:
+    def write_batch(self, attempt: str, batch: int) -> Batch:
         """Write the files of a batch that no entry names."""
         folder = f"e/data/{attempt}-{batch}-x"
         for name in ("part-0", "_SUCCESS"):
@@ -71,7 +71,7 @@ class Life:
         epoch, fence = self.journal.state.epoch, self.journal.check_fenced
         return collect_garbage(self.storage, "job", GRAPH, self.logs, {}, epoch, fence)
 
-    def there(self) -> list[str]:
+    def folders(self) -> list[str]:
         return self.storage.list(f"{PARTITION}/e/data")
 
     def metrics(self) -> tuple[PartitionWithMetrics, ...]:
@@ -86,72 +86,74 @@ def life(tmp_path: Path) -> Life:
 # ---- attempts
 
 
-def test_r5_what_its_task_writes_is_left_alone_and_what_it_has_published_is_there_while_it_runs_and_afterwards(
+def test_r5_a_collection_keeps_files_of_a_running_attempt(
     life: Life,
 ) -> None:
     """The collector of a driver that prepares again knows only the name of a running attempt."""
-    log = life.begins(1)
-    published = life.writes("0001-n0", 0)
-    assert (life.collect(), life.there(), life.metrics()) == (0, ["0001-n0-0-x"], ())
+    log = life.begin(1)
+    published = life.write_batch("0001-n0", 0)
+    assert (life.collect(), life.folders(), life.metrics()) == (0, ["0001-n0-0-x"], ())
     log.append_batch(published)
     assert life.metrics() == (PartitionWithMetrics(A, 1, 4, 1, None, False),)
-    life.writes("0001-n0", 1)
-    assert (life.collect(), life.there()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
+    life.write_batch("0001-n0", 1)
+    assert (life.collect(), life.folders()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
     log.end_of_data("finish")
     log.end_of_partition()
-    assert (life.collect(), life.there()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
+    assert (life.collect(), life.folders()) == (0, ["0001-n0-0-x", "0001-n0-1-x"])
     assert life.metrics() == (PartitionWithMetrics(A, 1, 4, 1, None, True),)
 
 
-def test_r5_what_a_failed_attempt_has_left_goes_once_and_what_it_has_published_stays(life: Life) -> None:
-    life.begins(1).append_batch(life.writes("0001-n0", 0))
-    life.writes("0001-n0", 1)
-    life.begins(2)
+def test_r5_unpublished_files_of_a_failed_attempt_are_deleted(life: Life) -> None:
+    life.begin(1).append_batch(life.write_batch("0001-n0", 0))
+    life.write_batch("0001-n0", 1)
+    life.begin(2)
     assert [life.collect(), life.collect()] == [1, 0]
-    assert life.there() == ["0001-n0-0-x"]
+    assert life.folders() == ["0001-n0-0-x"]
 
 
-def test_an_attempt_that_was_over_before_it_wrote_anything_leaves_nothing(life: Life) -> None:
-    life.begins(1)
-    log = life.begins(1, number=1)
-    assert (life.collect(), life.there(), life.metrics()) == (0, [], ())
-    log.append_batch(life.writes("0001-01-n0", 0))
-    assert (life.collect(), life.there()) == (0, ["0001-01-n0-0-x"])
+def test_an_attempt_that_wrote_nothing_leaves_no_files(life: Life) -> None:
+    life.begin(1)
+    log = life.begin(1, number=1)
+    assert (life.collect(), life.folders(), life.metrics()) == (0, [], ())
+    log.append_batch(life.write_batch("0001-01-n0", 0))
+    assert (life.collect(), life.folders()) == (0, ["0001-01-n0-0-x"])
 
 
-def test_r23_of_an_attempt_that_is_void_the_next_driver_deletes_all_and_of_the_next_attempt_nothing(life: Life) -> None:
+def test_r23_the_next_driver_deletes_files_of_a_void_attempt(life: Life) -> None:
     """Both attempts publish the same batch."""
-    life.begins(1).append_batch(life.writes("0001-n0", 0))
-    log = life.begins(1, number=1, continues_at=0)
-    log.append_batch(life.writes("0001-01-n0", 0))
+    life.begin(1).append_batch(life.write_batch("0001-n0", 0))
+    log = life.begin(1, number=1, continues_at=0)
+    log.append_batch(life.write_batch("0001-01-n0", 0))
     assert life.collect() == 1
-    assert life.there() == ["0001-01-n0-0-x"]
+    assert life.folders() == ["0001-01-n0-0-x"]
 
 
-def test_r3_an_attempt_that_ends_when_another_one_has_the_log_leaves_nothing_that_counts(life: Life) -> None:
+def test_r3_a_fenced_attempt_publishes_nothing_at_its_end(life: Life) -> None:
     """Its driver was lost after it had written its last batch, and no subtask waits for the batch.
 
     The next driver deletes its files; files that appear later are deleted by the driver after that.
     """
-    overtaken = life.begins(1)
-    late = life.writes("0001-n0", 0)
-    life.begins(2)
+    overtaken = life.begin(1)
+    late = life.write_batch("0001-n0", 0)
+    life.begin(2)
     assert life.collect() == 1
-    late = life.writes("0001-n0", 0)
+    late = life.write_batch("0001-n0", 0)
     with pytest.raises(LogFencedError):
         overtaken.append_batch(late)
     with pytest.raises(LogFencedError):
         overtaken.end_of_data("finish")
     assert life.metrics() == ()
-    life.begins(3)
-    assert (life.collect(), life.there()) == (1, [])
+    life.begin(3)
+    assert (life.collect(), life.folders()) == (1, [])
 
 
 # ---- the end of the job
 
 
-@pytest.mark.parametrize("status", [one for one in JobStatus if one not in (JobStatus.DELETING, JobStatus.DELETED)])
-def test_r16_a_partition_goes_with_a_job_that_has_finished_and_with_no_other(status: JobStatus, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "status", [status for status in JobStatus if status not in (JobStatus.DELETING, JobStatus.DELETED)]
+)
+def test_r16_the_clean_up_deletes_partitions_of_finished_jobs_only(status: JobStatus, tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path, status)
     before = job.files()
     clean_up(job.storage, "orders", ENDED_GRAPH, {})
@@ -161,7 +163,7 @@ def test_r16_a_partition_goes_with_a_job_that_has_finished_and_with_no_other(sta
         assert job.files() == before
 
 
-def test_of_a_finished_job_one_folder_that_cannot_be_deleted_keeps_no_other(tmp_path: Path) -> None:
+def test_the_clean_up_deletes_all_folders_but_the_refused_one(tmp_path: Path) -> None:
     whole, job = EndedJob.run(tmp_path / "whole"), EndedJob.run(tmp_path / "job")
     clean_up(whole.storage, "orders", ENDED_GRAPH, {"lake": whole.sink.bind(SinkContext("orders", "lake"))})
     stays = f"{partition_path('orders', 'history', 0)}"
@@ -172,7 +174,7 @@ def test_of_a_finished_job_one_folder_that_cannot_be_deleted_keeps_no_other(tmp_
     assert job.staged() == whole.staged()
 
 
-def test_what_somebody_writes_behind_the_end_goes_with_the_next_start(tmp_path: Path) -> None:
+def test_late_files_of_a_finished_job_are_deleted_at_the_next_start(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     clean_up(job.storage, "orders", ENDED_GRAPH, {})
     left = job.files()
@@ -181,18 +183,18 @@ def test_what_somebody_writes_behind_the_end_goes_with_the_next_start(tmp_path: 
     assert job.files() == left
 
 
-def test_what_another_job_writes_into_the_folder_of_one_that_has_finished_is_left_to_it(tmp_path: Path) -> None:
+def test_the_clean_up_keeps_temporary_files_of_other_jobs(tmp_path: Path) -> None:
     """``<root>/orders/out`` is the folder of another job's sink, which is writing an object at this moment."""
     job = EndedJob.run(tmp_path)
-    writes = [job.root / "orders" / place / f".tmp-{'0' * 16}" for place in ("out", "out/journal", "journal")]
-    for path in writes:
+    write_batch = [job.root / "orders" / place / f".tmp-{'0' * 16}" for place in ("out", "out/journal", "journal")]
+    for path in write_batch:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"12")
     clean_up(open_storage(job.root), "orders", ENDED_GRAPH, {})
-    assert [path.exists() for path in writes] == [True, True, False]
+    assert [path.exists() for path in write_batch] == [True, True, False]
 
 
-def test_of_a_job_that_nobody_knows_nothing_is_to_be_released(tmp_path: Path) -> None:
+def test_the_clean_up_of_an_unknown_job_changes_nothing(tmp_path: Path) -> None:
     job = EndedJob.run(tmp_path)
     before = job.storage.files("")
     clean_up(job.storage, "visits", ENDED_GRAPH, {})

@@ -55,7 +55,7 @@ def test_r1_a_batch_is_one_entry_and_its_position_is_returned(storage: Storage) 
     assert loaded_log(storage).state.last_batch == batch(1)
 
 
-def test_r1_a_batch_that_is_published_again_with_equal_offsets_is_a_no_op(storage: Storage) -> None:
+def test_r1_publishing_a_batch_again_with_equal_offsets_does_nothing(storage: Storage) -> None:
     log = opened(storage)
     position = log.append_batch(batch(0))
     assert log.append_batch(batch(0, files=2)) == position
@@ -105,7 +105,7 @@ def test_a_barrier_before_any_batch_snapshots_nothing(storage: Storage) -> None:
     assert (snapshot.batch_id, snapshot.finished, dict(snapshot.inputs)) == (None, False, {})
 
 
-def test_a_barrier_that_is_there_is_not_appended_again(storage: Storage) -> None:
+def test_an_existing_barrier_is_not_appended_again(storage: Storage) -> None:
     log = opened(storage)
     log.append_batch(batch(0))
     first = log.barrier(1, 1)
@@ -124,7 +124,7 @@ def test_r10_the_same_checkpoint_number_of_another_epoch_is_another_barrier(stor
 # ---- R3
 
 
-def test_r3_an_attempt_is_fenced_by_the_next_one_and_told_by_whom(storage: Storage) -> None:
+def test_r3_the_fencing_error_names_the_next_attempt(storage: Storage) -> None:
     zombie = opened(storage)
     zombie.append_batch(batch(0))
     zombie.check_fenced()
@@ -138,7 +138,7 @@ def test_r3_an_attempt_is_fenced_by_the_next_one_and_told_by_whom(storage: Stora
     assert batch_ids(loaded_log(storage)) == [0]
 
 
-def test_r3_an_attempt_that_was_paused_before_it_opened_cannot_open_any_more(storage: Storage) -> None:
+def test_r3_an_overtaken_attempt_cannot_open_the_log(storage: Storage) -> None:
     late = loaded_log(storage)
     opened(storage, epoch=2).append_batch(batch(0))
     with pytest.raises(LogFencedError):
@@ -146,7 +146,7 @@ def test_r3_an_attempt_that_was_paused_before_it_opened_cannot_open_any_more(sto
     assert batch_ids(loaded_log(storage)) == [0]
 
 
-def test_r3_what_was_published_between_reading_and_opening_counts(storage: Storage) -> None:
+def test_r3_a_batch_published_between_reading_and_opening_counts(storage: Storage) -> None:
     before = opened(storage)
     successor = loaded_log(storage)
     before.append_batch(batch(0))
@@ -193,7 +193,7 @@ def test_r3_an_attempt_that_is_not_later_does_not_open_the_log(
     assert batch_ids(loaded_log(storage)) == [0]
 
 
-def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
+def test_r3_a_truncation_keeps_the_fence_against_a_zombie(storage: Storage) -> None:
     zombie = opened(storage)
     zombie.append_batch(batch(0))
     successor = opened(storage, epoch=2)
@@ -209,7 +209,7 @@ def test_r3_truncation_keeps_what_fences_a_zombie(storage: Storage) -> None:
     assert reader.state.opened.epoch == 2
 
 
-def test_r3_an_attempt_that_was_paused_over_a_truncation_opens_at_the_tail(storage: Storage) -> None:
+def test_r3_an_attempt_paused_during_a_truncation_opens_at_the_tail(storage: Storage) -> None:
     """The position that it would take is free again. An open there would fence no attempt, and no reader would see
     it."""
     writer = opened(storage)
@@ -234,7 +234,7 @@ class Telling(UserDict[str, int]):
         return super().__iter__()
 
 
-def test_r1_a_batch_that_is_published_while_a_barrier_is_made_comes_behind_it(storage: Storage) -> None:
+def test_r1_a_batch_published_during_a_barrier_comes_after_it(storage: Storage) -> None:
     """The batch arrives between the fold and the append of the barrier. Before the barrier, it would be in no
     checkpoint."""
     log, inputs, done = opened(storage), Telling({"e": 1}), Event()
@@ -276,7 +276,7 @@ def test_r4_an_open_is_never_void(storage: Storage) -> None:
         ]
 
 
-def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) -> None:
+def test_r4_a_rewind_voids_the_entries_after_it_for_every_reader(storage: Storage) -> None:
     log = opened(storage)
     log.append_batch(batch(0))
     kept = log.barrier(1, 1)
@@ -291,7 +291,7 @@ def test_r4_a_rewind_voids_what_lies_between_for_every_reader(storage: Storage) 
     assert batch_ids(loaded_log(storage)) == [0, 1]
 
 
-def test_r4_nothing_is_deleted_so_a_zombie_cannot_make_a_void_number_again(storage: Storage) -> None:
+def test_r4_void_entries_stay_so_a_zombie_cannot_reuse_their_numbers(storage: Storage) -> None:
     zombie = opened(storage)
     for number in range(4):
         zombie.append_batch(batch(number))
@@ -302,7 +302,7 @@ def test_r4_nothing_is_deleted_so_a_zombie_cannot_make_a_void_number_again(stora
         zombie.append_batch(batch(4))
 
 
-def test_r4_an_end_of_data_behind_the_rewind_is_void_too(storage: Storage) -> None:
+def test_r4_an_end_of_data_after_the_rewind_is_void(storage: Storage) -> None:
     log = opened(storage)
     log.append_batch(batch(0))
     log.end_of_data("finish")
@@ -383,7 +383,7 @@ def verbs_of_a_life(tmp_path: Path) -> int:
     return storage.verbs.count
 
 
-def test_after_a_crash_at_any_verb_the_log_is_a_prefix_of_the_whole_one(tmp_path: Path) -> None:
+def test_a_crash_at_any_verb_leaves_a_prefix_of_the_log(tmp_path: Path) -> None:
     whole = dict(records_without_truncation(tmp_path))
     for at, when in crash_points(verbs_of_a_life(tmp_path)):
         inner = open_storage(tmp_path / f"{when}-{at}")
@@ -401,7 +401,7 @@ def records_without_truncation(tmp_path: Path) -> list[tuple[int, Record]]:
     return loaded_log(storage).records()
 
 
-def test_after_a_crash_at_any_verb_the_next_attempt_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_the_next_attempt_completes_the_log_after_any_crash(tmp_path: Path) -> None:
     for at, when in crash_points(verbs_of_a_life(tmp_path)):
         inner = open_storage(tmp_path / f"{when}-{at}")
         with pytest.raises(SimulatedCrash):
@@ -453,7 +453,7 @@ class GoneAfter(WrappedStorage):
         return self.inner.exists(path)
 
 
-def test_r1_after_an_append_of_unknown_outcome_the_log_refuses_all_until_it_is_read_again(storage: Storage) -> None:
+def test_r1_an_append_of_unknown_outcome_blocks_the_log_until_reload(storage: Storage) -> None:
     log = opened(storage)
     log.append_batch(batch(0))
     faulty = GoneAfter(storage)
@@ -492,8 +492,8 @@ class FlakyBarriers(WrappedStorage):
 
     def create(self, path: str, data: bytes) -> None:
         if self.late is not None:
-            (where, what), self.late = self.late, None
-            self.inner.create(where, what)
+            (where, data), self.late = self.late, None
+            self.inner.create(where, data)
         if f'"checkpoint": {self.failing}'.encode() in data and self.tries < 3:  # the append log tries thrice
             self.tries += 1
             if self.tries == 3 and self.lands == "though it failed":
@@ -506,13 +506,13 @@ class FlakyBarriers(WrappedStorage):
 
 def barriers(log: SubtaskLog) -> list[tuple[int, int]]:
     """Return (checkpoint, position) of each barrier. Check that each is the fold of exactly the entries before it."""
-    found = [(number, record) for number, record in log.records() if isinstance(record, Barrier)]
-    assert all(record.snapshot.position == number for number, record in found)
+    numbered = [(number, record) for number, record in log.records() if isinstance(record, Barrier)]
+    assert all(record.snapshot.position == number for number, record in numbered)
     published = dict(log.records())
-    for number, record in found:
-        before = [one.batch_id for n, one in published.items() if n < number and isinstance(one, Batch)]
+    for number, record in numbered:
+        before = [record.batch_id for n, record in published.items() if n < number and isinstance(record, Batch)]
         assert record.snapshot.batch_id == (before[-1] if before else None)
-    return [(record.checkpoint, number) for number, record in found]
+    return [(record.checkpoint, number) for number, record in numbered]
 
 
 def with_a_failed_barrier(storage: Storage, lands: str) -> SubtaskLog:
@@ -527,7 +527,7 @@ LANDS = pytest.mark.parametrize("lands", ["never", "though it failed", "late"])
 
 
 @LANDS
-def test_r1_a_barrier_after_one_that_failed_is_the_fold_of_what_precedes_it(storage: Storage, lands: str) -> None:
+def test_r1_a_barrier_after_a_failed_one_is_the_fold_of_what_precedes_it(storage: Storage, lands: str) -> None:
     log = with_a_failed_barrier(storage, lands)
     snapshot = log.barrier(1, 2)
     assert snapshot.position == 3
@@ -535,7 +535,7 @@ def test_r1_a_barrier_after_one_that_failed_is_the_fold_of_what_precedes_it(stor
 
 
 @LANDS
-def test_r1_a_batch_after_a_failed_barrier_comes_behind_it(storage: Storage, lands: str) -> None:
+def test_r1_a_batch_after_a_failed_barrier_follows_it_in_the_log(storage: Storage, lands: str) -> None:
     log = with_a_failed_barrier(storage, lands)
     assert log.append_batch(batch(1)) == 3
     log.barrier(1, 2)
@@ -545,14 +545,14 @@ def test_r1_a_batch_after_a_failed_barrier_comes_behind_it(storage: Storage, lan
 
 
 @LANDS
-def test_a_failed_barrier_that_is_asked_for_again_is_there_once(storage: Storage, lands: str) -> None:
+def test_a_repeated_barrier_after_a_failure_is_written_once(storage: Storage, lands: str) -> None:
     log = with_a_failed_barrier(storage, lands)
     assert log.barrier(1, 1).position == 2
     assert barriers(loaded_log(storage)) == [(1, 2)]
 
 
 @LANDS
-def test_a_failed_barrier_of_ours_does_not_fence_us(storage: Storage, lands: str) -> None:
+def test_a_failed_barrier_does_not_fence_its_own_writer(storage: Storage, lands: str) -> None:
     log = with_a_failed_barrier(storage, lands)
     log.check_fenced()
     log.barrier(1, 2)
@@ -561,7 +561,7 @@ def test_a_failed_barrier_of_ours_does_not_fence_us(storage: Storage, lands: str
 
 
 @LANDS
-def test_r3_a_fence_behind_a_failed_barrier_holds(storage: Storage, lands: str) -> None:
+def test_r3_a_failed_barrier_does_not_hide_a_fence(storage: Storage, lands: str) -> None:
     log = with_a_failed_barrier(storage, lands)
     opened(storage, epoch=2)
     with pytest.raises(LogFencedError):
@@ -572,7 +572,7 @@ def test_r3_a_fence_behind_a_failed_barrier_holds(storage: Storage, lands: str) 
         log.append_batch(batch(1))
 
 
-def test_a_log_whose_barrier_cannot_be_settled_takes_nothing_else(storage: Storage) -> None:
+def test_an_unsettled_barrier_blocks_other_entries(storage: Storage) -> None:
     flaky = FlakyBarriers(storage, "never")
     log = opened(flaky)
     for _ in range(2):
@@ -588,9 +588,7 @@ def test_a_log_whose_barrier_cannot_be_settled_takes_nothing_else(storage: Stora
 
 @LANDS
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_r1_a_crash_anywhere_around_a_failed_barrier_leaves_a_log_to_go_on_with(
-    tmp_path: Path, lands: str, when: When
-) -> None:
+def test_r1_a_crash_around_a_failed_barrier_leaves_a_usable_log(tmp_path: Path, lands: str, when: When) -> None:
     def life_of(storage: Storage) -> None:
         log = with_a_failed_barrier(storage, lands)
         log.append_batch(batch(1))
@@ -634,7 +632,7 @@ def test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log(
 
 
 @pytest.mark.parametrize("next_one", [SECOND, SupervisedTry(SECOND.of, 3), SupervisedTry("another", 1), None])
-def test_w14_an_attempt_of_the_same_try_or_of_one_that_is_not_to_be_compared_does(
+def test_w14_an_attempt_of_the_same_or_an_unrelated_try_opens_the_log(
     storage: Storage, next_one: SupervisedTry | None
 ) -> None:
     log = SubtaskLog(storage, "log")
@@ -645,7 +643,7 @@ def test_w14_an_attempt_of_the_same_try_or_of_one_that_is_not_to_be_compared_doe
     assert log.state.opened.attempt.nonce == "next"
 
 
-def test_r11_an_attempt_that_comes_while_the_one_before_closes_the_log_leaves_it_closed(storage: Storage) -> None:
+def test_r11_an_attempt_can_leave_a_closed_log_closed(storage: Storage) -> None:
     before, later = opened(storage), loaded_log(storage)
     before.end_of_partition()
     assert later.open(AttemptId(1, 1, "later"), unless_closed=True).closed

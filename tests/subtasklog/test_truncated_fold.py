@@ -66,36 +66,36 @@ class World:
     def step(self) -> None:
         rng = self.rng
         ended = self.log.state.end_of_data is not None
-        what = rng.choices(
+        action = rng.choices(
             ["batch", "barrier", "idle", "end", "open", "restore", "truncate", "read", "release"],
             [6, 5, 2, 0.4, 1, 1, 3, 4, 2],
         )[0]
-        if what == "batch" and not ended:
+        if action == "batch" and not ended:
             files = (PartitionFile(f"{self.batch}/part", 1),) if rng.random() < 0.5 else ()
-            one = Batch(self.batch, {"s": str(rng.random())}, files=files)
-            at = self.log.append_batch(one)
+            record = Batch(self.batch, {"s": str(rng.random())}, files=files)
+            at = self.log.append_batch(record)
             self.batch += 1
-            self.all.append((at, one))
-        elif what == "barrier":
+            self.all.append((at, record))
+        elif action == "barrier":
             self.barrier()
-        elif what == "idle":
+        elif action == "idle":
             for _ in range(rng.randrange(1, 6)):
                 self.barrier()
-        elif what == "end" and not ended:
+        elif action == "end" and not ended:
             at = self.log.position
             self.log.end_of_data("finish")
             self.all.append((at, EndOfData("finish")))
-        elif what == "open":
+        elif action == "open":
             self.reopen(None)
-        elif what == "restore" and self.history:
+        elif action == "restore" and self.history:
             position, consumers, _ = self.history[-1]
             self.consumers = list(consumers)
             self.reopen(position + 1)
-        elif what == "read":
+        elif action == "read":
             self.consumers = [rng.randrange(c, self.log.position + 1) for c in self.consumers]
-        elif what == "release" and self.released is not None and self.history:
+        elif action == "release" and self.released is not None and self.history:
             self.released = max(self.released, rng.choice(self.history[-4:])[0])
-        elif what == "truncate" and self.history:
+        elif action == "truncate" and self.history:
             self.truncate()
 
     def barrier(self) -> None:
@@ -171,12 +171,12 @@ def gives_rows(record: Record) -> bool:
 def read(records: list[Numbered], position: int) -> list[Numbered]:
     """Return the entries that a consumer at that position has not read."""
     ends = (EndOfData, EndOfPartition)
-    return [(n, one) for n, one in records if n >= position and (gives_rows(one) or isinstance(one, ends))]
+    return [(n, record) for n, record in records if n >= position and (gives_rows(record) or isinstance(record, ends))]
 
 
 def edge(records: list[Numbered], position: int) -> list[Numbered]:
     """Return the entry that the consumer may have read in part."""
-    return [(n, one) for n, one in records if n == position - 1 and gives_rows(one)]
+    return [(n, record) for n, record in records if n == position - 1 and gives_rows(record)]
 
 
 def lived(seed: int, name: str) -> World:
@@ -188,7 +188,7 @@ def lived(seed: int, name: str) -> World:
 
 
 @pytest.mark.parametrize("seed", first_fast(SEEDS, 10))
-def test_r7_a_truncated_log_folds_to_what_the_whole_one_does(seed: int) -> None:
+def test_r7_a_truncated_log_folds_like_the_whole_log(seed: int) -> None:
     world = World(seed)
     for _ in range(60):
         world.step()
@@ -197,7 +197,7 @@ def test_r7_a_truncated_log_folds_to_what_the_whole_one_does(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_r7_two_truncations_at_every_interleaving(seed: int) -> None:
+def test_r7_two_interleaved_truncations_keep_the_fold(seed: int) -> None:
     """A has checked its fence and sleeps. B restores, resumes and truncates. Then A wakes up."""
     at = 0
     while True:
@@ -225,7 +225,7 @@ def test_r7_two_truncations_at_every_interleaving(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", first_fast(range(12), 3))
-def test_r7_a_truncation_that_dies_anywhere(seed: int) -> None:
+def test_r7_a_truncation_that_dies_anywhere_keeps_the_fold(seed: int) -> None:
     at = 0
     while True:
         at += 1
@@ -248,7 +248,7 @@ def test_r7_a_truncation_that_dies_anywhere(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-def test_r3_who_reads_while_somebody_truncates_sees_the_same(seed: int) -> None:
+def test_r3_a_reader_during_a_truncation_sees_the_same_fold(seed: int) -> None:
     at = 0
     while True:
         at += 1

@@ -23,13 +23,13 @@ class Keys:
 
     def copied(self, folder: Path, owner: str | None) -> Keys:
         """Copy the files to ``folder``, readable only by the user ``owner``, or by this process's user if None."""
-        found = Keys(folder / "server.pem", folder / "server.key")
-        for source, target in ((self.certificate, found.certificate), (self.key, found.key)):
+        copy = Keys(folder / "server.pem", folder / "server.key")
+        for source, target in ((self.certificate, copy.certificate), (self.key, copy.key)):
             shutil.copyfile(source, target)
             target.chmod(0o600)
             if owner is not None:
                 shutil.chown(target, owner)
-        return found
+        return copy
 
 
 class Authority:
@@ -38,9 +38,9 @@ class Authority:
     def __init__(self, folder: Path, name: str = "ca") -> None:
         self._folder, self._name = folder, name
         self.keys = Keys(folder / f"{name}.pem", folder / f"{name}.key")
-        given = ["-subj", f"/CN={name} of tests", "-addext", "basicConstraints=critical,CA:TRUE"]
-        given += ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
-        _openssl("req", "-x509", *_new_key(self.keys.key), "-days", "2", *given, "-out", str(self.keys.certificate))
+        options = ["-subj", f"/CN={name} of tests", "-addext", "basicConstraints=critical,CA:TRUE"]
+        options += ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
+        _openssl("req", "-x509", *_new_key(self.keys.key), "-days", "2", *options, "-out", str(self.keys.certificate))
 
     def signed(self, name: str, alternative: str = "IP:127.0.0.1") -> Keys:
         """Return a server's signed certificate. ``alternative`` is the name that clients know the server by."""
@@ -49,8 +49,8 @@ class Authority:
         extension.write_text(f"subjectAltName={alternative}\nextendedKeyUsage=serverAuth\n")
         _openssl("req", "-new", *_new_key(keys.key), "-subj", f"/CN={name}", "-out", str(request))
         by = ["-CA", str(self.keys.certificate), "-CAkey", str(self.keys.key), "-CAcreateserial"]
-        told = ["-in", str(request), "-extfile", str(extension), "-days", "2", "-out", str(keys.certificate)]
-        _openssl("x509", "-req", *by, *told)
+        options = ["-in", str(request), "-extfile", str(extension), "-days", "2", "-out", str(keys.certificate)]
+        _openssl("x509", "-req", *by, *options)
         return keys
 
 

@@ -38,8 +38,8 @@ def limit(item: pytest.Item) -> float:
     marker = item.get_closest_marker("timeout")
     if marker is not None and (marker.args or "timeout" in marker.kwargs):
         return float(marker.args[0] if marker.args else marker.kwargs["timeout"])
-    given = item.config.getoption("timeout", None)
-    return float(item.config.getini("timeout") or 0) if given is None else float(given)
+    timeout = item.config.getoption("timeout", None)
+    return float(item.config.getini("timeout") or 0) if timeout is None else float(timeout)
 
 
 def install(config: pytest.Config) -> None:

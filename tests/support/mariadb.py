@@ -77,8 +77,8 @@ class MariaDB:
 
     def connect(self, **parameters: Any) -> Any:
         """Connect as the user of tests, which has all rights."""
-        given = {"host": "127.0.0.1", "port": self.port, "user": _USER, "password": PASSWORD, "charset": "utf8mb4"}
-        return pymysql.connect(**{"autocommit": True, "ssl_disabled": True, **given, **parameters})
+        options = {"host": "127.0.0.1", "port": self.port, "user": _USER, "password": PASSWORD, "charset": "utf8mb4"}
+        return pymysql.connect(**{"autocommit": True, "ssl_disabled": True, **options, **parameters})
 
     def _start(self) -> None:
         owner = give_to_unprivileged(self._folder)
@@ -137,7 +137,7 @@ class MariaDB:
         """Return True if each of its threads is stopped."""
         assert self._process is not None
         stats = Path(f"/proc/{self._process.pid}/task").glob("*/stat")
-        return all(one.read_text().rpartition(")")[2].split()[0] == "T" for one in stats)
+        return all(entry.read_text().rpartition(")")[2].split()[0] == "T" for entry in stats)
 
     def _is_ready(self) -> bool:
         assert self._process is not None

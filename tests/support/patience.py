@@ -62,7 +62,7 @@ class FailsOnce:
         self.has_failed |= fails
         if fails and self.when == "before":
             raise self.error
-        found = act()
+        result = act()
         if fails:
             raise self.error
-        return found
+        return result

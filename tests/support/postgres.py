@@ -25,7 +25,7 @@ _SETTINGS = {"fsync": "off", "unix_socket_directories": "", "listen_addresses": 
 
 def initdb() -> str | None:
     """Return the path of initdb. Debian keeps a server's programs out of PATH."""
-    versions = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda one: float(Path(one).parent.name))
+    versions = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda folder: float(Path(folder).parent.name))
     return shutil.which("initdb", path=os.pathsep.join([os.environ.get("PATH", ""), *reversed(versions)]))
 
 
@@ -127,8 +127,8 @@ class PostgreSQL:
     def _signal(self, number: signal.Signals) -> list[int]:
         """Send the signal to all processes of the server and return its children."""
         assert self._process is not None
-        told = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
-        children = [int(pid) for pid in told.split()]
+        text = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        children = [int(pid) for pid in text.split()]
         for pid in (self._process.pid, *children):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

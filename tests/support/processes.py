@@ -110,12 +110,12 @@ def send(pid: int, number: signal.Signals) -> None:
 
 def session_members(session: int) -> list[int]:
     """Return the living processes of a session. Zombies count as ended."""
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         fields = _stat(int(entry.name)) if entry.name.isdigit() else None
         if fields is not None and int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(entry.name))
-    return found
+            processes.append(int(entry.name))
+    return processes
 
 
 def is_alive(pid: int) -> bool:

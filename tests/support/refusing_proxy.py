@@ -34,11 +34,11 @@ class RefusingProxy:
                 refused = proxy.refuse(line) or (proxy.rights and proxy.rights.refusal(line, body))
                 if refused:
                     return self.refuse(*refused)
-                there = http.client.HTTPConnection(host, port, timeout=60)
-                there.request(self.command, self.path, body, dict(self.headers))
-                reply = there.getresponse()
+                connection = http.client.HTTPConnection(host, port, timeout=60)
+                connection.request(self.command, self.path, body, dict(self.headers))
+                reply = connection.getresponse()
                 answer = reply.read()
-                there.close()
+                connection.close()
                 if proxy.rights and (refused := proxy.rights.refusal_of_absent(line, reply.status)):
                     return self.refuse(*refused)
                 return self.give(reply.status, dict(reply.getheaders()), answer)

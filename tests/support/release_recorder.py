@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 
 class ReleaseRecorder:
-    """Sink that keeps the ids of the handles that it was given, in ``released``."""
+    """Sink that keeps the ids of released handles in ``released``."""
 
     def __init__(self) -> None:
         self.released: list[str] = []
 
     def release(self, handles: Sequence[dict[str, object]], checkpoint: int) -> dict[str, int]:
-        self.released += [str(one["id"]) for one in handles]
+        self.released += [str(handle["id"]) for handle in handles]
         return {"rows": len(handles)}

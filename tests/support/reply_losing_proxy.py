@@ -38,6 +38,6 @@ class ReplyLosingProxy:
                 if not is_client and lost.is_set():
                     break
                 to.sendall(data)
-        for one in (source, to):
+        for end in (source, to):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)

@@ -31,15 +31,15 @@ class Rights:
     def refusal(self, line: str, body: bytes) -> tuple[int, str] | None:
         """Return the status and code, or body, of a refusal; None if the request is allowed."""
         right, key = _parsed(line)
-        keys = [unquote(found.decode()) for found in _KEY.findall(body)] if right == "DeleteObjects" else [key]
-        denied = [one for one in keys if self._is_denied("DeleteObject" if right == "DeleteObjects" else right, one)]
+        keys = [unquote(match.decode()) for match in _KEY.findall(body)] if right == "DeleteObjects" else [key]
+        denied = [key for key in keys if self._is_denied("DeleteObject" if right == "DeleteObjects" else right, key)]
         if not self.expired and not denied:
             return None
         self.refused += 1
         if self.expired:
             return 400, "ExpiredToken"
         if right == "DeleteObjects":  # the request as a whole succeeds
-            errors = (f"<Error><Key>{one}</Key><Code>AccessDenied</Code></Error>" for one in keys)
+            errors = (f"<Error><Key>{key}</Key><Code>AccessDenied</Code></Error>" for key in keys)
             return 200, f"<DeleteResult>{''.join(errors)}</DeleteResult>"
         return 403, "AccessDenied"
 

@@ -106,8 +106,8 @@ def by_function(ids: Iterable[str]) -> list[str]:
         function, _, rest = name.partition("[")
         parameters[function] += [rest.removesuffix("]")] if rest else []
     return [
-        f"{name} [{', '.join(sorted(given, key=_numbers))}]" if given else name
-        for name, given in sorted(parameters.items())
+        f"{name} [{', '.join(sorted(value, key=_numbers))}]" if value else name
+        for name, value in sorted(parameters.items())
     ]
 
 

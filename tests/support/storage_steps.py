@@ -46,8 +46,8 @@ class StorageStep:
         if self.is_deletion:
             # the deletion of an inner folder leaves empty folders around it
             return not any(re.search(f"{self.path}/", str(path)) for path in base.rglob("*") if path.is_file())
-        found = (path for path in base.rglob("*.json") if re.search(self.path, str(path)))
-        return any(self.is_at(str(path), path.read_bytes()) for path in found)
+        paths = (path for path in base.rglob("*.json") if re.search(self.path, str(path)))
+        return any(self.is_at(str(path), path.read_bytes()) for path in paths)
 
 
 def stop_environ(step: StorageStep | None, *, after: bool = True) -> dict[str, str]:
@@ -59,8 +59,8 @@ def stop_at_step() -> None:
     """Install the stop. The job's file calls this, so every process that loads it does."""
     if VARIABLE not in os.environ:
         return
-    given, after = json.loads(os.environ[VARIABLE])
-    step = StorageStep(**given)
+    fields, after = json.loads(os.environ[VARIABLE])
+    step = StorageStep(**fields)
     create, delete_tree = LocalStorage.create, LocalStorage.delete_tree
 
     def created(storage: LocalStorage, path: str, data: bytes) -> None:

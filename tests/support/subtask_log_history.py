@@ -88,11 +88,11 @@ class SubtaskLogHistory:
             return [entries[number]["body"] for number in sorted(entries)]
 
 
-def _remember(known: dict[int, Body], number: int, path: Path) -> None:
-    if number in known:
+def _remember(entries: dict[int, Body], number: int, path: Path) -> None:
+    if number in entries:
         return
     try:
-        known[number] = json.loads(path.read_text())
+        entries[number] = json.loads(path.read_text())
     except FileNotFoundError:
         pass  # truncated meanwhile
 
@@ -116,8 +116,8 @@ def _check_writer(subtask: str, body: Body, owner: AttemptId | None, *, is_first
 
     Spark may have committed an attempt's first batch for an earlier attempt, which did not publish it (R1).
     """
-    found = _STAGED.findall(json.dumps([body.get("files"), body.get("handles")]))
-    named = {AttemptId.parse(text) for text in found}
+    attempts = _STAGED.findall(json.dumps([body.get("files"), body.get("handles")]))
+    named = {AttemptId.parse(text) for text in attempts}
     assert owner is not None
-    may = all(one == owner or (is_first and one < owner) for one in named)
+    may = all(attempt == owner or (is_first and attempt < owner) for attempt in named)
     assert may, f"{subtask}: batch {body['batch_id']} of {named}, while {owner} had the log"

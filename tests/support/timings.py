@@ -78,8 +78,8 @@ class Recorder:
 
     def _on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "subprocess.Popen":
-            given = arguments[1]
-            self._started[kind_of([given] if isinstance(given, (str, bytes)) else given)] += 1
+            command = arguments[1]
+            self._started[kind_of([command] if isinstance(command, (str, bytes)) else command)] += 1
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
@@ -123,9 +123,9 @@ def table(timings: Iterable[Timing], key: Callable[[Timing], str], most: int = 1
     for timing in timings:
         groups[key(timing)].append(timing)
     rows = ["| | tests | seconds | of it CPU | longest |", "|---|---|---|---|---|"]
-    for name, members in sorted(groups.items(), key=lambda group: -sum(one.seconds for one in group[1]))[:most]:
-        seconds, cpu = sum(one.seconds for one in members), sum(one.cpu for one in members)
-        longest = max(one.seconds for one in members)
+    for name, members in sorted(groups.items(), key=lambda group: -sum(member.seconds for member in group[1]))[:most]:
+        seconds, cpu = sum(member.seconds for member in members), sum(member.cpu for member in members)
+        longest = max(member.seconds for member in members)
         rows.append(f"| {name} | {len(members)} | {seconds:.0f} | {cpu:.0f} | {longest:.1f} |")
     return "\n".join(rows)
 

@@ -13,14 +13,14 @@ def unprivileged_command() -> list[str]:
     """Return a command prefix that changes the user. It is empty if this process is not root's."""
     if os.geteuid() != 0:
         return []
-    found = pwd.getpwnam(_USER)
-    return ["setpriv", f"--reuid={found.pw_uid}", f"--regid={found.pw_gid}", "--clear-groups"]
+    entry = pwd.getpwnam(_USER)
+    return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
 
 
 def give_to_unprivileged(folder: Path) -> str | None:
     """Give a folder to that user and return the user's name. Do nothing if this process is not root's."""
     if os.geteuid() != 0:
         return None
-    found = pwd.getpwnam(_USER)
-    os.chown(folder, found.pw_uid, found.pw_gid)
+    entry = pwd.getpwnam(_USER)
+    os.chown(folder, entry.pw_uid, entry.pw_gid)
     return _USER

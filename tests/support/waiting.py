@@ -17,8 +17,8 @@ def wait_until(
     The deadline is generous, so that it detects a hang and not a slow machine.
     """
     deadline = time.monotonic() + seconds
-    while not (found := look()):
+    while not (result := look()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:.0f} s: {what if isinstance(what, str) else what()}")
         time.sleep(every)
-    return found
+    return result

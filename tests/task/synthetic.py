@@ -182,7 +182,7 @@ class SyntheticTask:
         self._runner.outbox.clear()
         if self._runner.log.position != self._seen:
             self._seen = self._runner.log.position
-            consumers = tuple(one for one, _ in readers(self._runner.world.graph, self.subtask))
+            consumers = tuple(reader for reader, _ in readers(self._runner.world.graph, self.subtask))
             if consumers:
                 self._post(DataAvailable(self._runner.epoch, self.subtask, self.attempt, consumers))
 
@@ -292,7 +292,7 @@ class SyntheticJob:
         self._now = _Run(taken.epoch, journal, logs, before_step, inbox, replacements)
         self._collect()
         state = journal.state
-        tasks = {name: self._task(name, one, first_plan(state, name)) for name, one in attempts.items()}
+        tasks = {name: self._task(name, attempt, first_plan(state, name)) for name, attempt in attempts.items()}
         options = RunOptions(
             job="synthetic.py:job",
             root=storage.uri,
@@ -368,7 +368,7 @@ class SyntheticJob:
         self, journal: OwnedJournal, logs: Mapping[SubtaskId, LogReader], parallelism: Mapping[str, int]
     ) -> dict[str, RestoredSplits]:
         """Return the restored splits. ``parallelism``: source -> number of its readers."""
-        lists = {uid: [Split(one, one) for one in splits] for uid, splits in self.world.splits.items()}
+        lists = {uid: [Split(split, split) for split in splits] for uid, splits in self.world.splits.items()}
         return restored_splits(journal.state, self.graph, logs, lists, parallelism)
 
     def _task(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> SyntheticTask:

@@ -31,12 +31,12 @@ def test_the_golden_list_is_read_and_written_again(storage: Storage) -> None:
     assert without_checksum(storage.read("again.json")) == GOLDEN.read_bytes()
 
 
-def test_the_list_that_is_there_wins(storage: Storage) -> None:
+def test_an_existing_list_wins(storage: Storage) -> None:
     freeze_splits(storage, PATH, "history", SPLITS)
     assert freeze_splits(storage, PATH, "history", SPLITS[:1]) == SPLITS
 
 
-def test_a_list_that_is_lost_is_named(storage: Storage) -> None:
+def test_the_error_names_a_lost_list(storage: Storage) -> None:
     with pytest.raises(FrozenSplitsLostError, match=r"frozen/history\.json is gone"):
         read_frozen_splits(storage, PATH)
     storage.create(PATH, b"{")

@@ -1,4 +1,4 @@
-"""Publications and feeds of a streaming query when the storage fails between two of them, without Spark."""
+"""Publications and feeds of a streaming query when the storage fails between two of them. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ignored(*_: Any, **__: Any) -> None:
     """Discard the report."""
 
 
-def test_r7_nothing_is_fed_behind_what_could_not_be_fed(tmp_path: Path) -> None:
+def test_r7_a_failed_feed_stops_later_feeds(tmp_path: Path) -> None:
     """The next attempt resumes after the last entry of the feed.
 
     A file that is missing before it would never be read.

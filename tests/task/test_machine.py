@@ -49,32 +49,32 @@ def run(machine: TaskMachine, reads: set[str] = BOTH, now: ReadProgress | None =
     return machine
 
 
-def told(actions: list[Action]) -> list[Report]:
-    return [one.report for one in actions if isinstance(one, PostReport)]
+def reports(actions: list[Action]) -> list[Report]:
+    return [action.report for action in actions if isinstance(action, PostReport)]
 
 
-def test_from_its_deployment_to_its_end() -> None:
+def test_a_task_runs_from_its_deployment_to_its_end() -> None:
     task = mixed()
     assert task.deploy(FIRST, None) == [BuildQuery(FIRST)]
     assert task.planned(BOTH, ends_by_itself=False, progress=seen()) == [RunQuery()]
-    assert told(task.started(seen())) == [SubtaskRunning(*TASK, plan=0)]
+    assert reports(task.started(seen())) == [SubtaskRunning(*TASK, plan=0)]
     assert task.advance(seen("history")) == [AnnounceEnd("history", 3)]
     assert task.drain(seen("history")) == [ReadAvailable()]
     assert task.advance(seen("history")) == []
     assert task.query_ended() == [EndData("drain")]
-    assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
+    assert reports(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.finish() == [EndPartition()]
-    assert told(task.partition_ended()) == [SubtaskDone(*TASK)]
+    assert reports(task.partition_ended()) == [SubtaskDone(*TASK)]
     assert task.phase is TaskPhase.FINISHED
 
 
-def test_r11_the_log_s_tail_decides_and_nothing_is_read_any_more() -> None:
+def test_r11_an_end_of_data_in_the_log_starts_no_query() -> None:
     task = mixed()
-    assert told(task.deploy(FIRST, "drain")) == [SubtaskAtEndOfData(*TASK)]
+    assert reports(task.deploy(FIRST, "drain")) == [SubtaskAtEndOfData(*TASK)]
     assert task.phase is TaskPhase.AT_END_OF_DATA
 
 
-def test_r12_a_final_batch_that_was_planned_leaves_only_the_end() -> None:
+def test_r12_a_planned_final_batch_leaves_only_the_end() -> None:
     assert mixed().deploy(FIRST, None, final_batch_planned=True) == [EndData("drain")]
 
 
@@ -85,7 +85,7 @@ def test_the_last_source_to_end_ends_the_task() -> None:
     assert task.advance(seen("a", "b")) == []
 
 
-def test_an_end_is_announced_once_and_again_after_a_resume_if_it_was_not_dropped() -> None:
+def test_an_end_is_announced_again_after_a_resume_unless_dropped() -> None:
     task = run(TaskMachine(TASK, {"a", "b"}), {"a", "b", "live"})
     assert task.advance(seen("a", "b")) == [AnnounceEnd("a", 3), AnnounceEnd("b", 3)]
     assert task.advance(seen("a", "b")) == []
@@ -98,17 +98,17 @@ def test_an_end_is_announced_once_and_again_after_a_resume_if_it_was_not_dropped
     ]
 
 
-def test_a_pause_and_a_resume() -> None:
+def test_a_resumed_task_runs_with_the_new_plan() -> None:
     task = run(mixed(), now=seen("history"))
     assert task.pause(DROP) == [PauseQuery()]
     assert task.phase is TaskPhase.PAUSING
-    assert told(task.paused_at(4)) == [SubtaskPaused(*TASK, DROP, 4)]
+    assert reports(task.paused_at(4)) == [SubtaskPaused(*TASK, DROP, 4)]
     assert task.resume(VertexPlan(1, ("history",))) == [BuildQuery(VertexPlan(1, ("history",)))]
     assert task.planned(BOTH, ends_by_itself=False, progress=seen("history")) == [RunQuery()]
-    assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
+    assert reports(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
 
 
-def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume() -> None:
+def test_an_end_during_a_pause_is_handled_after_the_resume() -> None:
     task = run(TaskMachine(TASK, {"a", "b"}), {"a", "b"})
     task.pause(DropSource("a"))
     assert task.advance(seen("a", "b")) == []
@@ -119,7 +119,7 @@ def test_what_ends_while_it_comes_to_stand_still_is_looked_at_after_the_resume()
 
 
 @pytest.mark.parametrize("when", ["building", "starting"])
-def test_a_pause_that_comes_while_the_query_starts_is_kept(when: str) -> None:
+def test_a_pause_during_the_start_of_the_query_is_kept(when: str) -> None:
     task = mixed()
     task.deploy(FIRST, None)
     if when == "building":
@@ -131,19 +131,21 @@ def test_a_pause_that_comes_while_the_query_starts_is_kept(when: str) -> None:
         assert task.started(seen()) == [PauseQuery()]
 
 
-def test_a_pause_on_the_way_to_the_end_is_answered_by_the_end() -> None:
+def test_a_pause_at_the_end_of_data_is_answered_by_the_end() -> None:
     task = run(TaskMachine(TASK, {"a"}), {"a"})
     task.advance(seen("a"))
     assert task.pause(DropSource("a")) == []
-    assert told(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
+    assert reports(task.data_ended()) == [SubtaskAtEndOfData(*TASK)]
     assert task.pause(DropSource("a")) == []
 
 
-def test_a_query_that_runs_out_waits_for_the_ends_of_its_inputs() -> None:
+def test_a_query_that_ends_by_itself_waits_for_its_inputs_to_end() -> None:
     task = TaskMachine(TASK, {"edge"})
     task.deploy(FIRST, None)
     early = seen(inputs_ended=False)
-    assert told(task.planned({"edge", "jdbc"}, ends_by_itself=True, progress=early)) == [SubtaskRunning(*TASK, plan=0)]
+    assert reports(task.planned({"edge", "jdbc"}, ends_by_itself=True, progress=early)) == [
+        SubtaskRunning(*TASK, plan=0)
+    ]
     assert task.phase is TaskPhase.WAITING
     assert task.advance(early) == []
     assert task.advance(seen("edge")) == [RunQuery(), AnnounceEnd("edge", 3)]
@@ -160,7 +162,7 @@ def test_a_drain_does_not_cut_a_bounded_source_that_ends_by_itself() -> None:
     assert task.query_ended() == [EndData("finish")]
 
 
-def test_a_query_that_runs_out_before_it_is_said_to_run_has_run_out() -> None:
+def test_a_query_may_end_before_it_is_reported_as_running() -> None:
     task = TaskMachine(TASK, ())
     task.deploy(FIRST, None)
     task.planned({"jdbc"}, ends_by_itself=True, progress=seen())
@@ -168,26 +170,26 @@ def test_a_query_that_runs_out_before_it_is_said_to_run_has_run_out() -> None:
     assert task.started(seen()) == []
 
 
-def test_a_drain_waits_for_what_ends_by_itself() -> None:
+def test_a_drain_waits_for_bounded_sources() -> None:
     task = run(mixed())
     assert task.drain(seen()) == []
     assert task.advance(seen("history")) == [ReadAvailable()]
 
 
-def test_a_drain_at_once_ends_live_sources_where_they_stand() -> None:
+def test_a_drain_at_once_ends_live_sources_at_their_positions() -> None:
     task = run(mixed())
     assert task.drain(seen(), at_once=True) == []
     assert task.advance(seen("history")) == [EndData("drain")]
 
 
-def test_a_drain_at_once_ends_a_drain_that_reads_what_is_there() -> None:
+def test_a_drain_at_once_ends_a_running_drain() -> None:
     task = run(mixed(), now=seen("history"))
     assert task.drain(seen("history")) == [ReadAvailable()]
     assert task.drain(seen("history"), at_once=True) == [EndData("drain")]
     assert task.query_ended() == []
 
 
-def test_a_query_that_stood_still_in_a_drain_reads_what_is_there_when_it_resumes() -> None:
+def test_a_query_paused_in_a_drain_reads_available_rows_after_it() -> None:
     task = run(mixed(), now=seen("history"))
     assert task.drain(seen("history")) == [ReadAvailable()]
     task.pause(DROP)
@@ -196,11 +198,11 @@ def test_a_query_that_stood_still_in_a_drain_reads_what_is_there_when_it_resumes
     before = task.reads_available
     assert task.planned(BOTH, ends_by_itself=False, progress=seen("history")) == [RunQuery()]
     assert (before, task.reads_available) == (False, True)
-    assert told(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
+    assert reports(task.started(seen("history"))) == [SubtaskRunning(*TASK, plan=1)]
     assert task.query_ended() == [EndData("drain")]
 
 
-def test_a_drain_that_comes_while_the_query_starts_is_carried_out_when_it_runs() -> None:
+def test_a_drain_during_the_start_is_carried_out_when_the_query_runs() -> None:
     task = mixed()
     task.deploy(FIRST, None)
     assert task.planned(BOTH, ends_by_itself=False, progress=seen("history"))[-1:] == [RunQuery()]
@@ -208,7 +210,7 @@ def test_a_drain_that_comes_while_the_query_starts_is_carried_out_when_it_runs()
     assert task.started(seen("history"))[-1:] == [ReadAvailable()]
 
 
-def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None:
+def test_a_drain_during_a_pause_is_carried_out_after_the_resume() -> None:
     task = run(mixed(), now=seen("history"))
     task.pause(DROP)
     task.paused_at(3)
@@ -218,7 +220,7 @@ def test_a_drain_while_it_stands_still_is_carried_out_after_the_resume() -> None
     assert task.query_ended() == [EndData("drain")]
 
 
-def test_what_does_not_fit_the_phase_asks_for_nothing() -> None:
+def test_commands_that_do_not_fit_the_phase_are_ignored() -> None:
     task = mixed()
     assert task.finish() == task.pause(DROP) == task.paused_at(1) == task.data_ended() == task.query_ended() == []
     assert task.resume(VertexPlan(1, ())) == task.started(seen()) == task.advance(seen("history", "live")) == []

@@ -34,9 +34,9 @@ def two_vertices(exchange: Exchange) -> JobGraph:
 def make(request: pytest.FixtureRequest) -> Callable[..., SyntheticJob]:
     def job(exchange: Exchange, mode: RuntimeMode = "streaming", seed: int = 1) -> SyntheticJob:
         name = f"parallel-{os.getpid()}-{next(_NUMBERS)}"
-        one = SyntheticJob(two_vertices(exchange), ROWS, mode, name=name, seed=seed, far_apart=request.param)
-        request.addfinalizer(one.world.delete)
-        return one
+        made = SyntheticJob(two_vertices(exchange), ROWS, mode, name=name, seed=seed, far_apart=request.param)
+        request.addfinalizer(made.world.delete)
+        return made
 
     return job
 
@@ -57,7 +57,7 @@ def test_every_row_of_every_subtask_arrives_once(
 
 
 @pytest.mark.parametrize("exchange", ["pointwise", "all_to_all"])
-def test_checkpoints_go_on_when_some_subtasks_of_a_vertex_have_finished(
+def test_checkpoints_continue_when_some_subtasks_have_finished(
     make: Callable[..., SyntheticJob], exchange: Exchange
 ) -> None:
     """The other subtasks are held until a checkpoint lists the vertex as partially finished (FLIP-147)."""
@@ -79,7 +79,7 @@ def test_checkpoints_go_on_when_some_subtasks_of_a_vertex_have_finished(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("exchange", ["pointwise", "all_to_all"])
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_a_run_after_a_crash_of_any_subtask_goes_on_with_all_of_them(
+def test_the_run_after_a_crash_of_any_subtask_finishes(
     make: Callable[..., SyntheticJob], exchange: Exchange, mode: RuntimeMode, seed: int
 ) -> None:
     job = make(exchange, mode, seed)
@@ -98,7 +98,7 @@ def test_a_run_after_a_crash_of_any_subtask_goes_on_with_all_of_them(
     job.world.check_all_rows()
 
 
-def test_that_a_source_of_several_subtasks_is_left_out_is_journaled_once(
+def test_dropping_a_source_of_several_subtasks_is_journaled_once(
     make: Callable[..., SyntheticJob],
 ) -> None:
     """The first subtask that pauses for it reports it for all of them (R20)."""
@@ -117,7 +117,7 @@ def opens(job: SyntheticJob, subtask: SubtaskId) -> list[AttemptId]:
     return [record.attempt for record in job.world.logs[subtask] if isinstance(record, Open)]
 
 
-def test_r5_each_subtask_has_an_attempt_of_its_own(make: Callable[..., SyntheticJob]) -> None:
+def test_r5_each_subtask_has_its_own_attempt(make: Callable[..., SyntheticJob]) -> None:
     """The attempt's name distinguishes its staged output from that of a sibling."""
     job = make("pointwise", "batch")
     assert job.run().status == "FINISHED"
@@ -133,7 +133,7 @@ def test_r5_each_subtask_has_an_attempt_of_its_own(make: Callable[..., Synthetic
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [SubtaskId("a/1"), SubtaskId("b/1")])
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_r22_a_subtask_goes_on_under_its_next_attempt_while_the_others_run(
+def test_r22_a_replaced_subtask_continues_while_the_others_run(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, victim: SubtaskId
 ) -> None:
     """The first attempt runs on after the next one has opened the log. Nothing it does from then on counts.
@@ -171,7 +171,7 @@ def test_r22_a_subtask_goes_on_under_its_next_attempt_while_the_others_run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob], seed: int) -> None:
+def test_a_subtask_can_be_replaced_repeatedly(make: Callable[..., SyntheticJob], seed: int) -> None:
     """Two subtasks at a time, at any moment of their lives, also at their end of data."""
     job = make("pointwise", seed=seed)
     victims = (SubtaskId("a/1"), SubtaskId("b/2"))
@@ -198,9 +198,7 @@ def test_a_subtask_is_replaced_again_and_again(make: Callable[..., SyntheticJob]
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_r15_subtasks_that_fail_begin_again_and_nobody_else_does(
-    make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int
-) -> None:
+def test_r15_only_failed_subtasks_restart(make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int) -> None:
     """Several subtasks fail at any moment of their lives. The run continues, and every row arrives once."""
     job = make("all_to_all", mode, seed)
     often = 9 if mode == "streaming" else 2  # a batch is one step
@@ -223,7 +221,7 @@ def test_r15_subtasks_that_fail_begin_again_and_nobody_else_does(
     job.world.check_all_rows()
 
 
-def test_a_subtask_that_fails_once_too_often_ends_the_run(make: Callable[..., SyntheticJob]) -> None:
+def test_a_subtask_that_fails_too_often_ends_the_run(make: Callable[..., SyntheticJob]) -> None:
     job = make("all_to_all")
 
     def failing(runner: Runner) -> bool:

@@ -40,9 +40,9 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cal
     def job(mode: RuntimeMode = "streaming", seed: int = 1) -> SyntheticJob:
         name = f"rescaling-{os.getpid()}-{next(_NUMBERS)}"
         splits = {"parts": SPLITS}
-        one = SyntheticJob(graph(), {}, mode, name=name, seed=seed, far_apart=request.param, splits=splits)
-        request.addfinalizer(one.world.delete)
-        return one
+        made = SyntheticJob(graph(), {}, mode, name=name, seed=seed, far_apart=request.param, splits=splits)
+        request.addfinalizer(made.world.delete)
+        return made
 
     return job
 
@@ -67,10 +67,10 @@ class Rescales:
         if not isinstance(runner, SplitRunner) or not runner.reading.next():
             return True
         with self._lock:
-            told = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
-            if not self._steps or done(self.job) < self._steps[0][0]:
-                return bool(told)
-            if told and told[-1] != "accepted":
+            outcomes = answers(self.job, self.asked[-1]) if self.asked else ["completed"]
+            if not self._steps or count_done(self.job) < self._steps[0][0]:
+                return bool(outcomes)
+            if outcomes and outcomes[-1] != "accepted":
                 _, wanted = self._steps.pop(0)
                 self.asked.append(self.job.rescale("parts", wanted))
             return False
@@ -81,7 +81,7 @@ def answers(job: SyntheticJob, request: str) -> list[str]:
     return [str(event.outcome).partition(":")[0] for event in events if event.request == request]
 
 
-def done(job: SyntheticJob) -> int:
+def count_done(job: SyntheticJob) -> int:
     return sum(size(event.splits) for _, event in list(job.world.journal) if isinstance(event, ev.SplitsDone))
 
 
@@ -98,13 +98,15 @@ def readers(job: SyntheticJob) -> set[SubtaskId]:
 
 def opened(job: SyntheticJob, epoch: int) -> list[SubtaskId]:
     logs = job.world.logs.items()
-    return [name for name, log in logs if any(isinstance(one, Open) and one.attempt.epoch == epoch for one in log)]
+    return [
+        name for name, log in logs if any(isinstance(record, Open) and record.attempt.epoch == epoch for record in log)
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("before", "steps"), [(1, {2: 4}), (4, {4: 1}), (2, {3: 4, 9: 1, 14: 3}), (3, {5: 3})])
-def test_everything_arrives_once_with_more_and_with_fewer(
+def test_every_row_arrives_once_after_rescales_up_and_down(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, before: int, steps: dict[int, int]
 ) -> None:
     job = make(mode)
@@ -126,10 +128,17 @@ def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., 
     job = make()
 
     def held(runner: Runner) -> bool:
-        if not rescales.asked or not isinstance(runner, SplitRunner) or not runner.reading.next() or done(job) < 6:
+        if (
+            not rescales.asked
+            or not isinstance(runner, SplitRunner)
+            or not runner.reading.next()
+            or count_done(job) < 6
+        ):
             return True
         new = SubtaskId("parts/1")
-        return any(isinstance(one, ev.CheckpointCompleted) and new in one.subtasks for _, one in job.world.journal)
+        return any(
+            isinstance(event, ev.CheckpointCompleted) and new in event.subtasks for _, event in job.world.journal
+        )
 
     rescales = Rescales(job, {2: 3}, held)
     assert job.run(rescales, parallelism={"parts": 1}).status == "FINISHED"
@@ -143,7 +152,7 @@ def test_a_checkpoint_covers_the_new_subtasks_once_they_run(make: Callable[..., 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("restarts", [0, 50])
-def test_a_crash_of_any_subtask_before_and_after(
+def test_a_rescaled_job_survives_a_crash_of_any_subtask(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int, restarts: int
 ) -> None:
     """The run continues with restarts. Without them the next run continues, with the parallelism in the journal."""
@@ -176,7 +185,7 @@ def plans(job: SyntheticJob) -> list[ev.PlanRecorded]:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("declared", [1, 2])
-def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes_by_the_journal(
+def test_r21_the_next_run_begins_subtasks_of_a_decided_rescale(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, declared: int
 ) -> None:
     """None of the new subtasks has begun. The next run has all of them, unless the job declares another number."""
@@ -197,7 +206,7 @@ def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes
     job.begin = begin  # type: ignore[method-assign]
     assert (first.status, "killed" in str(first.cause)) == ("RESTARTING", True)
     assert changes(job)[-1].rescaled == {"parts": 4}
-    assert not any(isinstance(one, Open) for one in job.world.logs[SubtaskId("parts/3")])
+    assert not any(isinstance(record, Open) for record in job.world.logs[SubtaskId("parts/3")])
     assert job.run(parallelism={"parts": declared}).status == "FINISHED"
     job.world.check_all_rows()
     assert job.graph.vertex("parts").parallelism == 4
@@ -206,7 +215,7 @@ def test_r21_after_a_kill_between_the_commit_and_the_beginning_the_next_run_goes
     assert plans(job)[-1].rescaled == ({"parts": 4} if declared == 1 else {})
 
 
-def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
+def test_a_later_declared_parallelism_replaces_the_rescaled_one(
     make: Callable[..., SyntheticJob],
 ) -> None:
     job = make()
@@ -215,7 +224,7 @@ def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
         """Return a hook that crashes after so many splits."""
 
         def crashing(runner: Runner) -> bool:
-            if done(job) < splits:
+            if count_done(job) < splits:
                 return True
             if splits == 8 and not changes(job):
                 # the request is not decided, or not yet due because several splits are reported as done at once
@@ -234,7 +243,7 @@ def test_a_number_that_is_declared_later_wins_and_the_one_of_then_is_forgotten(
 
 
 @pytest.mark.parametrize(("uid", "wanted"), [("b", 3), ("nobody", 3), ("parts", 0)])
-def test_what_cannot_be_done_is_refused_and_the_job_goes_on(
+def test_an_impossible_rescale_is_refused_and_the_job_continues(
     make: Callable[..., SyntheticJob], uid: str, wanted: int
 ) -> None:
     job = make()

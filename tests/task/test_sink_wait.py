@@ -40,7 +40,7 @@ class Target:
         return "staged"
 
 
-def test_a_target_that_is_read_only_for_20_s_is_waited_for() -> None:
+def test_a_wait_outlasts_a_target_that_fails_for_20_s() -> None:
     target = Target(6)
     assert target.wait.call(target.act) == "staged"
     assert target.calls == 7
@@ -48,35 +48,35 @@ def test_a_target_that_is_read_only_for_20_s_is_waited_for() -> None:
     assert target.reported == [0, 1, 7]
 
 
-def test_a_target_that_fails_for_longer_than_the_timeout_is_given_up() -> None:
+def test_a_wait_ends_after_the_timeout() -> None:
     target = Target(10**6, timeout=30.0)
     with pytest.raises(TransientError):
         target.wait.call(target.act)
     assert 30.0 <= target.now < 45.0
 
 
-def test_an_inner_wait_that_gives_up_ends_the_outer_one() -> None:
+def test_a_timeout_of_an_inner_wait_ends_the_outer_one() -> None:
     target = Target(10**6, timeout=30.0)
     with pytest.raises(TransientError):
         target.wait.call(lambda: target.wait.call(target.act))
     assert target.now < 45.0
 
 
-def test_an_error_that_does_not_pass_is_not_tried_again() -> None:
+def test_a_permanent_error_is_not_retried() -> None:
     target = Target(1, error=TerminalError(message="no such column"))
     with pytest.raises(TerminalError):
         target.wait.call(target.act)
     assert (target.calls, target.reported) == (1, [])
 
 
-def test_without_a_timeout_a_target_is_asked_once() -> None:
+def test_without_a_timeout_a_target_is_called_once() -> None:
     target = Target(1, timeout=0.0)
     with pytest.raises(TransientError):
         target.wait.call(target.act)
     assert (target.calls, target.reported) == (1, [])
 
 
-def test_r8_an_attempt_that_is_overtaken_while_it_waits_tries_nothing_more() -> None:
+def test_r8_an_overtaken_attempt_ends_its_wait() -> None:
     target = Target(1)
     target.overtaken = True
     with pytest.raises(OvertakenError):
@@ -84,7 +84,7 @@ def test_r8_an_attempt_that_is_overtaken_while_it_waits_tries_nothing_more() -> 
     assert target.calls == 1
 
 
-def test_a_run_that_is_over_waits_for_no_target() -> None:
+def test_the_end_of_the_run_ends_the_wait() -> None:
     target = Target(10**6)
 
     def ends(seconds: float) -> None:

@@ -53,7 +53,7 @@ def subtask(tmp_path: Path) -> Subtask:
     return Subtask(tmp_path)
 
 
-def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Subtask) -> None:
+def test_splits_are_read_in_order_up_to_the_end_of_data(subtask: Subtask) -> None:
     subtask.reading.assign(["a"], is_last=False)
     assert subtask.reading.next() == (), "it does not run yet"
     reading = subtask.begin()
@@ -80,21 +80,21 @@ def test_splits_are_read_in_order_and_the_last_one_leads_to_the_end(subtask: Sub
     assert (subtask.log.state.end_of_data, subtask.log.state.closed) == ("finish", True)
 
 
-def test_the_next_attempt_says_first_what_the_one_before_has_published(subtask: Subtask, tmp_path: Path) -> None:
+def test_the_next_attempt_reports_published_splits_first(subtask: Subtask, tmp_path: Path) -> None:
     subtask.begin().complete(Batch(0, {}, splits=("a",)))
     following = Subtask(tmp_path, AttemptId(1, 1, "b"))
     following.begin()
     assert following.told == [(SplitsCompleted, ("a",)), (SubtaskRunning, None)]
 
 
-def test_r14_the_next_attempt_says_all_that_an_entry_of_several_completes(subtask: Subtask, tmp_path: Path) -> None:
+def test_r14_the_next_attempt_reports_all_splits_of_an_entry(subtask: Subtask, tmp_path: Path) -> None:
     subtask.begin().complete(Batch(0, {}, splits=("a", "b", "c")))
     following = Subtask(tmp_path, AttemptId(1, 1, "b"))
     following.begin()
     assert following.told == [(SplitsCompleted, ("a", "b", "c")), (SubtaskRunning, None)]
 
 
-def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask: Subtask) -> None:
+def test_r14_a_split_is_reported_before_a_later_barrier(subtask: Subtask) -> None:
     """The barrier is triggered between the split's entry and its report."""
     reading = subtask.begin()
     publish, answered = reading.publication.publish, Event()
@@ -117,7 +117,7 @@ def test_r14_a_split_is_told_before_a_barrier_behind_it_is_acknowledged(subtask:
     assert subtask.told[1:] == [(SplitsCompleted, ("a",)), (BarrierAcknowledged, 3)]
 
 
-def test_r14_several_are_completed_by_one_entry_and_told_at_once(subtask: Subtask) -> None:
+def test_r14_one_entry_completes_several_splits_in_one_report(subtask: Subtask) -> None:
     subtask.reading.assign(["a", "b", "c"], is_last=True)
     reading = subtask.begin()
     assert reading.next(2) == ("a", "b")
@@ -129,7 +129,7 @@ def test_r14_several_are_completed_by_one_entry_and_told_at_once(subtask: Subtas
     assert last.splits == ("a", "b")
 
 
-def test_what_was_handed_out_for_more_is_given_back_and_may_come_once_more(subtask: Subtask) -> None:
+def test_returned_surplus_splits_may_be_assigned_again(subtask: Subtask) -> None:
     names = [f"s{number}" for number in range(12)]
     subtask.reading.assign(names, is_last=False)
     reading = subtask.begin()
@@ -140,7 +140,7 @@ def test_what_was_handed_out_for_more_is_given_back_and_may_come_once_more(subta
     assert reading.next(64) == tuple(names[:10])
 
 
-def test_that_fewer_are_read_is_said_though_nothing_is_to_be_given_back(subtask: Subtask) -> None:
+def test_a_smaller_batch_is_reported_without_surplus_splits(subtask: Subtask) -> None:
     """Otherwise the JobMaster would keep assigning more splits than the task reads."""
     reading = subtask.begin()
     reading.return_surplus(1)

@@ -44,7 +44,7 @@ def graph(exchange: Exchange, sinks: tuple[str, ...] = ()) -> JobGraph:
 def make(request: pytest.FixtureRequest) -> Callable[..., SyntheticJob]:
     def job(mode: RuntimeMode = "streaming", sinks: tuple[str, ...] = (), seed: int = 1) -> SyntheticJob:
         name = f"splits-{os.getpid()}-{next(_NUMBERS)}"
-        one = SyntheticJob(
+        made = SyntheticJob(
             graph("all_to_all", sinks),
             {},
             mode,
@@ -53,8 +53,8 @@ def make(request: pytest.FixtureRequest) -> Callable[..., SyntheticJob]:
             far_apart=request.param,
             splits={"parts": SPLITS},
         )
-        request.addfinalizer(one.world.delete)
-        return one
+        request.addfinalizer(made.world.delete)
+        return made
 
     return job
 
@@ -69,7 +69,9 @@ def test_every_split_arrives_once(make: Callable[..., SyntheticJob], mode: Runti
 
 
 @pytest.mark.parametrize("sinks", [(), ("raw",)], ids=["no sink", "sink"])
-def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sinks: tuple[str, ...]) -> None:
+def test_5_subtasks_read_the_rest_after_2_of_4_have_finished(
+    make: Callable[..., SyntheticJob], sinks: tuple[str, ...]
+) -> None:
     """Checkpoints continue meanwhile, and the remaining splits go to the new subtasks (FLIP-147, FLIP-27)."""
     job = make(sinks=sinks)
     stuck: set[str] = set()
@@ -87,7 +89,7 @@ def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sin
 
     first = job.run(before, parallelism={"parts": 4})
     assert (first.status, "on purpose" in str(first.cause)) == ("RESTARTING", True)
-    left = {number for number, _ in enumerate(SPLITS)} - done(job)
+    left = {number for number, _ in enumerate(SPLITS)} - splits_read(job)
     assert left
     assert job.run(parallelism={"parts": 5}).status == "FINISHED"
     assert job.graph.vertex("parts").parallelism == 7
@@ -98,10 +100,12 @@ def test_2_of_4_have_finished_and_5_go_on(make: Callable[..., SyntheticJob], sin
 
 def finished(job: SyntheticJob) -> int:
     last = [event for _, event in job.world.journal if isinstance(event, ev.CheckpointCompleted)][-1:]
-    return sum(s.finished_on_restore for one in last for name, s in one.subtasks.items() if name.startswith("parts/"))
+    return sum(
+        s.finished_on_restore for progress in last for name, s in progress.subtasks.items() if name.startswith("parts/")
+    )
 
 
-def done(job: SyntheticJob) -> set[int]:
+def splits_read(job: SyntheticJob) -> set[int]:
     logs = [log for name, log in job.world.logs.items() if name.startswith("parts/")]
     named = {name for log in logs for record in log if isinstance(record, Batch) for name in record.splits}
     return {number for number, name in enumerate(SPLITS) if name in named}
@@ -110,7 +114,7 @@ def done(job: SyntheticJob) -> set[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_after_a_crash_of_any_subtask_another_number_of_them_reads_the_rest(
+def test_another_parallelism_reads_the_rest_after_a_crash(
     make: Callable[..., SyntheticJob], mode: RuntimeMode, seed: int
 ) -> None:
     job = make(mode, ("raw",), seed)
@@ -146,11 +150,11 @@ def test_r14_a_split_that_a_checkpoint_covers_outlives_its_entry() -> None:
     again = SubtaskLog(storage, "log")
     again.load()
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
-    found = restored_splits(state, graph("all_to_all"), {SubtaskId("parts/0"): again}, lists, {"parts": 1})["parts"]
-    assert (set(found.covered), found.published) == ({0, 1}, {1: ("parts/0", 2), 2: ("parts/0", 3)})
+    splits = restored_splits(state, graph("all_to_all"), {SubtaskId("parts/0"): again}, lists, {"parts": 1})["parts"]
+    assert (set(splits.covered), splits.published) == ({0, 1}, {1: ("parts/0", 2), 2: ("parts/0", 3)})
 
 
-def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
+def test_r14_the_next_driver_finds_all_splits_of_an_entry() -> None:
     storage = MemoryStorage("r14-together")
     log = SubtaskLog(storage, "log")
     log.load()
@@ -159,11 +163,11 @@ def test_r14_all_splits_of_an_entry_are_found_by_the_next_driver() -> None:
     log.append_batch(Batch(1, {}, splits=("s0", "s2", "of another list")))
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     logs = {SubtaskId("parts/0"): log}
-    found = restored_splits(JobState(JOB), graph("all_to_all"), logs, lists, {"parts": 1})["parts"]
-    assert found.published == {0: ("parts/0", 2), 2: ("parts/0", 2), 3: ("parts/0", 1)}
+    splits = restored_splits(JobState(JOB), graph("all_to_all"), logs, lists, {"parts": 1})["parts"]
+    assert splits.published == {0: ("parts/0", 2), 2: ("parts/0", 2), 3: ("parts/0", 1)}
 
 
-def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_left() -> None:
+def test_r14_a_subtask_that_ended_in_its_log_takes_no_splits() -> None:
     """The previous JobMaster died before it read the report of that end."""
     storage, logs = MemoryStorage("r14-ended"), {}
     for name in ("parts/0", "parts/1"):
@@ -173,31 +177,31 @@ def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_le
     logs[SubtaskId("parts/0")].end_of_data("finish")
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     two = graph("all_to_all").rescaled({"parts": 2})
-    found = restored_splits(JobState(JOB), two, logs, lists, {"parts": 1})["parts"]
-    assert (list(found.takers), list(found.ended)) == (["parts/1"], ["parts/0"])
+    splits = restored_splits(JobState(JOB), two, logs, lists, {"parts": 1})["parts"]
+    assert (list(splits.takers), list(splits.ended)) == (["parts/1"], ["parts/0"])
 
 
 class _GoesOn(SubtaskLog):
     """A log whose attempt keeps running under the next JobMaster, and ends right after the JobMaster has read it."""
 
     def records(self, start: int = 0) -> list[Numbered]:
-        found = list(super().records(start))
+        entries = list(super().records(start))
         if not self.has_ended:
             self.append_batch(Batch(0, {}, splits=("s0",)))
             self.end_of_data("finish")
-        return found
+        return entries
 
 
-def test_r14_w13_an_end_that_comes_behind_the_look_at_what_is_published_is_none_yet() -> None:
+def test_r14_w13_an_end_after_the_read_of_published_splits_is_ignored() -> None:
     """Otherwise its assigned splits would go to other subtasks, which would publish them once more."""
     log = _GoesOn(MemoryStorage("r14-goes-on"), "log")
     log.load()
     log.open(AttemptId.first(1, "a"))
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     logs = {SubtaskId("parts/0"): log}
-    found = restored_splits(JobState(JOB), graph("all_to_all"), logs, lists, {"parts": 1})["parts"]
+    splits = restored_splits(JobState(JOB), graph("all_to_all"), logs, lists, {"parts": 1})["parts"]
     assert log.has_ended
-    assert (found.published, list(found.ended)) == ({}, [])
+    assert (splits.published, list(splits.ended)) == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -212,7 +216,9 @@ def test_r14_w13_an_end_that_comes_behind_the_look_at_what_is_published_is_none_
         (4, 4, 4, 9, 4),
     ],
 )
-def test_how_many_subtasks_a_run_needs(before: int, declared: int, ended: int, now: int, needed: int) -> None:
+def test_a_run_needs_subtasks_for_ended_and_remaining_splits(
+    before: int, declared: int, ended: int, now: int, needed: int
+) -> None:
     journal = Journal(MemoryStorage(f"needed-{next(_NUMBERS)}"), JOB)
     journal.claim("t", Worker(), 0.0)
     vertex = JobVertex("parts", ("parts",), ("parts",), ("parts",), (), True, before, splits=True)

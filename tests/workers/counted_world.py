@@ -29,19 +29,22 @@ class Counted(World):
 
     def rows(self, sink: str) -> list[dict[str, Any]]:
         files = released_files(str(self.base / sink))
-        paths = [Path(one.removeprefix("file:")) for one in files]
-        return [json.loads(line) for one in paths for line in one.read_text().splitlines()]
+        paths = [Path(file.removeprefix("file:")) for file in files]
+        return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
     def counts(self) -> dict[int, int]:
-        found: dict[int, int] = {}
+        by_key: dict[int, int] = {}
         for row in self.rows("cellar"):
-            found[row["k"]] = max(found.get(row["k"], 0), row["n"])
-        return found
+            by_key[row["k"]] = max(by_key.get(row["k"], 0), row["n"])
+        return by_key
 
     def wait_for_all(self) -> None:
-        ids, counted = self.live_ids, {k: len([one for one in self.live_ids if one % 3 == k]) for k in range(3)}
-        told = lambda: "\n".join(one.tail() for one in self.members)  # noqa: E731
-        wait_until(lambda: len(self.rows("lake")) >= len(ids) and self.counts() == counted, told, seconds=PATIENCE)
+        ids, counted = (
+            self.live_ids,
+            {k: len([number for number in self.live_ids if number % 3 == k]) for k in range(3)},
+        )
+        tails = lambda: "\n".join(member.tail() for member in self.members)  # noqa: E731
+        wait_until(lambda: len(self.rows("lake")) >= len(ids) and self.counts() == counted, tails, seconds=PATIENCE)
 
     def feed_and_wait(self) -> None:
         self.feed()
@@ -64,7 +67,7 @@ class Counted(World):
 
     def cut_into(self) -> int | None:
         log = TailingLogReader(self.storage, subtask_log_path(self.job_id, "counts", 0))
-        attempts = [one.attempt for _, one in log.records() if isinstance(one, Open)]
+        attempts = [record.attempt for _, record in log.records() if isinstance(record, Open)]
         return (
             AttemptFolders(self.storage, f"{self.job_id}/vertices/counts/0/spark")
             .folder(attempts[-1])

@@ -65,7 +65,7 @@ class Evidence:
         """Wait until each vertex has published ``more`` batches or has ended."""
         before = self.now()
         wait_until(
-            lambda: all(self.batches(one) >= before[one] + more or self._is_over(one) for one in vertices),
+            lambda: all(self.batches(vertex) >= before[vertex] + more or self._is_over(vertex) for vertex in vertices),
             lambda: f"{more} more batches of {vertices}: {before} -> {self.now()}\n{self._tails()}",
             seconds=PATIENCE,
             every=0.2,
@@ -73,9 +73,9 @@ class Evidence:
 
     def wait_for_batches_of(self, *subtasks: SubtaskId, more: int) -> None:
         """Wait until each subtask has published ``more`` batches."""
-        before = {one: self._logs.batches(one) for one in subtasks}
+        before = {subtask: self._logs.batches(subtask) for subtask in subtasks}
         wait_until(
-            lambda: all(self._logs.batches(one) >= count + more for one, count in before.items()),
+            lambda: all(self._logs.batches(subtask) >= count + more for subtask, count in before.items()),
             lambda: f"{more} more batches than {before}\n{self._tails()}",
             seconds=PATIENCE,
             every=0.2,
@@ -117,8 +117,13 @@ class Evidence:
 
 
 def released_ids(world: World, sink: str) -> list[int]:
-    found = read_manifests(str(world.base / sink), world.job_id, sink)
-    return [row["id"] for one in found for file in one.files for row in read_rows(world.base / sink / file.path)]
+    manifests = read_manifests(str(world.base / sink), world.job_id, sink)
+    return [
+        row["id"]
+        for manifest in manifests
+        for file in manifest.files
+        for row in read_rows(world.base / sink / file.path)
+    ]
 
 
 def check_readings(world: World, killed: int) -> None:

@@ -20,15 +20,15 @@ def check_left(members: Iterable[Member], code: int) -> None:
         assert member.wait(PATIENCE) == code, member.tail()
 
 
-def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: Path) -> None:
+def test_a_stopped_job_resumes_with_other_processes(tmp_path: Path) -> None:
     """The stop ends all processes. The next ones resume from the savepoint and read nothing again."""
     with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         master, members = world.master(), world.workers(GROUPS)
         master.wait_for("running")
         for member in members.values():
-            told = member.lines("started")[0]
-            assert told["outputs"] == {name: str(world.base / name) for name in ("lake", "cellar")}, told
-            assert "spark_ui" in told, "none here, where Spark is told to have no UI"
+            line = member.lines("started")[0]
+            assert line["outputs"] == {name: str(world.base / name) for name in ("lake", "cellar")}, line
+            assert "spark_ui" in line, "none here, where Spark is told to have no UI"
         evidence.wait_for_batches(*VERTICES, more=1)
         world.client.stop()
         check_left([master, *members.values()], 0)
@@ -40,7 +40,7 @@ def test_a_stopped_job_goes_on_with_another_master_and_other_workers(tmp_path: P
         finish(world, evidence, master, members.values())
 
 
-def test_one_driver_takes_over_from_all_of_them(tmp_path: Path) -> None:
+def test_one_driver_takes_over_from_jobmaster_and_workers(tmp_path: Path) -> None:
     with World(tmp_path, splits=120) as world, Evidence(world) as evidence:
         world.plan()
         check_refused(world)
@@ -68,7 +68,7 @@ def check_refused(world: World) -> None:
     assert "the output of 'cold' changed" in changed.lines("refused")[0]["message"]
 
 
-def test_a_batch_job_ends_by_itself_though_a_worker_and_the_master_are_killed(tmp_path: Path) -> None:
+def test_a_batch_job_finishes_though_worker_and_jobmaster_are_killed(tmp_path: Path) -> None:
     bounded = {"CKPT_WORKERS_BOUNDED": "1"}
     with World(tmp_path, "--mode", "batch", splits=20) as world:
         master = world.master(**bounded)
@@ -77,8 +77,8 @@ def test_a_batch_job_ends_by_itself_though_a_worker_and_the_master_are_killed(tm
             world.worker("live", "orders", "cold", **bounded),
         )
         master.wait_for("running")
-        for one in (readers, master):
-            one.kill()
+        for process in (readers, master):
+            process.kill()
         world.slow(False)
         master, readers = world.master(**bounded), world.worker("history", "archive", **bounded)
         check_left([master, readers, others], 0)

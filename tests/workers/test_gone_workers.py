@@ -20,19 +20,19 @@ A = SubtaskId("a/0")
 LOST_AFTER = 5.0
 
 
-class Here:
+class GatewayBench:
     """A JobMaster of epoch 2 and workers of deployment 1, which take one step after the other."""
 
     def __init__(self) -> None:
         self.now, self.storage = 0.0, MemoryStorage(f"memory://{secrets.token_hex(8)}")
-        self.heard: list[TaskReport] = []
+        self.reports: list[TaskReport] = []
         self.waiting: list[list[SubtaskId]] = []
         self.numbers = itertools.count(1)
         self.gateway = RemoteGateway(
-            self.side(MASTER),
+            self.mailbox(MASTER),
             2,
             1,
-            self.heard.append,
+            self.reports.append,
             poll_interval=1.0,
             lost_after=LOST_AFTER,
             unassigned=UnassignedSubtasks([A], self.waiting.append, self.now),
@@ -40,80 +40,80 @@ class Here:
             clock=lambda: self.now,
         )
 
-    def side(self, name: str) -> Mailbox:
+    def mailbox(self, name: str) -> Mailbox:
         return Mailbox(self.storage, "job", 1, name, Worker(), lambda: self.now)
 
     def worker(self) -> tuple[Mailbox, AttemptId]:
         """Add a worker that begins the next attempt."""
         number = next(self.numbers)
-        side, attempt = self.side(worker_name(str(number))), AttemptId(1, number, f"n{number}")
-        side.post(MASTER, SubtaskOpened(1, A, attempt))
-        side.deliver()
-        self.look()
-        return side, attempt
+        mailbox, attempt = self.mailbox(worker_name(str(number))), AttemptId(1, number, f"n{number}")
+        mailbox.post(MASTER, SubtaskOpened(1, A, attempt))
+        mailbox.deliver()
+        self.poll()
+        return mailbox, attempt
 
-    def look(self, seconds: float = 1.0) -> None:
+    def poll(self, seconds: float = 1.0) -> None:
         for _ in range(int(seconds)):
             self.now += 1.0
             self.gateway.poll()
             self.gateway.poll_changes()
 
-    def known(self) -> list[str]:
-        return self.side("looks").senders("worker-")
+    def outboxes(self) -> list[str]:
+        return self.mailbox("looks").senders("worker-")
 
     def failed(self) -> list[SubtaskFailed]:
-        return [one for one in self.heard if isinstance(one, SubtaskFailed)]
+        return [report for report in self.reports if isinstance(report, SubtaskFailed)]
 
 
-def test_one_that_leaves_is_no_failure_of_its_subtask_and_nothing_is_kept_of_it() -> None:
-    here = Here()
-    side, attempt = here.worker()
-    side.leave("it was told to")
-    side.deliver()
-    here.look()
-    (told,) = here.failed()
-    assert (told.attempt, told.worker_is_lost, told.epoch) == (attempt, True, 2)
-    assert here.known() == []
-    here.look(20)
-    assert here.waiting == [[A]]
-    assert len(here.failed()) == 1
+def test_a_worker_that_leaves_is_forgotten_by_the_gateway() -> None:
+    bench = GatewayBench()
+    mailbox, attempt = bench.worker()
+    mailbox.leave("it was told to")
+    mailbox.deliver()
+    bench.poll()
+    (failure,) = bench.failed()
+    assert (failure.attempt, failure.worker_is_lost, failure.epoch) == (attempt, True, 2)
+    assert bench.outboxes() == []
+    bench.poll(20)
+    assert bench.waiting == [[A]]
+    assert len(bench.failed()) == 1
 
 
 @pytest.mark.parametrize("deaths", [1, 5])
-def test_of_those_that_die_again_and_again_nothing_is_kept_but_of_the_last_one(deaths: int) -> None:
-    here = Here()
-    workers = [here.worker() for _ in range(deaths + 1)]
+def test_the_gateway_keeps_only_the_last_of_many_dead_workers(deaths: int) -> None:
+    bench = GatewayBench()
+    workers = [bench.worker() for _ in range(deaths + 1)]
     alive, _ = workers[-1]
     for _ in range(12):
         alive.deliver()
-        here.look()
-    assert here.known() == [alive.name]
+        bench.poll()
+    assert bench.outboxes() == [alive.name]
 
 
-def test_one_that_is_lost_and_that_nobody_follows_is_told_once_and_heard_when_it_lives() -> None:
-    here = Here()
-    side, attempt = here.worker()
-    here.look(LOST_AFTER + 3)
-    assert [(one.attempt, one.worker_is_lost) for one in here.failed()] == [(attempt, True)]
-    assert here.known() == [side.name]
-    side.post(MASTER, SubtaskOpened(1, A, attempt.next("again")))
-    side.deliver()
-    here.look()
-    assert here.heard[-1] == SubtaskOpened(2, A, attempt.next("again"))
+def test_a_lost_worker_is_reported_once_and_may_return() -> None:
+    bench = GatewayBench()
+    mailbox, attempt = bench.worker()
+    bench.poll(LOST_AFTER + 3)
+    assert [(failure.attempt, failure.worker_is_lost) for failure in bench.failed()] == [(attempt, True)]
+    assert bench.outboxes() == [mailbox.name]
+    mailbox.post(MASTER, SubtaskOpened(1, A, attempt.next("again")))
+    mailbox.deliver()
+    bench.poll()
+    assert bench.reports[-1] == SubtaskOpened(2, A, attempt.next("again"))
 
 
-def test_one_that_wakes_up_after_it_was_forgotten_is_read_again() -> None:
-    here = Here()
-    side, _ = here.worker()
-    follower, _ = here.worker()
+def test_a_forgotten_worker_that_resumes_is_read_again() -> None:
+    bench = GatewayBench()
+    mailbox, _ = bench.worker()
+    follower, _ = bench.worker()
     for _ in range(10):
         follower.deliver()
-        here.look()
-    assert here.known() == [follower.name]
-    side.leave("it was overtaken")
-    side.deliver()
+        bench.poll()
+    assert bench.outboxes() == [follower.name]
+    mailbox.leave("it was overtaken")
+    mailbox.deliver()
     for _ in range(LIST_SELDOM + 1):
         follower.deliver()
-        here.look()
-    assert here.known() == [follower.name]
-    assert all(one.attempt.number == 1 for one in here.failed())
+        bench.poll()
+    assert bench.outboxes() == [follower.name]
+    assert all(failure.attempt.number == 1 for failure in bench.failed())

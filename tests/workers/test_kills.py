@@ -98,15 +98,15 @@ def replace_master(
     Subtasks that read splits begin a new attempt in the same process.
     """
     before = {vertex: evidence.attempts(vertex) for vertex in VERTICES}
-    alive = [one for one in world.members if one.exit_code is None and one is not master]
+    alive = [member for member in world.members if member.exit_code is None and member is not master]
     master.kill()
     successor = world.master()  # no splits are assigned without a master
     if members is not None:
         kill_and_replace(world, evidence, members, *killed, master=True)
-        alive = [one for one in alive if one.exit_code != -9]
+        alive = [member for member in alive if member.exit_code != -9]
     successor.wait_for("running")
     evidence.wait_for_batches(*VERTICES)
     for vertex in {*VERTICES} - {"history", "archive", *killed}:
         assert evidence.attempts(vertex) == before[vertex], f"{vertex} began again for another master"
-    assert all(one.exit_code is None for one in alive), "a worker left"
+    assert all(member.exit_code is None for member in alive), "a worker left"
     return successor

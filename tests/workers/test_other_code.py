@@ -47,7 +47,7 @@ class Edited(Counted):
 
 @pytest.mark.workers
 @pytest.mark.timeout(1200)
-def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_path: Path) -> None:
+def test_workers_with_an_edited_file_are_refused(tmp_path: Path) -> None:
     with Edited(tmp_path) as world:
         world.plan()
         master, marks, _ = world.master(), world.marking(), world.worker("counts")
@@ -84,7 +84,7 @@ def test_a_worker_and_one_that_stands_by_with_an_edited_file_are_refused(tmp_pat
 @pytest.mark.slow
 @pytest.mark.workers
 @pytest.mark.timeout(600)
-def test_what_the_plan_gave_up_its_master_and_workers_are_not_asked_about_again(tmp_path: Path) -> None:
+def test_workers_are_accepted_after_a_plan_dropped_operators(tmp_path: Path) -> None:
     """The last checkpoint still contains the dropped operators until the next one completes. Every attempt reads it."""
     with Edited(tmp_path) as world:
         world.plan()

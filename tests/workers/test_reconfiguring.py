@@ -15,7 +15,7 @@ from tests.workers.world import PATIENCE
 
 @pytest.mark.workers
 @pytest.mark.timeout(1800)
-def test_queries_of_workers_are_changed_and_one_of_these_is_killed_in_the_midst_of_it(tmp_path: Path) -> None:
+def test_a_worker_killed_during_a_change_leaves_the_job_consistent(tmp_path: Path) -> None:
     with Counted(tmp_path) as world:
         world.plan()
         master, _, counts = world.master(), world.worker("live", "marked"), world.worker("counts")
@@ -39,8 +39,8 @@ def test_queries_of_workers_are_changed_and_one_of_these_is_killed_in_the_midst_
         wait_until(begun.exists, counts.tail, seconds=PATIENCE)
         counts.kill()  # during its trial run, before anything is decided
         counts = world.worker("counts")
-        told = str(world.client.answer(asked, PATIENCE).outcome)
-        assert told == "failed: counts/0 failed meanwhile; the job continues unchanged"
+        outcome = str(world.client.answer(asked, PATIENCE).outcome)
+        assert outcome == "failed: counts/0 failed meanwhile; the job continues unchanged"
         world.feed_and_wait()
 
         asked = world.client.reconfigure(
@@ -69,7 +69,7 @@ def test_queries_of_workers_are_changed_and_one_of_these_is_killed_in_the_midst_
 @pytest.mark.workers
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("moment", ["prepare", "sync", "behind the commit point"])
-def test_a_driver_that_is_killed_in_a_change_leaves_all_of_it_or_nothing(tmp_path: Path, moment: str) -> None:
+def test_a_driver_killed_in_a_change_applies_all_of_it_or_nothing(tmp_path: Path, moment: str) -> None:
     with Counted(tmp_path) as world:
         driver = world.driver()
         driver.wait_for("running")

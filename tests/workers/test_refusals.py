@@ -64,13 +64,15 @@ job.sink("lake", large, FileSink("out"))
 OTHER = FILE.replace("100", "200")
 
 
-@pytest.mark.parametrize(("planned", "given"), [({"day": "1"}, {}), ({}, {"day": "1"}), ({"day": "1"}, {"day": "2"})])
-def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], given: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("planned", "worker_params"), [({"day": "1"}, {}), ({}, {"day": "1"}), ({"day": "1"}, {"day": "2"})]
+)
+def test_a_worker_with_other_parameters_is_refused(planned: dict[str, str], worker_params: dict[str, str]) -> None:
     state = JobState("orders")
     state.deployment = 3
     definition = JobDefinition("streaming", {}, {}, {}, params=planned)
     PlanRecorded(JobGraph((), ()), {}, 1.0, definition).apply(state)
-    options = RunOptions(job="job.py:job", root="memory://refusals", job_id="orders", params=given)
+    options = RunOptions(job="job.py:job", root="memory://refusals", job_id="orders", params=worker_params)
     with pytest.raises(
         WorkerDiffersError, match="the parameters of job 'orders' differ from those that it was prepared with"
     ):
@@ -108,7 +110,7 @@ class Prepared:
         loaded.job.code = code_of(loaded, reference)
         return loaded.job
 
-    def given(self, **logic: str) -> None:
+    def assign(self, **logic: str) -> None:
         """Record that ``large`` got another function while the job ran."""
         digests = {uid: load_version(reference).digest for uid, reference in logic.items()}
         self.journal.write(Reconfigured(1, {"large": VertexSettings(logic=logic, digests=digests)}, 3.0))
@@ -117,7 +119,7 @@ class Prepared:
         """Return the state that another process reads."""
         return Journal(self.storage, "orders").replay()
 
-    def stands_by(self, text: str) -> Any:
+    def standby_plan(self, text: str) -> Any:
         """Return the plan of a standby worker whose file holds ``text``."""
         run = self.loaded(text)
         return SimpleNamespace(run=run, job=run.job, options=run.options, logic=self.logic())
@@ -134,7 +136,7 @@ class Prepared:
         places = CodePlaces(f"{self.folder}/orders.py:job")
         return LogicLoader({}, Location("memory://refusals"), places)
 
-    def comes(self, text: str, *subtasks: SubtaskId) -> None:
+    def check_worker(self, text: str, *subtasks: SubtaskId) -> None:
         check_code(self.load(text), f"{self.folder}/orders.py:job", self.state(), subtasks)
 
 
@@ -148,7 +150,7 @@ def prepared(tmp_path: Path) -> Iterator[Prepared]:
             del sys.modules[name]
 
 
-def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written(prepared: Prepared) -> None:
+def test_a_worker_with_an_edited_file_is_refused_before_any_write(prepared: Prepared) -> None:
     before = list(prepared.storage.files(""))
     with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:") as refused:
         prepare_again(prepared.loaded(OTHER), prepared.state(), (LIVE, LARGE))
@@ -159,52 +161,52 @@ def test_a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_wr
     assert list(prepared.storage.files("")) == before
 
 
-def test_what_a_worker_does_not_run_may_be_edited(prepared: Prepared) -> None:
-    prepared.comes(OTHER, LIVE)
+def test_functions_that_a_worker_does_not_run_may_be_edited(prepared: Prepared) -> None:
+    prepared.check_worker(OTHER, LIVE)
     with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:"):
-        prepared.comes(OTHER, LARGE)
+        prepared.check_worker(OTHER, LARGE)
 
 
-def test_comments_and_the_place_of_the_file_make_no_difference(prepared: Prepared) -> None:
+def test_comments_and_the_path_of_the_file_make_no_difference(prepared: Prepared) -> None:
     prepared.folder = prepared.folder.parent / "elsewhere"
-    prepared.comes(f"# the second one\n{FILE}", LIVE, LARGE)
+    prepared.check_worker(f"# the second one\n{FILE}", LIVE, LARGE)
 
 
-def test_a_journal_that_does_not_tell_refuses_nothing(prepared: Prepared) -> None:
+def test_a_journal_without_code_digests_refuses_no_worker(prepared: Prepared) -> None:
     prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, JobDefinition("streaming", {}, {}, {})))
-    prepared.comes(OTHER, LARGE)
+    prepared.check_worker(OTHER, LARGE)
 
 
 @pytest.mark.slow
-def test_a_job_that_was_planned_again_is_run_as_it_is_now(prepared: Prepared) -> None:
+def test_workers_follow_the_code_of_the_last_plan(prepared: Prepared) -> None:
     definition, code = JobDefinition("streaming", {}, {}, {}), prepared.load(OTHER).code
     prepared.journal.write(PlanRecorded(GRAPH, {}, 4.0, definition, code=code))
-    prepared.comes(OTHER, LARGE)
+    prepared.check_worker(OTHER, LARGE)
     with pytest.raises(WorkerDiffersError, match="apart from comments and layout, in:"):
-        prepared.comes(FILE, LARGE)
+        prepared.check_worker(FILE, LARGE)
 
 
-def test_r21_of_an_operator_that_was_given_another_function_that_one_counts(prepared: Prepared) -> None:
+def test_r21_an_assigned_function_counts_for_the_comparison(prepared: Prepared) -> None:
     """The assigned function counts, whether or not the job's own file also has it."""
-    prepared.given(large=prepared.write(OTHER, "two"))
-    prepared.comes(FILE, LIVE, LARGE)
-    prepared.comes(OTHER, LIVE, LARGE)
+    prepared.assign(large=prepared.write(OTHER, "two"))
+    prepared.check_worker(FILE, LIVE, LARGE)
+    prepared.check_worker(OTHER, LIVE, LARGE)
     prepared.check_logic(LARGE)
     with pytest.raises(WorkerDiffersError, match="layout, in: the function of 'live'"):
-        prepared.comes(OTHER.replace('json("in")', 'json("other")'), LIVE, LARGE)
+        prepared.check_worker(OTHER.replace('json("in")', 'json("other")'), LIVE, LARGE)
 
 
-def test_r21_its_sinks_are_those_of_the_jobs_file_whatever_functions_its_operators_were_given(
+def test_r21_assigned_functions_do_not_change_the_sinks(
     prepared: Prepared,
 ) -> None:
-    prepared.given(large=prepared.write(OTHER, "two"))
-    prepared.comes(OTHER, LARGE)
+    prepared.assign(large=prepared.write(OTHER, "two"))
+    prepared.check_worker(OTHER, LARGE)
     with pytest.raises(WorkerDiffersError, match="the code outside the functions of its operators"):
-        prepared.comes(FILE.replace('FileSink("out")', 'FileSink("there")'), LARGE)
+        prepared.check_worker(FILE.replace('FileSink("out")', 'FileSink("there")'), LARGE)
 
 
-def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prepared: Prepared) -> None:
-    prepared.given(large=prepared.write(OTHER, "two"))
+def test_r21_a_worker_with_another_file_of_the_function_is_refused(prepared: Prepared) -> None:
+    prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.write(f"{OTHER}\n# 200\n", "two")
     prepared.check_logic(LARGE)
     prepared.write(OTHER.replace("200", "300"), "two")
@@ -216,36 +218,38 @@ def test_r21_a_worker_whose_file_of_that_function_is_another_one_is_refused(prep
         prepared.check_logic(LARGE)
 
 
-def test_r21_it_is_refused_before_any_function_is_called(prepared: Prepared) -> None:
-    prepared.given(large=prepared.write(OTHER, "two"))
+def test_r21_a_worker_is_refused_before_any_function_is_called(prepared: Prepared) -> None:
+    prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.write(OTHER.replace("200", "300"), "two")
     loaded = prepared.loaded(FILE)
     with pytest.MonkeyPatch.context() as without_spark:
-        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.reach_root", lambda *given: None)
-        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *given: None)
+        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.reach_root", lambda *arguments: None)
+        without_spark.setattr(
+            "airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *arguments: None
+        )
         with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
             prepare_again(loaded, prepared.state(), (LARGE,))
 
 
-def test_r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything(prepared: Prepared) -> None:
+def test_r21_a_standby_worker_checks_a_newly_assigned_function(prepared: Prepared) -> None:
     """When the standby worker planned, the operator had the function of the job's file."""
-    prepared.given(large=prepared.write(OTHER, "two"))
+    prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.write(OTHER.replace("200", "300"), "two")
     before = list(prepared.storage.files(""))
-    planned = prepared.stands_by(FILE)
+    planned = prepared.standby_plan(FILE)
     run = WorkerRun(("large",), Timing(0.1), standby=True)
     with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
         run._run(planned, (LARGE,), lambda worker: None)
     assert list(prepared.storage.files("")) == before
 
 
-def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(prepared: Prepared) -> None:
+def test_r21_a_standby_worker_checks_a_restored_function(prepared: Prepared) -> None:
     """When the standby worker planned, the operator had another function.
 
     So the function in its file was not checked.
     """
-    prepared.given(large=prepared.write(OTHER, "two"))
-    planned = prepared.stands_by(OTHER)
+    prepared.assign(large=prepared.write(OTHER, "two"))
+    planned = prepared.standby_plan(OTHER)
     check_code(planned.job, planned.options.job, prepared.state(), (LARGE,))
     prepared.journal.write(Reconfigured(2, {}, 4.0))
     planned.run.journal.refresh()
@@ -254,21 +258,21 @@ def test_r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again(pr
         run._run(planned, (LARGE,), lambda worker: None)
 
 
-def test_r21_so_is_one_that_has_no_such_file(prepared: Prepared) -> None:
-    prepared.given(large=prepared.write(OTHER, "two"))
+def test_r21_a_worker_without_the_file_of_the_function_is_refused(prepared: Prepared) -> None:
+    prepared.assign(large=prepared.write(OTHER, "two"))
     (prepared.folder / "two.py").unlink()
     with pytest.raises(WorkerDiffersError, match="it cannot be loaded, and large was given it while the job ran"):
         prepared.check_logic(LARGE)
 
 
-def test_r21_who_plans_anew_tells_what_it_has_read(prepared: Prepared) -> None:
+def test_r21_a_new_plan_records_the_function_files_it_read(prepared: Prepared) -> None:
     """The function's file was edited before a new run. The new run and its workers use the edited file."""
     reference = prepared.write(OTHER, "two")
-    prepared.given(large=reference)
+    prepared.assign(large=reference)
     prepared.write(OTHER.replace("200", "300"), "two")
     logic = prepared.logic()
     logic(reference, prepared.state().settings["large"].digests["large"])
-    found = logic.with_read_digests(prepared.state().settings)
-    assert found["large"].digests == {"large": load_version(reference).digest}
-    prepared.journal.write(Reconfigured(2, found, 4.0))
+    settings = logic.with_read_digests(prepared.state().settings)
+    assert settings["large"].digests == {"large": load_version(reference).digest}
+    prepared.journal.write(Reconfigured(2, settings, 4.0))
     prepared.check_logic(LARGE)

@@ -25,7 +25,7 @@ def rescaled(world: World, parallelism: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_r21_workers_are_rescaled_and_killed(tmp_path: Path) -> None:
+def test_r21_a_job_with_killed_workers_can_be_rescaled(tmp_path: Path) -> None:
     groups = ("history+live", "archive+orders+cold")
     with World(tmp_path, splits=40) as world, Evidence(world) as evidence:
         world.plan()
@@ -58,7 +58,7 @@ def test_r21_workers_are_rescaled_and_killed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_one_that_runs_beside_another_is_not_asked_for_by_its_name(tmp_path: Path) -> None:
+def test_a_worker_for_a_hosted_subtask_is_refused(tmp_path: Path) -> None:
     groups = ("history+archive", "live+orders+cold")
     with World(tmp_path, splits=40) as world, Evidence(world) as evidence:
         world.plan()
@@ -76,7 +76,7 @@ def test_one_that_runs_beside_another_is_not_asked_for_by_its_name(tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_controllers_change_a_job_that_workers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controllers_change_a_job_with_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One controller acts on the JobMaster's split progress, the other one on a worker's query measurements."""
     monkeypatch.setenv("CKPT_WORKERS_CONTROLLED", "yes")
     groups = ("history+archive", "live+orders+cold")
@@ -84,7 +84,10 @@ def test_controllers_change_a_job_that_workers_run(tmp_path: Path, monkeypatch: 
         world.plan()
         master, members = world.master(), world.workers(groups)
         wait_until(
-            lambda: {one.by for one in world.state().reconfigurations} >= {"Autoscaler(history)", "Weighs"},
+            lambda: (
+                {reconfiguration.by for reconfiguration in world.state().reconfigurations}
+                >= {"Autoscaler(history)", "Weighs"}
+            ),
             lambda: f"two changes: {world.state().reconfigurations}\n{master.tail()}",
             seconds=PATIENCE,
         )

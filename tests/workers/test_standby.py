@@ -20,9 +20,9 @@ def standby(world: World) -> Member:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_killed_worker_is_replaced_by_one_that_stood_by(tmp_path: Path) -> None:
+def test_a_standby_worker_replaces_a_killed_worker(tmp_path: Path) -> None:
     with World(tmp_path, splits=30) as world, Evidence(world) as evidence:
-        master, one, two = world.master(), world.worker(*FIRST), standby(world)
+        master, first, two = world.master(), world.worker(*FIRST), standby(world)
         master.wait_for("running")
         assert two.wait_for("started")["subtasks"] == ["orders/0", "cold/0"], "nobody ran them"
         spare = standby(world)
@@ -38,5 +38,5 @@ def test_a_killed_worker_is_replaced_by_one_that_stood_by(tmp_path: Path) -> Non
         evidence.wait_for_batches("orders", "cold")
         now = {vertex: len(evidence.attempts(vertex)) for vertex in (*FIRST, *SECOND)}
         assert now == {vertex: count + (vertex in SECOND) for vertex, count in before.items()}
-        finish(world, evidence, master, [one, spare, again])
+        finish(world, evidence, master, [first, spare, again])
         assert again.lines("started") == []

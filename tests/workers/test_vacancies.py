@@ -15,7 +15,7 @@ FIRST = AttemptId(1, 1, "x")
 SECOND = FIRST.next("y")
 
 
-class ReportedReleases(list[list[SubtaskId]]):
+class ReportedVacancies(list[list[SubtaskId]]):
     def __init__(self) -> None:
         super().__init__()
         self.vacancies = UnassignedSubtasks([B, A], self.append, 0.0)
@@ -27,42 +27,44 @@ class ReportedReleases(list[list[SubtaskId]]):
         return list(self)
 
 
-def test_who_has_no_worker_is_told_once_and_seldom_again() -> None:
-    told = ReportedReleases()
-    assert told.at(FIRST_AFTER - 1) == []
-    assert told.at(FIRST_AFTER) == [[A, B]]
-    assert told.at(FIRST_AFTER + 1) == []
-    told.vacancies.assign(A, FIRST)
-    assert told.at(FIRST_AFTER + AGAIN_AFTER) == [[B]]
-    told.vacancies.assign(B, FIRST)
-    assert told.at(FIRST_AFTER + 2 * AGAIN_AFTER) == []
+def test_a_vacancy_is_reported_once_and_rarely_repeated() -> None:
+    reported = ReportedVacancies()
+    assert reported.at(FIRST_AFTER - 1) == []
+    assert reported.at(FIRST_AFTER) == [[A, B]]
+    assert reported.at(FIRST_AFTER + 1) == []
+    reported.vacancies.assign(A, FIRST)
+    assert reported.at(FIRST_AFTER + AGAIN_AFTER) == [[B]]
+    reported.vacancies.assign(B, FIRST)
+    assert reported.at(FIRST_AFTER + 2 * AGAIN_AFTER) == []
 
 
-def test_another_one_that_is_left_is_told_at_once_with_those_before() -> None:
-    told = ReportedReleases()
-    told.vacancies.assign(A, FIRST)
-    assert told.at(FIRST_AFTER) == [[B]]
-    told.vacancies.unassign(A, FIRST, 20.0)
-    assert told.at(20.0 + FIRST_AFTER - 1) == []
-    assert told.at(20.0 + FIRST_AFTER) == [[A, B]]
+def test_a_new_vacancy_is_reported_with_the_earlier_ones() -> None:
+    reported = ReportedVacancies()
+    reported.vacancies.assign(A, FIRST)
+    assert reported.at(FIRST_AFTER) == [[B]]
+    reported.vacancies.unassign(A, FIRST, 20.0)
+    assert reported.at(20.0 + FIRST_AFTER - 1) == []
+    assert reported.at(20.0 + FIRST_AFTER) == [[A, B]]
 
 
-def test_one_that_leaves_after_its_successor_has_come_leaves_nothing_vacant() -> None:
-    told = ReportedReleases()
+def test_a_worker_that_leaves_after_its_successor_leaves_no_vacancy() -> None:
+    reported = ReportedVacancies()
     for subtask in (A, B):
-        told.vacancies.assign(subtask, FIRST)
-    told.vacancies.assign(A, SECOND)
-    told.vacancies.unassign(A, FIRST, 1.0)
-    told.vacancies.assign(A, FIRST)  # it has woken up, and repeats its report
-    told.vacancies.unassign(A, FIRST, 2.0)
-    assert told.at(1000.0) == []
-    told.vacancies.unassign(A, SECOND, 1000.0)
-    assert told.at(1000.0 + FIRST_AFTER) == [[A]]
+        reported.vacancies.assign(subtask, FIRST)
+    reported.vacancies.assign(A, SECOND)
+    reported.vacancies.unassign(A, FIRST, 1.0)
+    reported.vacancies.assign(A, FIRST)  # it has woken up, and repeats its report
+    reported.vacancies.unassign(A, FIRST, 2.0)
+    assert reported.at(1000.0) == []
+    reported.vacancies.unassign(A, SECOND, 1000.0)
+    assert reported.at(1000.0 + FIRST_AFTER) == [[A]]
 
 
-def test_what_is_told_says_what_is_missing_and_when_the_run_ends() -> None:
-    told = vacancy_message([A, B], 600.0, is_batch=False, worker="ckpt worker j.py:job --root /r")
-    assert told.startswith("no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker j.py:job --root /r`)")
-    assert told.endswith("the run ends if none has begun after 600 s, the checkpoint timeout")
+def test_a_vacancy_message_names_the_subtasks_and_the_timeout() -> None:
+    message = vacancy_message([A, B], 600.0, is_batch=False, worker="ckpt worker j.py:job --root /r")
+    assert message.startswith(
+        "no worker runs a/0, b/0 (start its task in Airflow, or `ckpt worker j.py:job --root /r`)"
+    )
+    assert message.endswith("the run ends if none has begun after 600 s, the checkpoint timeout")
     in_batch = vacancy_message([A], 600.0, is_batch=True, worker="ckpt worker")
     assert "after 600 s in which no other subtask runs, the checkpoint" in in_batch

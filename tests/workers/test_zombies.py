@@ -28,7 +28,7 @@ def count(evidence: Evidence) -> dict[str, int]:
     return {vertex: len(evidence.attempts(vertex)) for vertex in VERTICES}
 
 
-def test_only_the_newest_attempt_counts_of_frozen_workers_and_of_twins(tmp_path: Path) -> None:
+def test_only_the_newest_attempt_of_frozen_and_twin_workers_counts(tmp_path: Path) -> None:
     """A frozen worker counts as lost and is replaced, and then resumes. Later a twin of the replacement starts.
 
     The worker that opened the log last has the subtask. The other one leaves and reports why.
@@ -62,7 +62,7 @@ def check_overtaken(worker: Member) -> None:
     wait_until(lambda: not session_members(worker.pid), "the end of its JVM")
 
 
-def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> None:
+def test_workers_outlive_their_jobmasters_and_leave_on_request(tmp_path: Path) -> None:
     """A master on another host is frozen, and resumes next to its successor. Then there is no master for a while.
 
     At last a worker, and the JVM of another one, end while a master is there.
@@ -88,7 +88,7 @@ def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> No
         check_untouched(evidence, before, BY_SPLIT)
         assert all(member.exit_code is None for member in members.values())
         before = count(evidence)
-        members["live"] = told_to_leave(world, master, members["live"])
+        members["live"] = ask_to_leave(world, master, members["live"])
         evidence.wait_for_batches(*VERTICES)
         members["orders+cold"] = without_jvm(world, members["orders+cold"])
         evidence.wait_for_batches(*VERTICES)
@@ -96,7 +96,7 @@ def test_masters_come_and_go_and_a_worker_is_told_to_leave(tmp_path: Path) -> No
         finish(world, evidence, master, members.values())
 
 
-def told_to_leave(world: World, master: Member, worker: Member) -> Member:
+def ask_to_leave(world: World, master: Member, worker: Member) -> Member:
     """Send SIGTERM: the worker leaves at a boundary.
 
     The run continues without it, although nothing may restart (R15).

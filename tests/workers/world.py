@@ -40,10 +40,10 @@ class Member(Process):
     """A planner, a master, a worker or a driver, and the status lines it has printed."""
 
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
-        found = [
+        lines = [
             json.loads(line) for line in self.text().splitlines() if line.startswith('{"kind"') and line[-1] == "}"
         ]
-        return [line for line in found if not kinds or line["kind"] in kinds]
+        return [line for line in lines if not kinds or line["kind"] in kinds]
 
     def wait_for(self, *kinds: str, count: int = 1, seconds: float = PATIENCE) -> dict[str, Any]:
         """Return the ``count``-th line of these kinds. Fail at once if the process ends before it."""

@@ -1,4 +1,4 @@
-"""That a query that has run gets readers and loses some (R7)."""
+"""Consumers that a running query gains and loses (R7)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _COME = "tests/spark/test_consumers_that_come.py::"
 
 CONSUMERS = (
     Mutant(
-        "edge-shown-what-was-before",
+        "edge-shows-earlier-entries",
         "R7",
         "EdgeLog._without_old_files",
         "    return replace(record, files=())",
@@ -17,7 +17,7 @@ CONSUMERS = (
         "a new consumer reads whatever part of the partition happens to be left",
     ),
     Mutant(
-        "folders-of-edges-anew",
+        "folders-of-edges-made-again",
         "R7",
         "JobGraph._folder_after",
         "    return before.edge_folder(stays[0]) if stays else",
@@ -31,7 +31,7 @@ CONSUMERS = (
         "Retention._discard",
         "data_head(consumers) or self._dropped_consumers_head(subtask, retained[0])",
         "data_head(consumers)",
-        (f"{_COME}test_r7_what_was_published_for_those_that_are_gone_is_given_back",),
+        (f"{_COME}test_r7_partition_data_of_removed_readers_is_deleted",),
         "the files for a removed consumer stay as long as the job runs",
     ),
     Mutant(
@@ -40,16 +40,16 @@ CONSUMERS = (
         "_check_edges",
         "        if lost_consumers:\n",
         "        if False:\n",
-        (f"{_COME}test_who_reads_something_else_by_now_is_refused",),
+        (f"{_COME}test_a_reader_with_another_input_is_refused",),
         "data published for a query is never read because the query new_edges reads another input",
     ),
     Mutant(
-        "producer-back-to-who-remembers-it",
+        "producer-returns-to-a-consumer-that-remembers-it",
         "R6",
         "_check_returned",
         "        if edge.producer in state.abandoned and edge.producer not in vertices and edge.consumer in vertices:",
         "        if False:",
-        (f"{_COME}test_one_that_comes_back_in_front_of_a_query_that_went_on_is_refused",),
+        (f"{_COME}test_a_dropped_operator_may_not_return_as_input_of_a_running_query",),
         "a reader plans deleted files of a query that was dropped and added again, and the job fails for good",
     ),
 )

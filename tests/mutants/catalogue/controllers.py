@@ -1,4 +1,4 @@
-"""That a job is changed by its controllers, and that one change speaks of queries and of sources with splits (R21)."""
+"""Changes by a job's controllers, and changes of queries and sources with splits in one request (R21)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _POLICY = ("tests/job/test_autoscaler.py",)
 
 CONTROLLERS = (
     Mutant(
-        "reason-that-nobody-can-read-again",
+        "reason-that-cannot-be-read-back",
         "R21",
         "_request_of",
         "    if not isinstance(why, str | None):",
@@ -64,7 +64,7 @@ CONTROLLERS = (
         "after a user's rescale the controller still counts measurements from before it",
     ),
     Mutant(
-        "asked-in-vain-again-and-again",
+        "refused-change-requested-repeatedly",
         "R21",
         "ControllerLoop._request",
         "    if now < watch.without_effect.get(text, (0, 0.0))[1]:\n        return\n",
@@ -82,7 +82,7 @@ CONTROLLERS = (
         "a change that did not fit is prepared again at the next poll",
     ),
     Mutant(
-        "policy-that-raises-is-asked-on",
+        "failing-policy-is-still-called",
         "R21",
         "ControllerLoop._poll",
         "        watch.next_poll = None\n",
@@ -91,7 +91,7 @@ CONTROLLERS = (
         "a policy that fails at each poll fills the log",
     ),
     Mutant(
-        "grows-at-the-first-look",
+        "grows-at-the-first-poll",
         "R21",
         "Autoscaler._change_of_query",
         "    if self._behind < self._looks:\n        return None\n",
@@ -109,7 +109,7 @@ CONTROLLERS = (
         "the policy takes away resources that the query needs, and adds them again",
     ),
     Mutant(
-        "shrinks-at-the-first-idle-look",
+        "shrinks-at-the-first-idle-poll",
         "R21",
         "Autoscaler._count_call",
         " if looks >= self._idle_looks]",
@@ -118,7 +118,7 @@ CONTROLLERS = (
         "a short pause takes away resources that the next moment needs",
     ),
     Mutant(
-        "counts-on-behind-a-change",
+        "measurements-continue-after-a-change",
         "R21",
         "Autoscaler._change",
         "    self._behind, self._idle = 0, {}\n",
@@ -136,7 +136,7 @@ CONTROLLERS = (
         "more subtasks are decided for a source that has already ended",
     ),
     Mutant(
-        "held-for-what-does-not-come",
+        "held-for-a-decision-that-never-comes",
         "R21",
         "Reconfigurer._end_undecided",
         "        self._state.splits.unhold(uid)\n",
@@ -154,7 +154,7 @@ CONTROLLERS = (
         "the next driver resumes with the new settings but without the new subtasks",
     ),
     Mutant(
-        "stands-still-twice",
+        "paused-twice",
         "R21",
         "RescaleState.decide",
         " if name not in aware}",
@@ -163,7 +163,7 @@ CONTROLLERS = (
         "a query that already runs the new plan is paused for it again",
     ),
     Mutant(
-        "controllers-lost-on-the-way",
+        "controllers-not-passed-on",
         "R21",
         "Job.with_operators",
         "    job.controllers = self.controllers  # because __getstate__ leaves them out of the copy\n",

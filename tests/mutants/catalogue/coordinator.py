@@ -23,7 +23,7 @@ _RENEWING = ("tests/coordinator/test_renewing.py",)
 
 COORDINATOR = (
     Mutant(
-        "begun-anew-in-the-midst-of-a-change",
+        "restarted-during-a-change",
         "R21",
         "ReplacementState.change",
         "    if not self._is_changing:\n        self._paused",
@@ -32,7 +32,7 @@ COORDINATOR = (
         "a restart aborts the change that its attempt prepares, and the user's request fails",
     ),
     Mutant(
-        "begun-anew-and-sent-on",
+        "restarted-and-still-forwarded",
         "R20",
         "SubtaskLifecycle.resume",
         " or state.replacements.awaits_next_attempt(subtask)",
@@ -59,7 +59,7 @@ COORDINATOR = (
         "a change in progress is answered and journaled after the end of the job",
     ),
     Mutant(
-        "begun-anew-and-never-awaited",
+        "restarted-and-never-awaited",
         "R15",
         "Failover.restart_unfailed",
         "    self.expect_attempt(subtask, now)\n",
@@ -68,7 +68,7 @@ COORDINATOR = (
         "a subtask whose next attempt never starts keeps the job without checkpoints for ever",
     ),
     Mutant(
-        "a-checkpoint-behind-every-batch",
+        "a-checkpoint-after-every-batch",
         "R15",
         "CheckpointOptions.max_early",
         "min(self.interval * EARLY_FRACTION, MAX_EARLY)",
@@ -77,7 +77,7 @@ COORDINATOR = (
         "a job with an interval of ten minutes commits in every sink after each micro-batch",
     ),
     Mutant(
-        "a-checkpoint-behind-a-late-barrier",
+        "a-checkpoint-after-a-late-barrier",
         "R15",
         "CheckpointCycle.acknowledged",
         "    self._published_at.pop(subtask, None)  # its earlier batches lie before its barrier\n",
@@ -95,7 +95,7 @@ COORDINATOR = (
         "after a release that outlasts a hundred checkpoints, the next release begins at the first entry",
     ),
     Mutant(
-        "slow-release-untold",
+        "slow-release-not-reported",
         "R7",
         "completed_event.event",
         "    releasing=tuple(sorted(set(releasing))),\n",
@@ -104,7 +104,7 @@ COORDINATOR = (
         "the journal forgets the positions that a running release covers",
     ),
     Mutant(
-        "room-not-waited-for",
+        "slot-not-waited-for",
         "W6",
         "Failover.expire",
         "    if self._has_running:  # the timeout starts when none runs\n",
@@ -112,12 +112,12 @@ COORDINATOR = (
         (
             *_ROOM,
             "tests/remote/test_room.py",
-            "tests/remote/test_room.py::test_killed_and_begun_again_with_room_for_some",  # slow
+            "tests/remote/test_room.py::test_a_batch_job_with_room_for_some_workers_survives_kills",  # slow
         ),
         "a batch job with fewer slots than subtasks ends whenever a producer takes longer than the checkpoint timeout",
     ),
     Mutant(
-        "room-from-one-with-a-sink",
+        "slot-taken-from-a-worker-with-a-sink",
         "W6",
         "_FREEING_SLOTS",
         "SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)",
@@ -126,7 +126,7 @@ COORDINATOR = (
         "a batch job hangs for ever when subtasks that wait for the final checkpoint hold all slots",
     ),
     Mutant(
-        "room-in-streaming",
+        "slots-limited-in-streaming",
         "W6",
         "Failover.__init__",
         "has_workers and state.options.is_batch",
@@ -135,7 +135,7 @@ COORDINATOR = (
         "a streaming job with a subtask without a worker runs without checkpoints for ever",
     ),
     Mutant(
-        "room-for-what-hangs",
+        "slot-for-a-hanging-worker",
         "W6",
         "Failover._restart",
         "    if message.worker_is_lost:\n        self._without_worker.add(subtask)\n",
@@ -144,7 +144,7 @@ COORDINATOR = (
         "the job waits, as long as anything runs, for an attempt that cannot begin because its predecessor hangs",
     ),
     Mutant(
-        "checkpoint-without-the-failed-one",
+        "checkpoint-without-the-failed-subtask",
         "R15",
         "_BLOCKING",
         "SubtaskStatus.PAUSED, SubtaskStatus.RESTARTING)",
@@ -153,7 +153,7 @@ COORDINATOR = (
         "a checkpoint waits for the acknowledgement of a subtask that is restarting",
     ),
     Mutant(
-        "failed-attempt-heard",
+        "report-of-a-failed-attempt-counts",
         "R22",
         "Admission.refuse",
         '        return "stale"  # the next attempt reports',
@@ -171,7 +171,7 @@ COORDINATOR = (
         "the pending checkpoint waits for the failed subtask until it expires",
     ),
     Mutant(
-        "failed-one-told-to-finish",
+        "failed-attempt-gets-the-finish-command",
         "R16",
         "Failover._restart",
         "    state.finals.forget(subtask)\n",
@@ -180,7 +180,7 @@ COORDINATOR = (
         "the command to finish goes to a failed attempt, and the job waits for its end for ever",
     ),
     Mutant(
-        "restart-never-given-up",
+        "restarts-without-a-limit",
         "R16",
         "Failover._restart",
         "    self._deadlines[subtask] = now + restart.delay + state.options.timeout\n",
@@ -189,7 +189,7 @@ COORDINATOR = (
         "a query that does not end blocks the restart of its subtask for ever",
     ),
     Mutant(
-        "split-told-before-it-is-journaled",
+        "split-assigned-before-it-is-journaled",
         "R14",
         "SubtaskLifecycle.assign_splits",
         "            state.out.append(Append(state.splits.assigned_event(assignment, str(task_id.attempt), now)))",
@@ -226,7 +226,7 @@ COORDINATOR = (
         "the splits that a lost attempt was assigned are never read",
     ),
     Mutant(
-        "one-of-an-entry-counts",
+        "only-one-split-of-an-entry-counts",
         "R14",
         "SplitSources.completed.new",
         "new = [number for number in numbers if source.enumerator.completed(subtask, number)]",
@@ -235,7 +235,7 @@ COORDINATOR = (
         "no checkpoint covers the entry's other splits, and they are read again",
     ),
     Mutant(
-        "given-back-by-who-has-it-not",
+        "split-returned-by-another-subtask",
         "R14",
         "SplitEnumerator.returned",
         "        if number in self._assigned.get(subtask, {}):\n            del self",
@@ -244,7 +244,7 @@ COORDINATOR = (
         "a split that is done, or assigned to another subtask, is assigned again",
     ),
     Mutant(
-        "end-told-while-some-may-come-back",
+        "end-sent-while-splits-may-be-returned",
         "R14",
         "SplitEnumerator._assign.is_last",
         " and not self._may_return()",
@@ -293,7 +293,7 @@ COORDINATOR = (
         "an attempt that was replaced takes the subtask back",
     ),
     Mutant(
-        "checkpoint-goes-on-with-the-next-attempt",
+        "checkpoint-continues-with-the-next-attempt",
         "R15",
         "Coordinator._dispatch",
         "            self._decider.failed(CheckpointFailureReason.JOB_FAILOVER_REGION, now)\n",
@@ -302,7 +302,7 @@ COORDINATOR = (
         "a checkpoint waits for a barrier that no attempt was commanded to append, until it expires and counts",
     ),
     Mutant(
-        "next-attempt-is-taken-for-running",
+        "next-attempt-taken-for-running",
         "R15",
         "SubtaskLifecycle.opened",
         "    state.subtasks.set_status(subtask, SubtaskStatus.CREATED)\n    state.scheduler.requeue(subtask)",
@@ -320,7 +320,7 @@ COORDINATOR = (
         "a source that was dropped is read again by the next attempt",
     ),
     Mutant(
-        "unheard-pause-forgotten",
+        "unanswered-pause-forgotten",
         "R20",
         "EndedSources.attempt_began",
         "        self._waiting[key] = None\n    self._note_left_out",
@@ -329,7 +329,7 @@ COORDINATOR = (
         "a source that the previous attempt had to leave out is never left out",
     ),
     Mutant(
-        "next-attempt-not-told-to-drain",
+        "next-attempt-does-not-drain",
         "R12",
         "Requests.attempt_began",
         "    self._drained.discard(subtask)",
@@ -392,7 +392,7 @@ COORDINATOR = (
         "a job is FINISHED although its slowest sink lacks the last rows",
     ),
     Mutant(
-        "let-pass-is-held",
+        "ungated-checkpoint-is-held",
         "R16",
         "ReleaseState.waits",
         "        queue.under_way is not None\n        or (",
@@ -428,7 +428,7 @@ COORDINATOR = (
         "a sink that is down restarts the job again and again, and the other sinks wait",
     ),
     Mutant(
-        "given-up-with-others-behind",
+        "abandoned-release-with-later-ones-waiting",
         "R16",
         "JobLifecycle._waits_for_releases.lenient",
         "lenient = ending.at_once or ending.status is JobStatus.RESTARTING\n",
@@ -537,7 +537,7 @@ COORDINATOR = (
         "a query is stopped while a checkpoint waits for its barrier",
     ),
     Mutant(
-        "two-planned-restarts-at-once",
+        "two-planned-restarts-at-a-time",
         "R20",
         "SubtaskLifecycle.pause_if_quiet.busy",
         "busy = self._state.cycle.pending is not None or bool(pauses.current)",
@@ -546,7 +546,7 @@ COORDINATOR = (
         "one of two planned restarts is forgotten",
     ),
     Mutant(
-        "told-before-the-commit-point",
+        "reported-before-the-commit-point",
         "R9",
         "CheckpointCycle._commit",
         "    self._out.append(Append(event))\n    self._out.append(NotifyCompleted",
@@ -582,7 +582,7 @@ COORDINATOR = (
         "a job that can release nothing stages rows for ever",
     ),
     Mutant(
-        "finished-without-its-barrier-is-waited-for",
+        "finished-subtask-without-a-barrier-is-awaited",
         "R20",
         "CheckpointCycle.finished",
         "    pending.finish(subtask)\n",

@@ -8,14 +8,14 @@ _AT = "tests/sinks/postgres/"
 _CRASHES = f"{_AT}test_crashes.py"
 _RULES = f"{_AT}test_rules.py"
 _SQL = "tests/sinks/sql/"
-_DIES_IN_STAGE = "test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected"
-_AT_ONCE = (f"{_CRASHES}::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",)
-_BOTH_OR_NONE = "test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none"
+_DIES_IN_STAGE = "test_r5_a_stage_that_crashed_at_any_step_is_invisible_and_collected"
+_AT_ONCE = (f"{_CRASHES}::test_r9_concurrent_releases_release_once_and_count_the_same",)
+_BOTH_OR_NONE = "test_r9_a_crashed_release_of_two_tables_is_in_both_or_neither"
 _RETURNED = ("tests/sinks/sql/test_returned.py",)
 _DROPPED = ("tests/sinks/sql/test_dropped_tables.py",)
 _LEDGER = (
-    f"{_RULES}::test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing",
-    f"{_RULES}::test_a_ledger_of_an_older_backup_is_refused",
+    f"{_RULES}::test_a_lost_ledger_is_not_taken_for_an_empty_one",
+    f"{_RULES}::test_a_ledger_from_an_older_backup_is_refused",
 )
 
 DATABASES = (
@@ -25,7 +25,7 @@ DATABASES = (
         "checked_handle",
         """        if len(handle["types"]) != len(handle["columns"]):""",
         "        if False:",
-        ("tests/sinks/sql/test_modes.py::test_a_handle_that_is_not_what_was_written_releases_nothing",),
+        ("tests/sinks/sql/test_modes.py::test_a_modified_handle_releases_nothing",),
         "the release of a damaged handle fails with an error that names neither the sink nor the handle",
     ),
     Mutant(
@@ -34,7 +34,7 @@ DATABASES = (
         "StatementWatchdog.limit_time",
         "        self._deadline = math.inf\n",
         "        pass\n",
-        (f"{_AT}test_patience.py::test_nobody_is_cut_off_who_asks_nothing",),
+        (f"{_AT}test_patience.py::test_an_idle_connection_is_not_ended",),
         "a connection is cut while Spark works on the next rows, and its batch is retried again and again",
     ),
     Mutant(
@@ -43,7 +43,7 @@ DATABASES = (
         "_encoder_for",
         "if arrow_types is not None and all(map(str.startswith, type_names, arrow_types)):",
         "if arrow_types is not None:",
-        (f"{_AT}test_binary.py::test_values_of_another_type_than_the_column_are_texts",),
+        (f"{_AT}test_binary.py::test_values_of_another_type_than_the_column_are_copied_as_text",),
         "eight bytes of one type are silently read as another type",
     ),
     Mutant(
@@ -52,7 +52,7 @@ DATABASES = (
         "_BinaryEncoder.__init__",
         "encoder.finish() != expected:",
         "encoder.finish() == b'':",
-        (f"{_AT}test_binary.py::test_an_encoder_that_is_missing_or_wrong_is_not_used",),
+        (f"{_AT}test_binary.py::test_a_missing_or_wrong_encoder_is_not_used",),
         "rows are passed to a version of the encoder that writes wrong decimals",
     ),
     Mutant(
@@ -79,7 +79,7 @@ DATABASES = (
         "LedgerRules.decide",
         "    if checkpoint <= row.last:",
         "    if checkpoint < 0:",
-        (f"{_RULES}::test_r9_a_lower_checkpoint_with_a_batch_that_was_never_released_tells_of_another_job",),
+        (f"{_RULES}::test_r9_an_unreleased_batch_at_a_lower_checkpoint_means_another_job",),
         "a late releaser resets the ledger, and an upsert restores old values",
     ),
     Mutant(
@@ -88,7 +88,7 @@ DATABASES = (
         "LedgerRules.decide.waiting",
         'if handle["id"] not in released}',
         "if True}",
-        (f"{_CRASHES}::test_a_commit_whose_reply_was_lost_is_found_in_the_ledger",),
+        (f"{_CRASHES}::test_a_commit_with_a_lost_reply_is_found_in_the_ledger",),
         "a batch whose release the journal does not record counts as missing for ever",
     ),
     Mutant(
@@ -97,7 +97,7 @@ DATABASES = (
         "releasing:_parts",
         '    return sql.SQL("{}::bigint[]").format(sql.Literal(handle["parts"]))',
         '    return sql.SQL("array(SELECT generate_series(0, 100000)::bigint)")',
-        (f"{_CRASHES}::test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released",),
+        (f"{_CRASHES}::test_a_spark_task_that_ran_twice_releases_its_rows_once",),
         "the rows of a Spark task that ran twice are released twice",
     ),
     Mutant(
@@ -106,7 +106,7 @@ DATABASES = (
         "TRANSACTION_SETTINGS",
         "set_config('synchronous_commit', 'on', true)",
         "set_config('bytea_output', 'hex', true)",
-        (f"{_RULES}::test_a_transaction_commits_to_the_disk_whatever_the_role_says",),
+        (f"{_RULES}::test_commits_are_synchronous_whatever_the_roles_setting_is",),
         "a crash of the server undoes a release that was reported",
     ),
     Mutant(
@@ -115,7 +115,7 @@ DATABASES = (
         "ParticipantRelease.decide",
         "        self._refuse_altered(waiting)",
         "        pass",
-        (f"{_RULES}::test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended",),
+        (f"{_RULES}::test_a_table_altered_after_stage_gets_no_rows_until_it_is_corrected",),
         "the server silently truncates and rounds values, or puts rows where readers of the table do not see them",
     ),
     Mutant(
@@ -124,7 +124,7 @@ DATABASES = (
         "ParticipantRelease.fill",
         '        if moved != handle["rows"]:',
         "        if moved < 0:",
-        (f"{_RULES}::test_staged_rows_that_somebody_has_deleted_are_missed_by_number",),
+        (f"{_RULES}::test_deleted_staged_rows_fail_the_release",),
         "a release silently lacks rows that a user has deleted",
     ),
     Mutant(
@@ -196,25 +196,25 @@ DATABASES = (
         "create_staging",
         '"CREATE TABLE {} (LIKE {} INCLUDING CONSTRAINTS)"',
         '"CREATE UNLOGGED TABLE {} (LIKE {} INCLUDING CONSTRAINTS)"',
-        (f"{_CRASHES}::test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_nothing_and_lost_nothing",),
+        (f"{_CRASHES}::test_a_server_killed_during_a_release_releases_and_loses_nothing",),
         "a crash of the server empties the staging tables",
     ),
     Mutant(
-        "replaced-jobs-go-on",
+        "replaced-jobs-continue",
         "R9",
         "ParticipantRelease.empty",
         "        self._ledger.supersede(self._connection)\n",
         "",
-        (f"{_RULES}::test_who_was_replaced_stays_replaced_and_is_told_by_whom",),
+        (f"{_RULES}::test_a_replaced_job_is_refused_and_the_error_names_the_replacing_job",),
         "the table holds a mixture of two jobs, although one must replace the other",
     ),
     Mutant(
-        "replace-beside-others",
+        "replace-next-to-other-jobs",
         "R9",
         "ParticipantRelease._lock_row",
         "exclusive=self._replaces and row.last == 0)",
         "exclusive=False)",
-        (f"{_RULES}::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
+        (f"{_RULES}::test_one_of_several_concurrent_replacing_jobs_wins",),
         "two replacing jobs wait for each other's entries, or the rows of both stay in the table",
     ),
     Mutant(
@@ -223,7 +223,7 @@ DATABASES = (
         "ParticipantRelease.empty",
         "        if not self._statements.empty():",
         "        self._statements.empty()\n        if False:",
-        (f"{_SQL}test_triggers.py::test_old_rows_that_a_trigger_keeps_fail_the_release_that_replaces_them",),
+        (f"{_SQL}test_triggers.py::test_old_rows_that_a_trigger_keeps_fail_a_replacing_release",),
         "rows that a trigger keeps stay in a table that was reported as replaced",
     ),
     Mutant(
@@ -241,7 +241,7 @@ DATABASES = (
         "MySQLDialect.upsert",
         "for name in key))",
         "for name in (guard,)))",
-        (f"{_SQL}test_other_indexes.py::test_a_row_is_of_one_key_only_if_all_columns_of_the_key_say_so",),
+        (f"{_SQL}test_other_indexes.py::test_all_columns_of_a_key_are_compared",),
         "a row replaces the row of another key that shares the first column of its key",
     ),
     Mutant(
@@ -250,7 +250,7 @@ DATABASES = (
         "postgres.refusals:codes",
         "    if diag.source_function == _RAISED:",
         "    if False:",
-        (f"{_AT}test_explanations.py::test_a_trigger_whose_message_holds_a_value",),
+        (f"{_AT}test_explanations.py::test_a_triggers_message_with_a_value_is_not_shown",),
         "a value of a row is in an error, a log and the journal",
     ),
     Mutant(
@@ -259,7 +259,7 @@ DATABASES = (
         "_TriggerReader._is_table",
         "        if engine is not None and engine not in self._transactional:",
         "        if False:",
-        (f"{_SQL}test_trigger_writes.py::test_a_table_without_transactions_that_a_trigger_writes_to_is_refused",),
+        (f"{_SQL}test_trigger_writes.py::test_a_trigger_that_writes_to_a_table_without_transactions_is_refused",),
         "each try of a release leaves its rows in a table that a trigger writes to",
     ),
     Mutant(
@@ -268,7 +268,7 @@ DATABASES = (
         "_rule_problems",
         '        elif rule.is_instead and rule.event == "DELETE" and mode == "replace":',
         "        elif False:",
-        (f"{_AT}test_kept_rows.py::test_rules_that_act_instead_of_the_release_are_refused_before_anything_is_written",),
+        (f"{_AT}test_kept_rows.py::test_rules_that_act_instead_of_the_release_are_refused_at_the_start",),
         "a job with a rule that keeps old rows fails at its first release instead of at its start",
     ),
     Mutant(
@@ -277,20 +277,20 @@ DATABASES = (
         "SqlLedger.row",
         "        query = query.with_for_update()",
         "        query = query.limit(1)",
-        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        (f"{_SQL}test_crashes.py::test_r9_concurrent_releases_release_once_and_count_the_same",),
         "two releasers both read the previous entry, and both move the rows or one fails for good",
     ),
     Mutant(
-        "sqlite-rows-that-a-trigger-passes-over",
+        "sqlite-rows-skipped-by-a-trigger",
         "R9",
         "SqlReleaseStatements._upsert",
         "        return staged_rows - (self._count_rows(newest) - inserted)",
         "        return staged_rows",
-        (f"{_SQL}test_triggers.py::test_rows_that_a_trigger_leaves_out_fail_the_release",),
+        (f"{_SQL}test_triggers.py::test_rows_that_a_trigger_skips_fail_the_release",),
         "rows that a trigger leaves out of an upsert count as released",
     ),
     Mutant(
-        "mysql-without-the-tls-that-is-wanted",
+        "mysql-without-the-requested-tls",
         "R17",
         "open_session",
         "    if _wants_tls(parameters) and not session._secure:",
@@ -304,25 +304,25 @@ DATABASES = (
         "_begin",
         '"BEGIN IMMEDIATE"',
         '"BEGIN DEFERRED"',
-        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        (f"{_SQL}test_crashes.py::test_r9_concurrent_releases_release_once_and_count_the_same",),
         "two releasers both read the previous ledger entry, because SQLite has no other lock",
     ),
     Mutant(
-        "sql-snapshot-of-before-the-lock",
+        "sql-snapshot-from-before-the-lock",
         "R9",
         "_SETTLE",
         "ISOLATION LEVEL READ COMMITTED",
         "ISOLATION LEVEL REPEATABLE READ",
-        (f"{_SQL}test_crashes.py::test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done",),
+        (f"{_SQL}test_crashes.py::test_r9_concurrent_releases_release_once_and_count_the_same",),
         "a releaser that has waited for the lock does not see the batches that were released meanwhile",
     ),
     Mutant(
-        "sql-replace-beside-others",
+        "sql-replace-next-to-other-jobs",
         "R9",
         "SqlLedger.lock_target",
         "    connection.execute(query.with_for_update(read=not exclusive)).all()",
         "    connection.execute(query).all()",
-        (f"{_SQL}test_modes.py::test_of_jobs_that_replace_at_once_one_is_there_in_the_end",),
+        (f"{_SQL}test_modes.py::test_one_of_several_concurrent_replacing_jobs_wins",),
         "two replacing jobs wait for each other's entries, or the rows of both stay in the table",
     ),
     Mutant(
@@ -340,7 +340,7 @@ DATABASES = (
         "SqlLedger.lock_staged.query",
         "table.c.handle == handle).with_for_update()",
         "table.c.handle == handle)",
-        (f"{_SQL}test_crashes.py::test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up",),
+        (f"{_SQL}test_crashes.py::test_a_clean_up_waits_for_the_creation_of_a_staging_table",),
         "a clean-up forgets a staging table just before it is created, and the table then stays for ever",
     ),
     Mutant(
@@ -349,7 +349,7 @@ DATABASES = (
         "SqlReleaseStatements.move",
         'for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))\n    return',
         'for name in handle["columns"]))\n    return',
-        (f"{_SQL}test_crashes.py::test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released",),
+        (f"{_SQL}test_crashes.py::test_a_spark_task_that_ran_twice_releases_its_rows_once",),
         "the rows of a Spark task that ran twice are released twice",
     ),
     Mutant(
@@ -358,21 +358,21 @@ DATABASES = (
         "MySQLDialect.session_statements",
         "    return _SETTLE",
         "    return _SETTLE[1:]",
-        (f"{_SQL}test_refusals.py::test_a_session_is_strict_and_keeps_backslashes_whatever_the_server_says",),
+        (f"{_SQL}test_refusals.py::test_a_session_is_strict_whatever_the_servers_sql_mode_is",),
         "a server that is not strict truncates values, and parses the driver's literals differently",
     ),
     Mutant(
-        "sql-blanks-cut-in-silence",
+        "sql-trailing-blanks-dropped-silently",
         "R9",
         "_values",
         "    if characters is not None and",
         "    if False and",
-        (f"{_SQL}test_refusals.py::test_rows_that_mariadb_does_not_take_are_refused_while_they_are_staged",),
+        (f"{_SQL}test_refusals.py::test_rows_that_mariadb_rejects_are_refused_during_stage",),
         "a VARCHAR silently loses its trailing blanks, however strict the server is",
     ),
     *(
         Mutant(
-            f"{name}-in-transactions-of-their-own",
+            f"{name}-in-separate-transactions",
             "R9",
             "BoundDatabaseSink.release_together",
             "            undropped.append(current._undropped(connection))",
@@ -384,12 +384,12 @@ DATABASES = (
     ),
     *(
         Mutant(
-            f"{name}-emptied-in-the-order-of-their-filling",
+            f"{name}-emptied-in-insert-order",
             "R9",
             "BoundDatabaseSink.release_together",
             "in reversed(releases):",
             "in releases:",
-            (f"{folder}::test_tables_that_refer_to_each_other_are_replaced_together",),
+            (f"{folder}::test_tables_with_a_foreign_key_are_replaced_together",),
             "a table that other tables refer to cannot be replaced together with them",
         )
         for name, folder in (
@@ -398,7 +398,7 @@ DATABASES = (
         )
     ),
     Mutant(
-        "each-of-a-transaction-by-itself",
+        "sinks-of-a-transaction-released-separately",
         "R9",
         "SinkReleases.carry_out",
         "    if uid in self._policies.transactions:",
@@ -407,7 +407,7 @@ DATABASES = (
         "sinks that share a transaction are released one after the other",
     ),
     Mutant(
-        "rows-of-a-shared-release-told-twice",
+        "rows-of-a-shared-release-counted-twice",
         "R9",
         "TransactionGroup.carry_out",
         "self._uncollected.pop(uid, ",
@@ -416,16 +416,16 @@ DATABASES = (
         "the journal counts rows twice, and the next start takes the target for one that lost a release",
     ),
     Mutant(
-        "ledger-forgets-what-is-in-the-call",
+        "ledger-forgets-handles-of-the-call",
         "R9",
         "ParticipantRelease._forget_released.upto",
         'upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED',
         'upto = max((handle["since"] for handle in self._staged), default=0) + 1 - REMEMBERED',
-        (f"{_RULES}::test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else",),
+        (f"{_RULES}::test_r9_the_ledger_drops_only_batches_that_no_release_can_repeat",),
         "a batch whose release the journal does not record counts as missing for ever",
     ),
     Mutant(
-        "rows-told-of-a-checkpoint-that-the-sink-has-not",
+        "rows-counted-for-a-checkpoint-that-the-sink-lacks",
         "R9",
         "summed_counts.earlier",
         '"rows" if number < checkpoint else EARLIER_ROWS',
@@ -434,7 +434,7 @@ DATABASES = (
         "the next start refuses the job because the target lacks rows that the journal records as released",
     ),
     Mutant(
-        "rows-of-a-lost-reply-told-by-nobody",
+        "rows-of-a-lost-reply-never-counted",
         "R9",
         "ReleaseCounts.of.total",
         "total = sum(number or 0 for handle_id, number in rows.items() if handle_id not in counted)",
@@ -443,7 +443,7 @@ DATABASES = (
         "a job reports fewer rows than it has released",
     ),
     Mutant(
-        "rows-told-by-two-answers",
+        "rows-counted-by-two-answers",
         "R9",
         "ReleaseCounts.of.total",
         " if handle_id not in counted)",

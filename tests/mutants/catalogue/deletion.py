@@ -1,4 +1,4 @@
-"""Deleting a job that is over (R3, R5, R16)."""
+"""Deletion of an ended job (R3, R5, R16)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DELETE = ("tests/client/test_delete.py",)
 
 DELETION = (
     Mutant(
-        "deleted-before-it-is-said",
+        "deleted-before-the-journal-entry",
         "R16",
         "JobDeletion._delete",
         "    if journal.state.deletion is None:\n",
@@ -42,11 +42,11 @@ DELETION = (
         "decide",
         "    state.refuse_deleted()\n",
         "",
-        ("tests/client/test_delete_interrupted.py::test_r16_a_deletion_may_die_at_every_verb",),
+        ("tests/client/test_delete_interrupted.py::test_r16_a_deletion_that_dies_at_any_verb_can_be_completed",),
         "a retry starts a deleted job from scratch, and releases all its rows again",
     ),
     Mutant(
-        "deletion-not-asked-at-the-claim",
+        "deletion-not-checked-at-the-claim",
         "R16",
         "JobDeletion.run",
         "time.time(), self._admit, releases_only=True)",

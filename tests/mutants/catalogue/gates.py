@@ -1,4 +1,4 @@
-"""Gates to use as they are."""
+"""Ready-made gates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _TESTS = ("tests/gates",)
 GATES = (
     Mutant(
-        "a-token-goes-where-it-is-sent",
+        "token-follows-redirects",
         "R9",
         "AirflowApi.__init__",
         "    self._opener = urllib.request.build_opener(_NoRedirect())",

@@ -1,4 +1,4 @@
-"""Claims, fences and decisions of the journal, and the state that is folded from them (R3, R4, R9, R10, R22)."""
+"""Claims, fences and decisions of the journal, and the state folded from them (R3, R4, R9, R10, R22)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _STATE = ("tests/journal/test_state.py",)
 
 JOURNAL = (
     Mutant(
-        "claim-without-a-second-look",
+        "claim-without-a-second-read",
         "R3",
         "Journal.claim",
         "            self._log.take_over(json.loads(_body([encode(event)])))",
@@ -36,7 +36,7 @@ JOURNAL = (
         "a driver that was overtaken keeps running until its next decision",
     ),
     Mutant(
-        "interrupted-append-goes-on",
+        "interrupted-append-continues",
         "R17",
         "Journal._append",
         "    self._broken = unwritable\n",
@@ -99,7 +99,7 @@ JOURNAL = (
         "the compacted journal has lost the snapshot that it was compacted to",
     ),
     Mutant(
-        "broken-journal-looks-sound",
+        "broken-journal-seems-usable",
         "R8",
         "Journal.check_fenced",
         "    self._check_writable()\n    if self._log.is_overtaken():",
@@ -108,7 +108,7 @@ JOURNAL = (
         "the fence check reports no problem after a failed write",
     ),
     Mutant(
-        "failed-for-good-is-claimed-back",
+        "permanently-failed-job-is-claimed-back",
         "R16",
         "EpochClaimed.apply",
         "not (self.releases_only or resumes)",
@@ -117,7 +117,7 @@ JOURNAL = (
         "a killed release makes a job that had failed for good run again, and a stopped job count as not stopped",
     ),
     Mutant(
-        "next-jobmaster-begins-the-job-anew",
+        "next-jobmaster-restarts-the-job-from-scratch",
         "R16",
         "EpochClaimed.apply",
         "not (self.releases_only or resumes)",
@@ -252,7 +252,7 @@ JOURNAL = (
         "`ckpt run` takes the job from a driver on another host without being asked to",
     ),
     Mutant(
-        "windows-await-a-live-row-that-has-come",
+        "windows-wait-for-a-live-row-that-has-arrived",
         "-",
         "open_windows:_awaited_inputs",
         "newest <= dropped.get(uid, newest)",
@@ -261,7 +261,7 @@ JOURNAL = (
         "the reason for open windows says that a live row is awaited, although event time moves",
     ),
     Mutant(
-        "open-windows-unsaid",
+        "open-windows-not-reported",
         "-",
         "StatusReporter._is_due",
         "return is_late or any((window.vertex, bool(window.unread)) not in self._open for window in windows)",

@@ -1,4 +1,4 @@
-"""ReleaseState to Kafka (R9, R16). Their tests need a broker. ``make kafka`` reports whether there is one."""
+"""Releases to Kafka (R9, R16). Their tests need a broker. ``make kafka`` reports whether there is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KAFKA_SINK = (
         "BoundKafkaSink._settle",
         "    if self._transactions is None:\n",
         "    self._catch_up(since, ledgers)\n    if self._transactions is None:\n",
-        (f"{_RELEASE}::test_r9_what_was_being_committed_when_the_ledger_was_looked_at_is_not_written_again",),
+        (f"{_RELEASE}::test_r9_a_commit_concurrent_with_reading_the_ledger_is_not_repeated",),
         "the previous transaction commits after the ledger was read, and its rows come twice",
     ),
     Mutant(
@@ -22,7 +22,7 @@ KAFKA_SINK = (
         "BoundKafkaSink._release.waiting",
         'waiting = list({handle["id"]: handle for handle in staged if handle["id"] not in released}.values())',
         'waiting = list({handle["id"]: handle for handle in staged}.values())',
-        (f"{_RELEASE}::test_r9_a_batch_that_an_earlier_checkpoint_has_released_is_not_written_again",),
+        (f"{_RELEASE}::test_r9_a_batch_released_by_an_earlier_checkpoint_is_not_written_again",),
         "a release that covers several checkpoints repeats rows, or is refused for ever",
     ),
     Mutant(
@@ -31,7 +31,7 @@ KAFKA_SINK = (
         "BoundKafkaSink.release",
         "        except BaseException:\n            self._discard_producer()\n            raise",
         "        except BaseException:\n            raise",
-        (f"{_RELEASE}::test_r9_a_reply_that_is_lost_behind_the_commit_repeats_nothing",),
+        (f"{_RELEASE}::test_r9_a_lost_reply_to_a_commit_repeats_nothing",),
         "the process's copy of the ledger differs from the outcome of the transaction",
     ),
     Mutant(
@@ -49,7 +49,7 @@ KAFKA_SINK = (
         "Ledger.since",
         "    if any(ledger_id != facts.id for ledger_id in ledger_ids):",
         "    if False:",
-        (f"{_RELEASE}::test_a_ledger_that_is_gone_is_not_taken_for_one_in_which_nothing_is_released",),
+        (f"{_RELEASE}::test_a_deleted_ledger_is_not_taken_for_an_empty_one",),
         "all released rows are released again",
     ),
     Mutant(
@@ -58,9 +58,7 @@ KAFKA_SINK = (
         "Ledger.since",
         "    if any(ledger_id != facts.id for ledger_id in ledger_ids):",
         "    if all(ledger_id != facts.id for ledger_id in ledger_ids):",
-        (
-            f"{_RELEASE}::test_a_ledger_that_was_made_again_is_not_that_of_a_batch_of_another_subtask_that_was_staged_before",
-        ),
+        (f"{_RELEASE}::test_a_recreated_ledger_refuses_batches_that_were_staged_before",),
         "a batch that the earlier ledger records as released is released again",
     ),
 )

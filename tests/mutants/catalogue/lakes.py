@@ -1,4 +1,4 @@
-"""ReleaseState to tables: the intent, the commit, and the record of releases in a table (R9, R17)."""
+"""Releases to tables: the intent, the commit, and the record of releases in a table (R9, R17)."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ LAKES = (
         "replace_rows",
         "            producer.delete_data_file(task.file)\n",
         "            pass\n",
-        ("tests/lakes/test_iceberg_sink.py::test_a_file_of_which_no_row_is_replaced_stays_in_the_table",),
+        ("tests/lakes/test_iceberg_sink.py::test_an_upsert_keeps_files_without_replaced_rows",),
         "rows of an upsert are added to those with the same key",
     ),
     Mutant(
-        "iceberg-ids-of-the-past",
+        "iceberg-ids-of-an-older-snapshot",
         "R9",
         "_have_current_ids",
         "    return takes_field_ids(schema) and with_field_ids(intent.columns, schema) == intent.columns",
@@ -109,7 +109,7 @@ LAKES = (
         "the table holds a release without a recorded decision, and the next release commits its rows again",
     ),
     Mutant(
-        "files-not-looked-at-before-the-commit",
+        "files-not-checked-before-the-commit",
         "R9",
         "RollForward._apply",
         "    self.files.verify_targets(intent.files, intent.checkpoint)\n",
@@ -118,16 +118,16 @@ LAKES = (
         "a table refers to a missing file and can no longer be read",
     ),
     Mutant(
-        "staged-table-files-not-looked-at",
+        "staged-table-files-not-checked",
         "R9",
         "BoundLakeSink._intent",
         "    roll_forward.files.verify_staged(intent.files, checkpoint)\n",
         "",
-        ("tests/lakes/test_delta_sink.py::test_nothing_is_decided_on_a_file_that_is_gone",),
+        ("tests/lakes/test_delta_sink.py::test_a_missing_file_writes_no_intent",),
         "a release is decided that can never be committed, and blocks all later ones",
     ),
     Mutant(
-        "table-not-looked-at-before-the-commit",
+        "table-not-checked-before-the-commit",
         "R9",
         "RollForward._apply",
         "    self.check(snapshot, intent, intent.columns, intent.partition_by)\n",
@@ -154,7 +154,7 @@ LAKES = (
         "a failed commit is retried until it counts as hindered by other writers",
     ),
     Mutant(
-        "batch-that-has-seen-more-not-asked",
+        "batch-with-newer-knowledge-not-checked",
         "R9",
         "RollForward._refuse_other",
         "        if handle.applied > snapshot.applied:",
@@ -181,7 +181,7 @@ LAKES = (
         "the last release is committed to a table that was created again and lacks the earlier rows",
     ),
     Mutant(
-        "deleted-table-made-anew",
+        "deleted-table-created-again",
         "R9",
         "BoundLakeSink._refuse_gone",
         "    if roll_forward is not None and roll_forward.log.catch_up():",
@@ -190,7 +190,7 @@ LAKES = (
         "the next batch creates an empty table in place of one that a user deleted",
     ),
     Mutant(
-        "replaced-since-it-was-decided",
+        "table-replaced-since-the-decision",
         "R9",
         "RollForward._apply",
         "    if snapshot.overwrites != intent.overwrites:",
@@ -222,7 +222,7 @@ LAKES = (
         "BoundLakeSink.stage",
         "        roll_forward.storage.sync(place)  # a handle",
         "        pass  # a handle",
-        ("tests/lakes/test_delta_conformance.py::TestDelta::test_rows_are_durable_before_there_is_a_handle",),
+        ("tests/lakes/test_delta_conformance.py::TestDelta::test_rows_are_durable_before_a_handle_is_returned",),
         "a published handle refers to files that are empty after a power failure",
     ),
     Mutant(

@@ -11,12 +11,12 @@ _TRACES = "tests/status/test_trace_file.py"
 
 LAUNCHING = (
     Mutant(
-        "status-line-of-anybody",
+        "status-line-of-any-process",
         "-",
         "status_line:_mark",
         '    return f"CKPT {token} " if token else "CKPT "',
         '    return "CKPT "',
-        ("tests/status/test_status_token.py::test_a_line_without_the_token_is_other_output_and_warned_about_once",),
+        ("tests/status/test_status_token.py::test_a_line_without_the_token_is_ignored_with_one_warning",),
         "a row that Spark quotes in an error makes the task FINISHED",
     ),
     Mutant(
@@ -25,16 +25,16 @@ LAUNCHING = (
         "CheckpointedSparkSubmitHook._set_cluster_environ",
         "    if environ and (names := sorted(secret_names(options))):\n",
         "    if environ and (names := []):\n",
-        ("tests/airflow/test_spark_job.py::test_secret_storage_options_are_no_configuration_of_a_cluster",),
+        ("tests/airflow/test_spark_job.py::test_secret_storage_options_are_refused_in_cluster_mode",),
         "the secret key of S3 is on spark-submit's command line and in Spark's UI",
     ),
     Mutant(
-        "modules-that-nobody-imports",
+        "modules-without-an-import",
         "-",
         "own_modules:_is_own",
         "    return not any(",
         "    return True or not any(",
-        ("tests/job/test_own_modules.py::test_an_installed_package_and_a_compiled_module_do_not_count",),
+        ("tests/job/test_own_modules.py::test_installed_packages_and_compiled_modules_are_not_shipped",),
         "installed packages are sent to each executor",
     ),
     Mutant(
@@ -47,7 +47,7 @@ LAUNCHING = (
         "a job that lacks a module on its executors restarts for ever",
     ),
     Mutant(
-        "archive-of-anybody",
+        "archive-of-any-user",
         "-",
         "ClassArchive.find",
         "        check_owner(path, self.folder)\n",
@@ -83,12 +83,12 @@ LAUNCHING = (
         "another user replaces our archive by a file of root or a link, which then runs in each driver's JVM",
     ),
     Mutant(
-        "archive-folder-above-of-anybody",
+        "archive-parent-folder-of-any-user",
         "-",
         "check_owner",
         "            forbidden = 0 if status.st_mode & stat.S_ISVTX else 0o002 if is_own_group else 0o022",
         "            forbidden = 0",
-        (f"{_ARCHIVE}::test_a_folder_above_that_everybody_writes_to_is_refused_unless_it_is_sticky",),
+        (f"{_ARCHIVE}::test_a_world_writable_parent_folder_is_refused_unless_it_is_sticky",),
         "another user renames the folder between the check and the JVM's start, and each driver's JVM runs its code",
     ),
     Mutant(
@@ -97,7 +97,7 @@ LAUNCHING = (
         "ClassArchive.files",
         '    return [path for path in paths if path.name == f"{self.stem}.{path.lstat().st_size}.jsa"]',
         "    return list(paths)",
-        (f"{_ARCHIVE}::test_an_archive_that_was_cut_short_is_not_used",),
+        (f"{_ARCHIVE}::test_a_truncated_archive_is_not_used",),
         "a JVM crashes on a partial archive, and so does each driver",
     ),
     Mutant(
@@ -106,7 +106,7 @@ LAUNCHING = (
         "class_archive:make",
         "        sync_file(str(made))\n",
         "",
-        (f"{_ARCHIVE}::test_an_archive_gets_its_name_after_it_is_tried_and_on_the_disk",),
+        (f"{_ARCHIVE}::test_an_archive_gets_its_name_after_it_is_tried_and_synced",),
         "a file with the archive's name and length is empty after a power failure",
     ),
     Mutant(
@@ -115,11 +115,11 @@ LAUNCHING = (
         "class_archive:make",
         "    for old in before:",
         "    for old in archive.files():",
-        (f"{_ARCHIVE}::test_an_archive_that_another_process_makes_meanwhile_stays",),
+        (f"{_ARCHIVE}::test_an_archive_that_another_process_makes_is_kept",),
         "two processes that make an archive at once each delete the other's file, and none is left",
     ),
     Mutant(
-        "archive-not-tried-out",
+        "archive-not-tested",
         "-",
         "class_archive:_run",
         "    if completed.returncode:",
@@ -133,11 +133,11 @@ LAUNCHING = (
         "jvm_environ",
         '    if not any(map(_USER_OPTIONS.search, [*(environ.get(name, "") for name in _READ_BY_JVMS), *given])):',
         "    if True:",
-        (f"{_ARCHIVE}::test_a_driver_has_no_archive_if_the_user_decided_so",),
+        (f"{_ARCHIVE}::test_a_driver_has_no_archive_if_the_user_disables_it",),
         "a JVM with the user's -Xshare:on does not start if it rejects our archive",
     ),
     Mutant(
-        "whoever-has-the-number-of-a-jvm-killed",
+        "foreign-process-with-the-pid-of-a-jvm-killed",
         "R8",
         "_SCRIPT",
         '2>/dev/null | cut -d \' \' -f 20)" = "$2" ]; }',
@@ -160,7 +160,7 @@ LAUNCHING = (
         "checked_sinks",
         "    refuse_unwritable(run.storage)\n",
         "",
-        (f"{_BEFORE_SPARK}::test_a_root_that_cannot_be_written_is_refused",),
+        (f"{_BEFORE_SPARK}::test_a_root_without_write_permission_is_refused",),
         "a root that nobody can write is refused minutes later, when Spark has planned the job",
     ),
     Mutant(
@@ -182,7 +182,7 @@ LAUNCHING = (
         "a driver without a right in an object store is refused minutes later, when Spark has planned the job",
     ),
     Mutant(
-        "trace-file-for-everybody",
+        "trace-file-readable-by-all",
         "-",
         "trace_file:_private",
         "    return os.open(path, flags, 0o600)",

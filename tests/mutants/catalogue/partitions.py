@@ -1,4 +1,4 @@
-"""The log of a subtask, the gate of its readers, what is still needed of it (R1, R3, R4, R7, R10, R11)."""
+"""Logs of subtasks, the gates of their readers, and the entries that are still needed (R1, R3, R4, R7, R10, R11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEPT = "tests/client/test_persisted_results.py::"
 
 _SUBTASK_LOG = (
     Mutant(
-        "opened-behind-the-end",
+        "opened-after-the-end",
         "R11",
         "SubtaskLog.open",
         "            if unless_closed and self.state.closed:\n",
@@ -30,7 +30,7 @@ _SUBTASK_LOG = (
         "the position that a fenced attempt tries next is free again",
     ),
     Mutant(
-        "log-opened-without-a-second-look",
+        "log-opened-without-a-second-read",
         "R3",
         "SubtaskLog.open",
         "                number = self._log.take_over(record_to_json(record)).number",
@@ -75,7 +75,7 @@ _SUBTASK_LOG = (
         "the collector deletes files that a sibling attempt is staging",
     ),
     Mutant(
-        "fenced-of-this-epoch-live-on",
+        "fenced-attempts-of-this-epoch-continue",
         "R5",
         "LivingAttempts.__contains__",
         "(attempt.epoch >= self._epoch and attempt not in self._fenced)",
@@ -120,7 +120,7 @@ _SUBTASK_LOG = (
         "a batch that was published long ago is published again",
     ),
     Mutant(
-        "barrier-beside-a-batch",
+        "barrier-concurrent-with-a-batch",
         "R1",
         "SubtaskLog.barrier",
         "    with self._lock:\n        self._settle()  # before",
@@ -129,7 +129,7 @@ _SUBTASK_LOG = (
         "a barrier does not know the batch before it, so no checkpoint covers the batch's rows",
     ),
     Mutant(
-        "batch-beside-a-barrier",
+        "batch-concurrent-with-a-barrier",
         "R1",
         "SubtaskLog.append_batch",
         "    with self._lock:\n        last = self.state.last_batch\n",
@@ -184,7 +184,7 @@ _SUBTASK_LOG = (
         "a driver whose log was taken over keeps staging",
     ),
     Mutant(
-        "broken-log-looks-sound",
+        "broken-log-seems-usable",
         "R1",
         "SubtaskLog.check_fenced",
         "        self._refuse_broken()\n        if self._log.is_overtaken():",
@@ -256,7 +256,7 @@ _SUBTASK_LOG = (
         "the next driver reads entries that the restore had made void",
     ),
     Mutant(
-        "snapshot-behind-the-end-is-unfinished",
+        "snapshot-after-the-end-is-unfinished",
         "R11",
         "LogState.snapshot_at.finished",
         "finished = self.end_of_data is not None",
@@ -286,7 +286,7 @@ _INPUT_GATE = (
         "the barrier of an abandoned checkpoint blocks the input",
     ),
     Mutant(
-        "barrier-is-new-for-ever",
+        "barrier-stays-new-forever",
         "R10",
         "InputGate._is_new",
         "barrier.checkpoint > passed",
@@ -333,7 +333,7 @@ _INPUT_GATE = (
         "no checkpoint completes after an input has ended",
     ),
     Mutant(
-        "aligned-for-ever",
+        "aligned-without-a-timeout",
         "R10",
         "InputGate._due.timed_out",
         "now - since >= self._timeout",
@@ -392,7 +392,7 @@ _WHAT_IS_NEEDED = (
         "an entry that is needed loses its files together with an entry that is not",
     ),
     Mutant(
-        "given-back-again-and-again",
+        "data-deleted-repeatedly",
         "R7",
         "deletable_folders",
         "for number, folder in folders if start <= number < head}",
@@ -428,7 +428,7 @@ _WHAT_IS_NEEDED = (
         "a release in the one-process form relies on the writer's memory, which has dropped unreleased entries",
     ),
     Mutant(
-        "many-behind-a-shut-gate-kept-apart",
+        "many-entries-behind-a-closed-gate-kept-separately",
         "R7",
         "log_head.factor",
         "factor = WORTH_KEEPING if len(unreleased) <= FEW else WORTH_KEEPING_MANY",
@@ -437,7 +437,7 @@ _WHAT_IS_NEEDED = (
         "a restart reads thousands of entries one by one",
     ),
     Mutant(
-        "barriers-behind-a-shut-gate-hold-the-log",
+        "barriers-behind-a-closed-gate-hold-the-log",
         "R7",
         "log_head",
         "    return head if deletable >= factor * len(unreleased) else unreleased[0]",
@@ -446,7 +446,7 @@ _WHAT_IS_NEEDED = (
         "the log grows by an entry with each checkpoint while a gate is closed for weeks",
     ),
     Mutant(
-        "all-behind-a-shut-gate-kept-apart",
+        "all-entries-behind-a-closed-gate-kept-separately",
         "R7",
         "log_head",
         "    return head if deletable >= factor * len(unreleased) else unreleased[0]",
@@ -536,7 +536,7 @@ _WHAT_IS_NEEDED = (
         "the log of an idle subtask grows with each checkpoint for ever",
     ),
     Mutant(
-        "barriers-remembered-for-ever",
+        "barriers-remembered-forever",
         "R7",
         "SubtaskLog.forget",
         "        self.state.forget(head)\n",
@@ -545,7 +545,7 @@ _WHAT_IS_NEEDED = (
         "the driver's memory grows by a snapshot for each subtask and checkpoint",
     ),
     Mutant(
-        "reader-elsewhere-forgets-nothing",
+        "remote-reader-forgets-nothing",
         "R7",
         "TailingLogReader._read_new",
         "        self._records = without_forgotten(self._records, self._head, kept)\n",
@@ -554,7 +554,7 @@ _WHAT_IS_NEEDED = (
         "a worker's memory grows by all entries that its subtasks have read",
     ),
     Mutant(
-        "writer-elsewhere-forgets-nothing",
+        "remote-writer-forgets-nothing",
         "R7",
         "SubtaskLog.check_fenced",
         "            self._forget_truncated()",
@@ -575,7 +575,7 @@ _WHAT_IS_NEEDED = (
 
 _LIFE = (
     Mutant(
-        "published-data-collected-with-what-is-left",
+        "published-data-collected-with-leftovers",
         "R5",
         "_delete_staged.garbage",
         "if name not in keep and _attempt(name) not in living]",
@@ -596,12 +596,12 @@ _LIFE = (
 
 _PERSISTED = (
     Mutant(
-        "persisted-given-back",
+        "persisted-result-deleted",
         "R16",
         "deleted_files",
         "                if kept.get(path):\n",
         "                if False:\n",
-        (_KEPT + "test_r16_the_clean_up_leaves_what_the_logs_name_and_nothing_else",),
+        (_KEPT + "test_r16_the_clean_up_keeps_only_files_that_the_logs_name",),
         "the clean-up deletes a result that the job must keep for other jobs",
     ),
     Mutant(
@@ -610,7 +610,7 @@ _PERSISTED = (
         "_SubtaskResult.of",
         "    if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):\n",
         "    if False:\n",
-        (_KEPT + "test_a_log_that_is_not_whole_does_not_say_that_nothing_is_kept",),
+        (_KEPT + "test_a_damaged_log_keeps_the_result_from_the_clean_up",),
         "a log that lost its entries names no result, so the clean-up deletes all of it",
     ),
     Mutant(
@@ -619,7 +619,7 @@ _PERSISTED = (
         "read_persisted_result",
         "    if state.plan is None or state.status is not JobStatus.FINISHED:\n",
         "    if state.plan is None:\n",
-        (_KEPT + "test_before_that_it_is_refused",),
+        (_KEPT + "test_reading_a_result_before_the_job_has_finished_is_refused",),
         "another job reads a partial result",
     ),
     Mutant(
@@ -628,7 +628,7 @@ _PERSISTED = (
         "Retention._discard",
         "    if self._graph().vertex(subtask.vertex).persist:\n",
         "    if False:\n",
-        ("tests/spark/test_retention.py::test_r16_of_a_result_that_is_to_outlive_the_job_neither_data_nor_entries_go",),
+        ("tests/spark/test_retention.py::test_r16_data_and_entries_of_a_persisted_result_stay",),
         "entries that all consumers have read are deleted, and the kept result lacks them",
     ),
     Mutant(
@@ -637,16 +637,16 @@ _PERSISTED = (
         "lost_results",
         "            outside = subtask if vertex.persist else None\n",
         "            outside = None\n",
-        ("tests/coordinator/test_reconciliation.py::test_what_is_run_again_is_the_least_that_is_right",),
+        ("tests/coordinator/test_reconciliation.py::test_the_smallest_correct_set_of_subtasks_runs_again",),
         "a file of a kept result is lost and never produced again, because no consumer waits for it",
     ),
     Mutant(
-        "persisted-deleted-unasked",
+        "persisted-result-deleted-without-consent",
         "R16",
         "DeletionTerms.check",
         "    if state.status is JobStatus.FINISHED and kept and not self.persisted:\n",
         "    if False:\n",
-        (_KEPT + "test_it_goes_with_the_job_if_that_is_said",),
+        (_KEPT + "test_deleting_a_persisted_result_needs_the_persisted_flag",),
         "a job is deleted with the result that it keeps for others, although the user did not ask for that",
     ),
 )

@@ -1,4 +1,4 @@
-"""That queries are changed while their job runs (R21)."""
+"""Changes of queries while their job runs (R21)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STATE = "tests/spark/test_reconfigured_state.py::"
 
 RECONFIGURING = (
     Mutant(
-        "left-out-and-given-yet",
+        "dropped-operator-keeps-its-function",
         "R21",
         "recorded_plan:_named",
         "for name, value in values.items() if name in names}",
@@ -21,7 +21,7 @@ RECONFIGURING = (
         "an operator that was added again runs a function that was assigned to its removed predecessor",
     ),
     Mutant(
-        "trial-of-another-jobmaster",
+        "dry-run-of-another-jobmaster",
         "W20",
         "ReconfigurationState.begin",
         'trial=f"{self._epoch}.{self._last_begun}"',
@@ -66,7 +66,7 @@ RECONFIGURING = (
         "a function assigned to a job before its first plan is silently lost",
     ),
     Mutant(
-        "reconfigured-before-all-stand-still",
+        "reconfigured-before-all-have-paused",
         "R21",
         "Pauses._decide_if_all",
         "    if current.paused.keys() != current.pauses.keys():\n        return Resume()\n",
@@ -75,7 +75,7 @@ RECONFIGURING = (
         "half of a change is decided, and another query may fail before it has paused",
     ),
     Mutant(
-        "reconfigured-without-being-tried",
+        "reconfigured-without-a-dry-run",
         "R21",
         "ReconfigurationState.wanted",
         "    if current is None or current.pause_requested or not self._all_prepared(current):\n",
@@ -84,7 +84,7 @@ RECONFIGURING = (
         "the job finds out that a query does not fit only after the decision",
     ),
     Mutant(
-        "given-up-and-never-told",
+        "abandoned-without-notice",
         "R21",
         "Reconfigurer._end_undecided",
         "    self._lifecycle.resume(self._state.pauses.abandon(self._state.reconfiguration))\n",
@@ -107,7 +107,7 @@ RECONFIGURING = (
         "restored",
         "        settings=state.settings,\n",
         "",
-        ("tests/simulation/test_simulation.py::test_the_schedules_of_reconfigurations_are_not_tame",),
+        ("tests/simulation/test_simulation.py::test_the_schedules_cover_all_cases_of_reconfigurations",),
         "later attempts of the next driver run the replaced settings",
     ),
     Mutant(
@@ -120,7 +120,7 @@ RECONFIGURING = (
         "the next driver's first attempts prepare the state for another number of partitions than they run with",
     ),
     Mutant(
-        "cut-taken-for-a-lost-batch",
+        "repartition-taken-for-a-lost-batch",
         "R21",
         "MicroBatches.recover",
         " or self.folder.is_repartition(commit):",
@@ -129,7 +129,7 @@ RECONFIGURING = (
         "a job whose state was repartitioned cannot resume, because it looks for a batch that was never staged",
     ),
     Mutant(
-        "trial-under-the-name-of-the-query",
+        "dry-run-under-the-name-of-the-query",
         "R21",
         "QueryDryRuns.start_on_copy",
         "        copy.set_query_id(str(uuid.uuid4()))\n",
@@ -179,7 +179,7 @@ RECONFIGURING = (
         "analysed_plan:_MADE",
         'r"_groupingexpression|_common_expr_\\d+|_extract_.+"',
         'r"_groupingexpression|_extract_.+"',
-        (f"{_STATE}test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when",),
+        (f"{_STATE}test_kept_state_of_a_repeated_plan_is_equal",),
         "an unedited job is refused for ever because another of its queries has ended",
     ),
     Mutant(
@@ -188,25 +188,25 @@ RECONFIGURING = (
         "kept_state:_text",
         "    if columns.uses_current_time:\n",
         "    if False:\n",
-        (f"{_STATE}test_what_is_planned_again_is_the_same_whatever_spark_calls_it_and_when",),
+        (f"{_STATE}test_kept_state_of_a_repeated_plan_is_equal",),
         "an unedited job is refused on the next day",
     ),
     Mutant(
-        "kept-by-calls-of-python-untold",
+        "state-kept-by-unreported-python-calls",
         "R21",
         "made_columns",
         "        elif node.nodeName() in _CALLS_PYTHON:",
         "        elif False:",
-        (f"{_STATE}test_what_is_kept_in_another_order_is_another_however_it_is_named",),
+        (f"{_STATE}test_kept_state_in_another_order_differs",),
         "two sums of a user's functions that were swapped use each other's values",
     ),
     Mutant(
-        "kept-compared-though-nobody-has-edited",
+        "kept-state-compared-without-an-edit",
         "R21",
         "_is_edited",
         "    if code is None or code != recorded or WITHOUT_SOURCE in code.modules.values():",
         "    if True:",
-        (f"{_STATE}test_a_job_that_nobody_has_edited_goes_on_however_spark_plans_it",),
+        (f"{_STATE}test_an_unedited_job_resumes_with_another_plan_of_spark",),
         "an unedited job is refused because Spark has planned it differently",
     ),
     Mutant(
@@ -228,12 +228,12 @@ RECONFIGURING = (
         "a join whose conditions were crossed returns rows that meet none of them",
     ),
     Mutant(
-        "a-stream-that-is-gone-has-changed-places",
+        "removed-stream-taken-for-a-moved-one",
         "R6",
         "check_resumable",
         "state.settings, streams, is_edited=edited)",
         "state.settings, is_edited=edited)",
-        ("tests/spark/test_reconfigured_state.py::test_another_source_takes_the_place_of_one_that_has_ended",),
+        ("tests/spark/test_reconfigured_state.py::test_another_source_replaces_an_ended_one",),
         "a source that has ended cannot be replaced by another one, and no option helps",
     ),
     Mutant(
@@ -273,7 +273,7 @@ RECONFIGURING = (
         "readers of a query's output use the previous event time, and drop its rows as late",
     ),
     Mutant(
-        "settings-of-one-that-starts-beside",
+        "settings-of-another-starting-query",
         "R21",
         "settings_at_start",
         "    with _STARTING:\n",
@@ -282,7 +282,7 @@ RECONFIGURING = (
         "a query that starts during another query's change uses that query's state partitions",
     ),
     Mutant(
-        "round-of-another-given-up",
+        "round-of-another-change-abandoned",
         "R21",
         "Pauses.abandon",
         "self._round is None or self._round.by is not by or self._round.is_decided",
@@ -291,7 +291,7 @@ RECONFIGURING = (
         "the drop of an ended source is aborted, and the source holds event time back for ever",
     ),
     Mutant(
-        "cut-and-never-told-to-go-on",
+        "repartitioned-and-never-resumed",
         "R21",
         "ReconfigurationState.awaits_next_attempt",
         "        return False\n    return current.moves_state(subtask) and subtask not in current.restarted\n",
@@ -336,7 +336,7 @@ RECONFIGURING = (
         "an attempt runs an untried later version of its file",
     ),
     Mutant(
-        "begun-anew-as-if-nothing-were-changed",
+        "restarted-without-the-change",
         "R21",
         "_Planning.from_scratch",
         "FinishedWork(settings=state.settings)",
@@ -345,7 +345,7 @@ RECONFIGURING = (
         "the journal has a wrong number of state partitions, and the job can never run again",
     ),
     Mutant(
-        "what-was-read-instead-stays-for-good",
+        "substituted-reading-stays-forever",
         "R21",
         "LogicLoader._cached.version",
         "version = None if digest is None else self._versions.get((reference, digest))\n",
@@ -381,7 +381,7 @@ RECONFIGURING = (
         "an attempt runs an untried later version of its file",
     ),
     Mutant(
-        "helpers-of-whoever-came-first",
+        "helpers-of-the-first-version",
         "R21",
         "ModuleSpace.compile.tree",
         "tree = _Imports(self).visit(ast.parse(source, filename=origin))\n",
@@ -390,7 +390,7 @@ RECONFIGURING = (
         "an assigned version runs helpers of another version that have the same name",
     ),
     Mutant(
-        "stands-still-for-ever",
+        "paused-forever",
         "R21",
         "Reconfigurer.next_deadline",
         "    return None if current is None or current.decided is not None else current.deadline\n",
@@ -399,7 +399,7 @@ RECONFIGURING = (
         "a batch that never ends blocks the other queries of a change and the job's checkpoints for ever",
     ),
     Mutant(
-        "given-up-and-taken-nevertheless",
+        "abandoned-and-applied-nevertheless",
         "R21",
         "QueryDryRuns.take",
         "    return tried if tried is not None and tried.is_of(plan) else None\n",
@@ -408,7 +408,7 @@ RECONFIGURING = (
         "an aborted change is applied to the queries that had already paused for it",
     ),
     Mutant(
-        "goes-on-with-the-cut-of-before",
+        "resumes-with-the-old-partitioning",
         "R21",
         "TaskSlots._needs_repartition",
         "    return _state_partitions(plan) != _state_partitions(self._begun_plans[running.subtask])\n",
@@ -417,7 +417,7 @@ RECONFIGURING = (
         "state is never repartitioned although the journal says so, because the JobMaster died before its command",
     ),
     Mutant(
-        "cut-before-what-is-committed-is-published",
+        "repartitioned-before-committed-data-is-published",
         "R21",
         "StreamingRunnerFactory.make",
         "    batches.recover(() if restores else map(prepared.read, attempts_before(log.records(), attempt, since)))\n"
@@ -430,7 +430,7 @@ RECONFIGURING = (
         "a batch that Spark had committed is never published, because the repartitioning is the newest batch",
     ),
     Mutant(
-        "trials-stay-with-a-finished-job",
+        "dry-run-copies-of-a-finished-job-stay",
         "R16",
         "DELETED_FOLDERS",
         ', "scratch", "trial")',

@@ -1,4 +1,4 @@
-"""Recovery in batch mode: results that a job keeps, and subtasks that it runs again (R23, FLIP-383)."""
+"""Recovery in batch mode: results that a job keeps, and subtasks that run again (R23, FLIP-383)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from tests.mutants.mutant import Mutant
 _DECIDED = ("tests/coordinator/test_reconciliation.py",)
 _LOST = ("tests/subtasklog/test_lost_entries.py",)
 _SPARK = "tests/spark/test_recovery.py::"
-_TOGETHER = (
-    "tests/spark/test_splits_together.py::"
-    "test_of_an_entry_that_is_not_whole_any_more_all_splits_are_read_again_and_nothing_else"
-)
+_TOGETHER = "tests/spark/test_splits_together.py::test_only_the_splits_of_a_damaged_entry_are_read_again"
 
 RECOVERY = (
     Mutant(
-        "one-of-a-lost-entry-read-again",
+        "only-one-split-of-a-lost-entry-read-again",
         "R23",
         "_reset.splits",
         "for name in entry.splits if name in numbers)",
@@ -23,7 +20,7 @@ RECOVERY = (
         "the other splits of a lost entry are reported as done, although their rows are gone",
     ),
     Mutant(
-        "lost-splits-told-as-kept",
+        "lost-splits-reported-as-kept",
         "R23",
         "_splits_kept",
         " and not (name in resets and is_in(resets[name].positions, position))",
@@ -32,7 +29,7 @@ RECOVERY = (
         "splits that are read again are reported as kept",
     ),
     Mutant(
-        "entries-told-as-splits",
+        "entries-reported-as-splits",
         "R23",
         "_splits_kept",
         "            len(record.splits)\n",
@@ -41,7 +38,7 @@ RECOVERY = (
         "sixty of a thousand kept splits are reported",
     ),
     Mutant(
-        "one-of-an-entry-found",
+        "only-one-split-of-an-entry-found",
         "R14",
         "_restored",
         "            for name in record.splits if isinstance(record, Batch) else ():",
@@ -50,7 +47,7 @@ RECOVERY = (
         "the next driver assigns published splits again, and their rows come twice",
     ),
     Mutant(
-        "one-of-an-entry-told-by-the-next-attempt",
+        "only-one-split-of-an-entry-reported-by-the-next-attempt",
         "R14",
         "published_in",
         "            yield record.splits, position",
@@ -122,21 +119,21 @@ RECOVERY = (
         "the rows of a split that was read again come twice",
     ),
     Mutant(
-        "covered-work-begun-anew",
+        "covered-work-restarted",
         "R16",
         "_not_recovered",
         "    if state.status is JobStatus.STOPPED or not nothing_is_covered(state):",
         "    if state.status is JobStatus.STOPPED:",
-        (f"{_SPARK}test_without_recovery_what_is_covered_is_not_done_again",),
+        (f"{_SPARK}test_without_recovery_a_completed_checkpoint_is_only_released",),
         "without batch recovery, a retry repeats work that was released or will be",
     ),
     Mutant(
-        "result-promised-behind-a-checkpoint",
+        "result-promised-after-a-checkpoint",
         "R23",
         "BatchRunner._edge_frame",
         "            if not self._produces_again:",
         "            if False:",
-        (f"{_SPARK}test_nobody_is_promised_that_a_result_is_produced_again_that_is_not",),
+        (f"{_SPARK}test_a_lost_result_that_cannot_be_reproduced_fails_the_job",),
         "a job that can never succeed is retried for ever",
     ),
     Mutant(
@@ -145,7 +142,7 @@ RECOVERY = (
         "RunAttempt._reconcile",
         "        journal.write(event)\n        self._status.event(event, journal.state)\n",
         "        self._status.event(event, journal.state)\n",
-        (f"{_SPARK}test_who_made_a_result_that_is_gone_runs_again_and_nobody_else",),
+        (f"{_SPARK}test_only_the_producer_of_a_lost_result_runs_again",),
         "the coordinator takes subtasks that run again for ended",
         hangs=True,
     ),
@@ -159,12 +156,12 @@ RECOVERY = (
         "a subtask with lost splits counts as ended, and the splits are never read",
     ),
     Mutant(
-        "lost-result-fails-for-good",
+        "lost-result-fails-permanently",
         "R23",
         "BatchRunner._edge_frame",
         "            raise ResultLostError(producer=producer, **error.data) from None",
         "            raise",
-        (f"{_SPARK}test_what_goes_while_the_job_runs_is_made_again_by_the_next_run",),
+        (f"{_SPARK}test_a_result_lost_during_a_run_is_produced_again_by_the_next",),
         "a job that could produce a result again is FAILED",
     ),
 )

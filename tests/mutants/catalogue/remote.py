@@ -1,4 +1,4 @@
-"""A JobMaster and workers that talk through the storage (W*: the rules of processes that fail by themselves)."""
+"""A JobMaster and workers that exchange messages through the storage (W*: rules of processes that fail alone)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ _REFUSED = "tests/workers/test_refusals.py::test_"
 
 REMOTE = (
     Mutant(
-        "spares-take-half-each",
+        "spares-take-half-of-the-subtasks-each",
         "W14",
         "TaskSlots.begin",
         "    self._begin_first(1, gateway)\n",
         "    self._begin_first(len(self._not_begun), gateway)\n",
-        (
-            "tests/remote/test_equal_spares.py::"
-            "test_w14_each_of_two_that_opens_another_log_first_leaves_one_of_them_at_work",
-        ),
+        ("tests/remote/test_equal_spares.py::test_w14_one_of_two_workers_wins_if_each_opens_other_logs_first",),
         "two standby workers each take some of the same subtasks from the other and leave, again and again",
     ),
     Mutant(
@@ -27,7 +24,7 @@ REMOTE = (
         "prepare_again",
         "    check_code(run.job, options.job, state, subtasks)\n",
         "",
-        (f"{_REFUSED}a_worker_whose_file_was_edited_is_refused_before_anything_is_read_or_written",),
+        (f"{_REFUSED}a_worker_with_an_edited_file_is_refused_before_any_write",),
         "one subtask runs another function than the rest of its vertex",
     ),
     Mutant(
@@ -36,7 +33,7 @@ REMOTE = (
         "JobCode.differences",
         "if other_digest is None and same_file and not self._differs_above(name, other):",
         "if False:",
-        ("tests/job/test_code.py::test_so_is_one_that_comes_from_elsewhere",),
+        ("tests/job/test_code.py::test_a_module_imported_from_elsewhere_is_named",),
         "a worker silently runs code of an old archive on its path",
     ),
     Mutant(
@@ -45,7 +42,7 @@ REMOTE = (
         "plan_run",
         "    check(logic)\n",
         "",
-        (f"{_REFUSED}r21_it_is_refused_before_any_function_is_called",),
+        (f"{_REFUSED}r21_a_worker_is_refused_before_any_function_is_called",),
         "a worker runs another function than its operator was assigned",
     ),
     Mutant(
@@ -54,27 +51,25 @@ REMOTE = (
         "WorkerRun._run",
         "    check_logic(prepared.logic, state, subtasks)  #",
         "    #",
-        (f"{_REFUSED}r21_one_that_stood_by_while_the_function_was_given_looks_before_it_takes_anything",),
+        (f"{_REFUSED}r21_a_standby_worker_checks_a_newly_assigned_function",),
         "a standby worker runs another function than its operator was assigned meanwhile",
     ),
     Mutant(
-        "what-is-so-is-refused",
+        "repeated-change-is-refused",
         "R21",
         "RequestHandler._early_outcome",
         "        case ReconfigureRequest() if not request.changes:\n",
         "        case ReconfigureRequest() if False:\n",
-        (
-            "tests/remote/test_requests.py::test_what_is_so_already_is_answered_as_done_though_it_could_not_be_decided_again",
-        ),
+        ("tests/remote/test_requests.py::test_a_repeated_rescale_is_answered_as_completed",),
         "a retried task fails because its first try has already made the change",
     ),
     Mutant(
-        "numbers-that-are-so-are-wanted",
+        "unchanged-numbers-are-requested",
         "R21",
         "unapplied_changes",
         "            change = replace(change, parallelism=None)\n",
         "            pass\n",
-        ("tests/client/test_reconfigure.py::test_of_a_change_the_numbers_that_are_so_already_are_not_wanted",),
+        ("tests/client/test_reconfigure.py::test_unapplied_changes_leave_out_numbers_that_already_apply",),
         "a change of a query is refused because of a number of subtasks that is already in effect",
     ),
     Mutant(
@@ -83,34 +78,34 @@ REMOTE = (
         "is_decided",
         "    if request.name == state.reconfigured_for:\n",
         "    if False:\n",
-        ("tests/remote/test_requests.py::test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked",),
+        ("tests/remote/test_requests.py::test_w20_a_change_is_applied_though_the_jobmaster_dies",),
         "a change in effect is answered as refused",
     ),
     Mutant(
-        "change-refused-by-who-takes-over",
+        "change-refused-after-a-takeover",
         "W20",
         "RequestHandler._holds_changes",
         "    return not is_running and now < self._hold_until\n",
         "    return False\n",
-        ("tests/remote/test_requests.py::test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked",),
+        ("tests/remote/test_requests.py::test_w20_a_change_is_applied_though_the_jobmaster_dies",),
         "a change is lost with the JobMaster that had taken it",
     ),
     Mutant(
-        "newer-change-goes-first",
+        "newer-change-applied-first",
         "W20",
         "RequestHandler.poll",
         "        elif holds and request.is_change:\n",
         "        elif holds and request.is_change and request.epoch < self._job.epoch:\n",
-        ("tests/remote/test_requests.py::test_w20_an_older_change_does_not_take_place_over_a_newer_one",),
+        ("tests/remote/test_requests.py::test_w20_an_older_change_does_not_override_a_newer_one",),
         "a version that was withdrawn replaces the running one",
     ),
     Mutant(
-        "change-waits-for-ever",
+        "change-waits-forever",
         "W20",
         "RequestHandler._holds_changes",
         "    return not is_running and now < self._hold_until\n",
         "    return not is_running\n",
-        ("tests/remote/test_requests.py::test_w20_a_change_of_a_job_that_does_not_come_to_run_is_refused_at_last",),
+        ("tests/remote/test_requests.py::test_w20_a_change_of_a_job_that_does_not_start_is_refused",),
         "a user who changes a job whose worker never comes gets no answer",
     ),
     Mutant(
@@ -119,7 +114,7 @@ REMOTE = (
         "RequestHandler.poll",
         "        if was_decided(self._journal.state, request):\n",
         "        if False:\n",
-        ("tests/remote/test_requests.py::test_w20_a_change_takes_place_whenever_the_jobmaster_dies_that_was_asked",),
+        ("tests/remote/test_requests.py::test_w20_a_change_is_applied_though_the_jobmaster_dies",),
         "an applied change is applied again, over later changes",
     ),
     Mutant(
@@ -128,34 +123,34 @@ REMOTE = (
         "WorkerRun._run",
         "    check_code(prepared.job, prepared.options.job, state, subtasks)\n",
         "",
-        (f"{_REFUSED}r21_so_does_one_that_stood_by_while_the_function_was_the_job_s_again",),
+        (f"{_REFUSED}r21_a_standby_worker_checks_a_restored_function",),
         "a standby worker runs the function of its own file, which was never checked",
     ),
     Mutant(
-        "worker-refused-for-what-others-run",
+        "worker-refused-for-functions-of-others",
         "W28",
         "check_code",
         "if uid not in assigned]",
         "if uid]",
-        (f"{_REFUSED}r21_of_an_operator_that_was_given_another_function_that_one_counts",),
+        (f"{_REFUSED}r21_an_assigned_function_counts_for_the_comparison",),
         "each new worker is refused because the job's file lacks a function that was assigned to the running job",
     ),
     Mutant(
-        "plan-tells-the-digest-of-then",
+        "plan-records-a-stale-digest",
         "W28",
         "LogicLoader._digests",
         "            read[uid] = version.digest\n",
         "            pass\n",
-        (f"{_REFUSED}r21_who_plans_anew_tells_what_it_has_read",),
+        (f"{_REFUSED}r21_a_new_plan_records_the_function_files_it_read",),
         "no worker is accepted for a job whose function was edited between two runs",
     ),
     Mutant(
-        "remote-buried-by-the-overtaken",
+        "remote-outbox-deleted-by-an-overtaken-jobmaster",
         "W27",
         "RemoteGateway._delete_outbox",
         "    self._check_fenced()\n",
         "",
-        (f"{_OVERTAKEN}the_last_word_of_a_worker_to_its_successor_stays",),
+        (f"{_OVERTAKEN}a_worker_s_last_report_to_the_successor_stays",),
         "a JobMaster that was paused deletes a worker's reports to its successor",
     ),
     Mutant(
@@ -164,7 +159,7 @@ REMOTE = (
         "Worker._follow",
         "            self._mailbox.follow_master(state.epoch)\n",
         "            self._mailbox.forget(master_name(self._epoch))\n",
-        (f"{_OVERTAKEN}stopped_right_before_a_deletion_it_deletes_nothing_of_its_successor_s",),
+        (f"{_OVERTAKEN}a_jobmaster_paused_before_a_deletion_spares_its_successor",),
         "a JobMaster that was paused after its last check deletes a worker's reports to its successor",
     ),
     Mutant(
@@ -182,7 +177,7 @@ REMOTE = (
         "Mailbox._write",
         "    self._is_changed, self._due = False, self._clock() + BEAT\n",
         "    self._is_changed, self._due = False, self._clock() + BEAT\n    self._queues.clear()\n",
-        ("tests/remote/test_correspondence.py::test_a_message_stays_until_its_receiver_says_that_it_was_read",),
+        ("tests/remote/test_correspondence.py::test_a_message_stays_until_its_receiver_acknowledges_it",),
         "a command that was not read is lost when the next one is sent",
     ),
     Mutant(
@@ -200,25 +195,25 @@ REMOTE = (
         "Mailbox._write",
         "    self._beat += 1\n",
         "    self._beat += 1\n    self._is_changed, self._due = False, self._clock() + BEAT\n",
-        ("tests/remote/test_correspondence.py::test_what_could_not_be_delivered_is_delivered_later_and_read_once",),
+        ("tests/remote/test_correspondence.py::test_a_failed_delivery_is_repeated_and_read_once",),
         "a message that a storage failure held up waits until the next heartbeat",
     ),
     Mutant(
-        "remote-far-looks-count",
+        "remote-distant-polls-count",
         "W26",
         "HeartbeatMonitor.observe",
         "min(now - self._observed_at, self._longest_gap)",
         "now - self._observed_at",
-        ("tests/remote/test_correspondence.py::test_w26_only_close_looks_count",),
+        ("tests/remote/test_correspondence.py::test_w26_a_long_gap_between_polls_does_not_count_as_silence",),
         "a JobMaster that was paused takes all of its workers for lost",
     ),
     Mutant(
-        "remote-lost-unsaid",
+        "remote-lost-worker-not-reported",
         "W13",
         "RemoteGateway._check_liveness",
         "        host.is_lost = True\n",
         "        host.is_lost = True\n        return\n",
-        ("tests/remote/test_remote_gateway.py::test_what_a_worker_runs_that_gives_no_sign_of_life_has_failed_once",),
+        ("tests/remote/test_remote_gateway.py::test_attempts_of_a_silent_worker_fail_once",),
         "the subtask of a dead worker is never restarted",
     ),
     Mutant(
@@ -227,9 +222,7 @@ REMOTE = (
         "_with_assigned",
         "    return replace(splits, assigned={subtask: sorted(numbers(spans)) for subtask, spans in assigned.items()})",
         "    return replace(splits, assigned={subtask: sorted(numbers(())) for subtask, spans in assigned.items()})",
-        (
-            "tests/remote/test_fences.py::test_w13_what_a_jobmaster_had_handed_out_stays_where_it_is_while_that_attempt_may_live",
-        ),
+        ("tests/remote/test_fences.py::test_w13_splits_stay_assigned_while_their_attempt_may_live",),
         "a split is read twice, by a worker that does not know the new JobMaster and by another one",
     ),
     Mutant(
@@ -238,18 +231,16 @@ REMOTE = (
         "SplitsAssigned.apply",
         "        assigned[subtask] = difference(splits, self.splits)",
         "        assigned[subtask] = difference(splits, ())",
-        (
-            "tests/remote/test_fences.py::test_w13_splits_that_went_back_under_one_jobmaster_go_back_once_under_the_next",
-        ),
+        ("tests/remote/test_fences.py::test_w13_splits_returned_under_one_jobmaster_are_returned_once",),
         "a split is returned twice, and read twice",
     ),
     Mutant(
-        "remote-splits-not-begun-again",
+        "remote-split-readers-not-restarted",
         "W13",
         "TaskSlots.report_all",
         "        if running.subtask.vertex in self._part.by_split and running.is_deployed",
         "        if not self._part and running.is_deployed",
-        ("tests/remote/test_worker.py::test_w13_what_reads_splits_begins_again_for_the_next_jobmaster",),
+        ("tests/remote/test_worker.py::test_w13_a_split_reader_restarts_for_the_next_jobmaster",),
         "the new JobMaster waits for ever for splits that the old one had assigned",
     ),
     Mutant(
@@ -258,7 +249,7 @@ REMOTE = (
         "EpochClaimed.apply",
         "    state.deployment = self.deployment\n",
         "    state.deployment = self.deployment or self.epoch\n",
-        ("tests/remote/test_fences.py::test_w19_nobody_begins_before_the_job_is_prepared",),
+        ("tests/remote/test_fences.py::test_w19_jobmaster_and_workers_wait_until_the_job_is_prepared",),
         "workers start with logs that no attempt has opened",
     ),
     Mutant(
@@ -267,27 +258,25 @@ REMOTE = (
         "EpochClaimed.apply",
         "    state.deployment = self.deployment\n",
         "    state.deployment = 0\n",
-        (
-            "tests/journal/test_deployment.py::test_w4_the_next_jobmaster_of_the_deployment_goes_on_with_what_was_handed_out",
-        ),
+        ("tests/journal/test_deployment.py::test_w4_the_next_jobmaster_of_the_deployment_keeps_assigned_splits",),
         "the workers leave when a JobMaster comes",
     ),
     Mutant(
-        "remote-fence-of-others-passed",
+        "remote-foreign-fence-ignored",
         "W14",
         "Worker._refuse_fenced",
         "    if by is None or by.nonce not in self._nonces:",
         "    if by is None:",
-        ("tests/remote/test_worker.py::test_it_is_overtaken_by_another_process_for_its_subtask",),
+        ("tests/remote/test_worker.py::test_a_worker_leaves_when_another_process_takes_its_subtask",),
         "a worker that was replaced never leaves",
     ),
     Mutant(
-        "remote-claims-unasked",
+        "remote-claims-without-checks",
         "W20",
         "Master.take_over.takeover_result",
         "takeover.claim(self._journal, attempt, self._remote.process, admit, deployment=deployment)",
         "takeover.claim(self._journal, attempt, self._remote.process, deployment=deployment)",
-        ("tests/remote/test_fences.py::test_w20_a_jobmaster_does_not_claim_what_was_planned_again_since",),
+        ("tests/remote/test_fences.py::test_w20_a_jobmaster_does_not_claim_a_job_that_was_planned_again",),
         "a JobMaster takes the job from workers of a later plan",
     ),
     Mutant(
@@ -296,7 +285,7 @@ REMOTE = (
         "_last_attempt",
         "(opened.attempt.epoch == deployment or log.state.closed)",
         "opened.attempt.epoch != 0",
-        ("tests/remote/test_fences.py::test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_one",),
+        ("tests/remote/test_fences.py::test_w20_a_worker_of_an_old_plan_opens_no_log_of_the_new_plan",),
         "a slow worker of an old plan writes the output that workers of the new plan must write",
     ),
     Mutant(
@@ -305,9 +294,7 @@ REMOTE = (
         "Admission.refuse",
         "isinstance(message, (SubtaskOpened, SubtaskFailed))",
         "isinstance(message, SubtaskOpened)",
-        (
-            "tests/remote/test_fences.py::test_an_attempt_that_fails_before_the_one_before_counts_as_lost_is_begun_again",
-        ),
+        ("tests/remote/test_fences.py::test_an_attempt_that_fails_before_its_predecessor_is_lost_restarts",),
         "the run ends although a worker that came in time waits for its next try",
     ),
     Mutant(
@@ -316,25 +303,25 @@ REMOTE = (
         "TaskSlots.carry_out",
         "        case PauseSubtask() if running.is_running:",
         "        case PauseSubtask():",
-        ("tests/remote/test_worker.py::test_one_that_was_at_its_end_when_it_was_told_to_stand_still_says_that_it_is",),
+        ("tests/remote/test_worker.py::test_a_subtask_at_its_end_reports_that_after_a_pause",),
         "the next JobMaster never learns that the subtask is at its end",
     ),
     Mutant(
-        "remote-restarting-is-there",
+        "remote-restarting-attempt-counts-as-present",
         "W13",
         "TaskSlots.carry_out",
         "running.is_opened, running.state = False, None",
         "running.state = None",
-        ("tests/remote/test_worker.py::test_one_that_is_being_begun_again_says_nothing_until_it_has_begun",),
+        ("tests/remote/test_worker.py::test_a_restarting_subtask_reports_only_its_next_attempt",),
         "the failure of the next attempt goes unnoticed",
     ),
     Mutant(
-        "remote-leaves-unheard",
+        "remote-leave-report-ignored",
         "W11",
         "Worker._follow",
         "    if self._slots.is_done and state.finished.issuperset(self._part.attempts):",
         "    if self._slots.is_done:",
-        ("tests/remote/test_worker.py::test_it_stays_until_the_journal_says_that_its_subtasks_have_finished",),
+        ("tests/remote/test_worker.py::test_a_worker_stays_until_the_journal_records_its_end",),
         "a JobMaster waits for a subtask that has already finished",
     ),
     Mutant(
@@ -343,16 +330,16 @@ REMOTE = (
         "requeue_taken",
         "    state.answered -= state.taken\n",
         "",
-        ("tests/journal/test_deployment.py::test_w20_what_a_jobmaster_has_taken_and_not_come_to_the_next_one_takes",),
+        ("tests/journal/test_deployment.py::test_w20_the_next_jobmaster_takes_requests_that_were_only_accepted",),
         "an accepted stop is never carried out, and its sender waits for ever",
     ),
     Mutant(
-        "remote-owner-not-looked-at",
+        "remote-owner-not-checked",
         "W14",
         "check_owned",
         "        log.check_fenced()\n",
         "        log.position\n",
-        ("tests/remote/test_fences.py::test_w14_that_a_log_was_taken_over_is_noticed_without_a_write",),
+        ("tests/remote/test_fences.py::test_w14_a_taken_log_is_noticed_without_a_write",),
         "a replaced worker that has nothing to write never leaves",
     ),
     Mutant(
@@ -363,7 +350,7 @@ REMOTE = (
         "    if opened is None and supervised is not None and self.state.has_later_try(supervised):\n",
         (
             "tests/subtasklog/test_subtask_log.py::test_w14_an_attempt_of_an_earlier_try_does_not_open_the_log",
-            "tests/remote/test_fences.py::test_w14_an_earlier_try_that_wakes_up_takes_nothing_from_a_later_one",
+            "tests/remote/test_fences.py::test_w14_an_earlier_try_that_resumes_takes_nothing_from_a_later_one",
         ),
         "a task that wakes up takes the subtask from its own next try, which uses up another try",
     ),
@@ -382,23 +369,20 @@ REMOTE = (
         "identify_shared",
         "    return replace(identify(), started=None)",
         "    return identify()",
-        ("tests/spark/test_worker.py::test_a_process_that_has_other_work_is_never_killed",),
+        ("tests/spark/test_worker.py::test_a_shared_process_is_never_killed",),
         "a triggerer that takes over one JobMaster kills the previous triggerer with hundreds of others",
     ),
     Mutant(
-        "remote-twin-claims-from-a-living-one",
+        "remote-twin-claims-from-a-live-jobmaster",
         "W14",
         "JobMasterTrigger._stand_by",
         "            if owner is Owner.NOBODY:",
         "            if owner in (Owner.NOBODY, Owner.TWIN):",
-        (
-            "tests/airflow/test_job_master_trigger.py::"
-            "test_one_that_was_overtaken_by_another_triggerer_stands_by_and_fires_the_end_of_the_job",
-        ),
+        ("tests/airflow/test_job_master_trigger.py::test_a_fenced_trigger_stands_by_and_reports_the_end_of_the_job",),
         "two triggerers take a job from each other for ever, and the event of the loser fails the task",
     ),
     Mutant(
-        "remote-goes-on-abandoned",
+        "remote-abandoned-jobmaster-continues",
         "W4",
         "Master._refuse_abandoned",
         "    if self._abandoned.is_set():",
@@ -412,10 +396,7 @@ REMOTE = (
         "JobMasterTrigger.on_kill",
         "            if state not in OVER:",
         "            if False:",
-        (
-            "tests/airflow/test_job_master_trigger.py::"
-            "test_a_task_that_is_over_stops_its_job_and_one_that_goes_on_elsewhere_does_not",
-        ),
+        ("tests/airflow/test_job_master_trigger.py::test_only_a_killed_task_that_has_ended_stops_its_job",),
         "the shutdown of a triggerer stops a job",
     ),
     Mutant(
@@ -424,19 +405,16 @@ REMOTE = (
         "_file_sink",
         "    return sink if sink.definition() == target else None",
         "    return sink",
-        ("tests/sinks/test_recorded.py::test_what_is_not_understood_in_full_is_not_released_to",),
+        ("tests/sinks/test_recorded.py::test_a_sink_with_an_unknown_definition_is_not_rebuilt",),
         "a triggerer releases into a folder by the rules of an older version",
     ),
     Mutant(
-        "remote-end-untold",
+        "remote-end-not-sent",
         "W20",
         "JobMasterTrigger._journaled_end",
         "    if is_over and (",
         "    if False and (",
-        (
-            "tests/airflow/test_job_master_trigger.py::"
-            "test_an_end_that_was_written_before_a_triggerer_could_tell_is_told_by_the_next_one",
-        ),
+        ("tests/airflow/test_job_master_trigger.py::test_the_next_triggerer_reports_an_end_that_is_in_the_journal",),
         "the task of a finished job fails for good because a triggerer died before its event",
     ),
     Mutant(
@@ -445,10 +423,7 @@ REMOTE = (
         "Master.take_over.admit",
         "    self._refuse_abandoned()  # a successor",
         "    pass  # a successor",
-        (
-            "tests/remote/test_abandoned.py::"
-            "test_one_that_is_abandoned_just_before_its_claim_takes_nothing_from_its_successor",
-        ),
+        ("tests/remote/test_abandoned.py::test_a_jobmaster_abandoned_just_before_its_claim_claims_nothing",),
         "the JobMaster of a cleared task fences that of the next try, and the job is left without one",
     ),
     Mutant(
@@ -457,19 +432,16 @@ REMOTE = (
         "Master.take_over",
         "    refuse_older_journal(self._journal, self._sinks)\n",
         "",
-        ("tests/remote/test_taking_over.py::test_r9_of_an_older_copy_of_the_root_it_releases_nothing_once_more",),
+        ("tests/remote/test_taking_over.py::test_r9_an_older_copy_of_the_root_is_not_taken_over",),
         "a root that was restored from a backup releases rows again that the output already holds",
     ),
     Mutant(
-        "remote-sinks-unasked",
+        "remote-sinks-not-checked",
         "R9",
         "Master._admit",
         "    check_sinks(self._job, state, definition, self._sinks)\n",
         "",
-        (
-            "tests/remote/test_taking_over.py::"
-            "test_r9_a_job_whose_output_was_taken_away_is_not_gone_on_with_as_if_nothing_had_been_released",
-        ),
+        ("tests/remote/test_taking_over.py::test_r9_a_job_whose_output_was_lost_is_not_taken_over",),
         "a JobMaster resumes although an output is gone, and the rows in it are lost",
     ),
     Mutant(
@@ -478,10 +450,7 @@ REMOTE = (
         "Master.make",
         "policies=ReleasePolicies.of(self._job.sinks)",
         "policies=ReleasePolicies()",
-        (
-            "tests/remote/test_taking_over.py::"
-            "test_r16_a_sink_that_releases_at_the_end_alone_shows_nothing_before_and_all_then",
-        ),
+        ("tests/remote/test_taking_over.py::test_r16_a_final_sink_releases_everything_at_the_end",),
         "a sink that must show all of a job or nothing shows a part of it",
     ),
     Mutant(
@@ -490,22 +459,16 @@ REMOTE = (
         "Master.make",
         "    check_whole(state, logs)\n",
         "",
-        (
-            "tests/remote/test_taking_over.py::"
-            "test_r16_a_log_that_is_shorter_than_what_was_completed_is_gone_on_with_by_nobody",
-        ),
+        ("tests/remote/test_taking_over.py::test_r16_a_log_shorter_than_its_checkpoint_is_refused",),
         "a JobMaster resumes with a log that has lost entries, and assigns their positions again",
     ),
     Mutant(
-        "remote-end-unnoted",
+        "remote-end-not-journaled",
         "R11",
         "Master.make",
         "    note_finished(journal, logs)\n",
         "",
-        (
-            "tests/remote/test_taking_over.py::"
-            "test_r11_what_is_closed_in_its_log_has_finished_though_nobody_is_left_who_could_say_so",
-        ),
+        ("tests/remote/test_taking_over.py::test_r11_a_subtask_with_a_closed_log_has_finished",),
         "a subtask whose worker died after its end waits for a worker that would have nothing to run",
     ),
     Mutant(
@@ -514,22 +477,16 @@ REMOTE = (
         "Master._gateway",
         "previous_worker_timeout if state.is_batch else None",
         "previous_worker_timeout if False else None",
-        (
-            "tests/remote/test_taking_over.py::"
-            "test_in_batch_mode_the_workers_of_the_one_before_have_a_time_of_their_own",
-        ),
+        ("tests/remote/test_taking_over.py::test_batch_mode_has_its_own_timeout_for_previous_workers",),
         "the option execution.batch.job-recovery.previous-worker.recovery.timeout has no effect",
     ),
     Mutant(
-        "remote-buried-unheard",
+        "remote-worker-with-deleted-outbox-unheard",
         "W15",
         "RemoteGateway._poll_host",
         "        if host.outbox is not None and host.attempts:\n",
         "        if host.outbox is None:\n",
-        (
-            "tests/remote/test_remote_gateway.py::"
-            "test_a_last_word_that_an_overtaken_jobmaster_has_buried_leaves_no_subtask_running_for_ever",
-        ),
+        ("tests/remote/test_remote_gateway.py::test_a_worker_whose_last_report_was_deleted_counts_as_lost",),
         "an overtaken JobMaster deletes a worker's last report, and its subtask counts as running for ever",
     ),
     Mutant(
@@ -542,7 +499,7 @@ REMOTE = (
         "hundreds of JobMasters that start together work together, and block the triggerer's loop",
     ),
     Mutant(
-        "remote-unreadable-lives-for-ever",
+        "remote-unreadable-worker-lives-forever",
         "W26",
         "Standby._read",
         "        return self._storage.read(path), None",
@@ -551,12 +508,12 @@ REMOTE = (
         "one unreadable object keeps every standby worker from taking over",
     ),
     Mutant(
-        "remote-hung-holds-up-all",
+        "remote-hanging-turn-blocks-all",
         "W7",
         "FairSemaphore._turn_ends",
         "if ends > now)",
         "if ends > 0)",
-        ("tests/remote/test_turns.py::test_whoever_comes_next_works_beside_one_that_hangs",),
+        ("tests/remote/test_turns.py::test_a_hanging_turn_does_not_block_the_next",),
         "a hanging mount leaves every job of the triggerer without its JobMaster",
     ),
     Mutant(
@@ -565,10 +522,7 @@ REMOTE = (
         "SubtaskTaskOperator._run_worker",
         "        if run.lacks_master:\n",
         "        if not run.lacks_master:\n",
-        (
-            "tests/airflow/test_awaiting_subtask.py::"
-            "test_a_worker_that_left_for_want_of_a_jobmaster_is_waited_for_without_a_slot",
-        ),
+        ("tests/airflow/test_awaiting_subtask.py::test_a_task_whose_worker_lost_its_jobmaster_is_deferred",),
         "a group fails whose triggerers are away for a while",
     ),
     Mutant(
@@ -577,7 +531,7 @@ REMOTE = (
         "WaitingTaskOperator._resume_after",
         '(*GIVEN_UP, "success") if result.is_alone else GIVEN_UP',
         "GIVEN_UP",
-        ("tests/airflow/test_awaiting_subtask.py::test_when_nobody_is_to_run_a_jobmaster_any_more_it_fails_for_good",),
+        ("tests/airflow/test_awaiting_subtask.py::test_an_ended_coordinate_task_fails_the_subtask_permanently",),
         "a subtask starts a worker every few minutes for ever after its coordinating task was marked successful",
     ),
     Mutant(
@@ -586,16 +540,16 @@ REMOTE = (
         "MasterAvailable._has_grown",
         "    return before is not None and beat != before\n",
         "    return beat != before\n",
-        ("tests/airflow/test_comeback.py::test_a_jobmaster_that_was_given_up_ends_no_wait_by_what_it_had_said",),
+        ("tests/airflow/test_comeback.py::test_an_old_heartbeat_does_not_end_the_wait",),
         "the files of a dead JobMaster start a worker every few minutes",
     ),
     Mutant(
-        "remote-wait-ended-by-a-last-word",
+        "remote-wait-ended-by-a-last-report",
         "W7",
         "MasterAvailable.judge",
         "outbox is not None and outbox.left is None and self",
         "outbox is not None and self",
-        ("tests/airflow/test_comeback.py::test_a_last_word_is_no_sign_of_life",),
+        ("tests/airflow/test_comeback.py::test_the_farewell_of_a_jobmaster_does_not_end_the_wait",),
         "a JobMaster that leaves makes waiting tasks start their workers",
     ),
     Mutant(
@@ -604,7 +558,7 @@ REMOTE = (
         "MasterAvailable.judge",
         "    if state.epoch != self._epoch:\n",
         "    if not state.epoch:\n",
-        ("tests/airflow/test_comeback.py::test_a_jobmaster_with_a_new_epoch_ends_it",),
+        ("tests/airflow/test_comeback.py::test_a_jobmaster_with_a_new_epoch_ends_the_wait",),
         "the workers start later than they could",
     ),
     Mutant(
@@ -613,7 +567,7 @@ REMOTE = (
         "MasterAvailable.judge",
         '    if coordinate in (*GIVEN_UP, "success"):\n',
         '    if coordinate in ("success",):\n',
-        ("tests/airflow/test_comeback.py::test_without_a_task_that_runs_a_jobmaster_nobody_is_waited_for",),
+        ("tests/airflow/test_comeback.py::test_an_ended_coordinate_task_ends_the_wait_as_alone",),
         "the subtasks of a coordinating task that failed for good stay deferred for ever",
     ),
     Mutant(
@@ -624,26 +578,26 @@ REMOTE = (
         "",
         (
             "tests/airflow/test_awaited_master_trigger.py::"
-            "test_no_event_comes_before_the_scheduler_can_know_that_the_task_is_deferred",
+            "test_no_event_is_sent_before_the_scheduler_has_recorded_the_deferral",
         ),
         "an event that arrives before Airflow has recorded the deferral costs a try",
     ),
     Mutant(
-        "remote-wait-unsaid",
+        "remote-wait-not-reported",
         "W7",
         "worker_run:report_end",
         "        fields[NO_MASTER] = True",
         "        fields[NO_MASTER] = False",
-        ("tests/spark/test_worker_ends.py::test_w7_one_that_lacks_a_jobmaster_says_so_for_programs_too",),
+        ("tests/spark/test_worker_ends.py::test_w7_a_worker_without_a_jobmaster_sets_lacks_master",),
         "a worker that left because it had no JobMaster costs its task a try",
     ),
     Mutant(
-        "remote-run-over-unsaid",
+        "remote-end-of-run-not-reported",
         "W6",
         "worker_run:report_end",
         "        resumes = {RUN_OVER: True} if job_status is JobStatus.RESTARTING else {}\n",
         "        resumes: dict[str, bool] = {}\n",
-        ("tests/spark/test_worker_ends.py::test_one_whose_run_is_to_be_gone_on_with_says_so_for_programs_too",),
+        ("tests/spark/test_worker_ends.py::test_a_worker_of_a_restarting_run_sets_run_is_over",),
         "a run that fails as a whole costs each of its subtasks a try",
     ),
     Mutant(
@@ -652,19 +606,16 @@ REMOTE = (
         "SubtaskTaskOperator._prepared",
         "        if state is not None and not self._holds_slot:\n",
         "        if state is None:\n",
-        (
-            "tests/airflow/test_awaiting_subtask.py::"
-            "test_a_retry_that_finds_a_run_that_has_failed_waits_without_a_slot_too",
-        ),
+        ("tests/airflow/test_awaiting_subtask.py::test_a_retry_is_deferred_if_the_run_has_failed",),
         "subtasks fill the pool and wait for a task that gets no slot in it, and each uses up a try",
     ),
     Mutant(
-        "remote-preparation-never-given-up",
+        "remote-preparation-never-abandoned",
         "W6",
         "Preparation.judge",
         '    if coordinate in (*GIVEN_UP, "success"):',
         '    if coordinate == "nobody":',
-        ("tests/airflow/test_preparation.py::test_without_a_task_that_prepares_it_nobody_is_waited_for",),
+        ("tests/airflow/test_preparation.py::test_an_ended_coordinate_task_ends_the_wait_for_a_preparation",),
         "the subtasks of a job that no task prepares stay deferred for ever",
     ),
     Mutant(
@@ -673,7 +624,7 @@ REMOTE = (
         "RollForward._check_driver",
         "    if state.deployment and not self._driver_is_gone:",
         "    if not state and not self._driver_is_gone:",
-        ("tests/client/test_release.py::test_w4_workers_that_may_live_are_left_alone_when_their_jobmaster_is_gone",),
+        ("tests/client/test_release.py::test_w4_a_release_is_refused_while_workers_may_live",),
         "`ckpt release` in the minutes without a JobMaster ends all workers of the job",
     ),
     Mutant(
@@ -682,10 +633,7 @@ REMOTE = (
         "GroupWaitTrigger._state_reader",
         "    if ti is None:\n        return lambda: None\n",
         "",
-        (
-            "tests/airflow/test_awaited_master_trigger.py::"
-            "test_under_dag_test_which_does_not_say_whose_trigger_it_is_it_looks_at_the_journal_alone",
-        ),
+        ("tests/airflow/test_awaited_master_trigger.py::test_a_trigger_under_dag_test_polls_only_the_journal",),
         "a group under dag.test() waits for its JobMaster for ever",
     ),
     Mutant(
@@ -694,7 +642,7 @@ REMOTE = (
         "Standby._poll",
         "    self._find_others()  # a replacement may be at work already: it writes its outbox before it begins\n",
         "",
-        ("tests/remote/test_standby.py::test_one_that_has_come_in_its_place_is_left_alone",),
+        ("tests/remote/test_standby.py::test_a_replacement_worker_keeps_its_subtasks",),
         "a restarted worker loses its subtask to a standby worker, which loses it to the next one",
     ),
     Mutant(
@@ -703,16 +651,16 @@ REMOTE = (
         "Standby._poll",
         "return self._end() or self._still_unassigned(free) or None",
         "return self._still_unassigned(free) or None",
-        ("tests/remote/test_standby.py::test_who_leaves_because_it_has_finished_leaves_nothing_behind",),
+        ("tests/remote/test_standby.py::test_a_worker_that_leaves_after_its_end_leaves_no_subtask",),
         "a standby worker starts finished subtasks again",
     ),
     Mutant(
-        "standby-takes-what-is-just-begun",
+        "standby-takes-a-subtask-just-begun",
         "W14",
         "Standby._still_unassigned",
         "for subtask in self._unassigned if subtask in free",
         "for subtask in self._unassigned",
-        ("tests/remote/test_standby.py::test_what_is_begun_while_it_looks_for_others_is_left_to_him_who_has",),
+        ("tests/remote/test_standby.py::test_a_subtask_begun_during_the_listing_is_not_taken",),
         "a standby worker takes subtasks that another worker has just started",
     ),
     Mutant(
@@ -721,36 +669,34 @@ REMOTE = (
         "Worker._begin",
         "        self._mailbox.deliver()  # standby workers take",
         "        pass  # standby workers take",
-        ("tests/remote/test_worker.py::test_it_shows_itself_before_it_begins_anything",),
+        ("tests/remote/test_worker.py::test_a_worker_writes_its_outbox_before_it_begins_an_attempt",),
         "a standby worker takes subtasks that another worker has started without announcing itself",
     ),
     Mutant(
-        "standby-far-looks-count",
+        "standby-distant-polls-count",
         "W26",
         "Standby._add_other.liveness",
         "HeartbeatMonitor(self._timing.lost_after, max(4 * self._timing.poll, 2 * HOUSEKEEPING))",
         "HeartbeatMonitor(self._timing.lost_after, 1e9)",
-        ("tests/remote/test_standby.py::test_w26_a_storage_that_does_not_answer_has_nobody_taken_for_lost",),
+        ("tests/remote/test_standby.py::test_w26_a_storage_outage_makes_no_worker_lost",),
         "a storage that does not respond for a minute makes all workers count as lost",
     ),
     Mutant(
-        "remote-nobody-awaited",
+        "remote-no-worker-awaited",
         "W6",
         "assembly:job_master",
         "has_workers=bool(identity.deployment),",
         "has_workers=False,",
-        ("tests/remote/test_taking_over.py::test_a_job_that_no_worker_comes_for_is_not_waited_for_without_end",),
+        ("tests/remote/test_taking_over.py::test_a_job_without_workers_ends_after_the_timeout",),
         "a job whose worker never comes waits for ever without a notice",
     ),
     Mutant(
-        "remote-deleted-unsaid",
+        "remote-deletion-not-reported",
         "W4",
         "Master._admit",
         "    state.refuse_deleted()\n",
         "",
-        (
-            "tests/remote/test_taking_over.py::test_a_job_that_is_being_deleted_is_not_gone_on_with_and_the_error_says_so",
-        ),
+        ("tests/remote/test_taking_over.py::test_a_job_that_is_being_deleted_is_not_taken_over",),
         "a user who resumes a deleted job is advised to prepare it",
     ),
     Mutant(

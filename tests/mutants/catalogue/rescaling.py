@@ -1,4 +1,4 @@
-"""That the graph of a job changes while it runs (R21)."""
+"""Changes of a job's graph while it runs (R21)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESCALING = (
         "RescaleState.readers",
         " and self._splits.may_read(name)]",
         "]",
-        ("tests/coordinator/test_rescaling.py::test_one_whose_log_has_its_end_is_none_of_those_that_read",),
+        ("tests/coordinator/test_rescaling.py::test_a_subtask_whose_log_has_its_end_counts_as_no_reader",),
         "after a restart, a rescaled source has fewer readers than were requested",
     ),
     Mutant(
@@ -29,7 +29,7 @@ RESCALING = (
         "the remaining splits go to a subtask whose end is only in its log, and the run ends with them unread",
     ),
     Mutant(
-        "end-of-data-seen-behind-what-is-published",
+        "end-of-data-read-after-the-published-splits",
         "R14",
         "_restored",
         "return RestoredSplits(ids, unfinished[:parallelism], covered, published, ended=ended)",
@@ -39,7 +39,7 @@ RESCALING = (
         "a split that a living attempt published before its end is assigned again, and its rows come twice",
     ),
     Mutant(
-        "given-back-by-the-ended-stays-assigned",
+        "split-returned-by-an-ended-subtask-stays-assigned",
         "R14",
         "SplitEnumerator.__init__",
         "        if subtask not in restored.ended ",
@@ -48,7 +48,7 @@ RESCALING = (
         "under another JobMaster, splits that an ended subtask had returned stay unread, and the job never ends",
     ),
     Mutant(
-        "told-the-end-with-much-to-give-back",
+        "end-sent-to-a-subtask-with-surplus-splits",
         "R14",
         "SplitEnumerator._assign",
         "if self._is_held or self._count(subtask) > AHEAD:",
@@ -57,7 +57,7 @@ RESCALING = (
         "splits that a subtask returned unnoticed before its end come back after all others have ended",
     ),
     Mutant(
-        "one-that-leaves-counted-among-the-readers",
+        "leaving-subtask-counted-as-reader",
         "R21",
         "SplitEnumerator._assign",
         "if self._is_held or self._count(subtask) > AHEAD:",
@@ -66,7 +66,7 @@ RESCALING = (
         "a rescaled source has fewer readers than the answer says",
     ),
     Mutant(
-        "what-is-left-waits-for-an-end-not-heard-of",
+        "remaining-splits-wait-for-an-unreported-end",
         "R14",
         "SplitEnumerator.due.reader_runs",
         "reader_runs = not self._takers.isdisjoint(reading)",
@@ -93,7 +93,7 @@ RESCALING = (
         "a consumer ends without the rows of the new subtasks",
     ),
     Mutant(
-        "rescale-begins-when-a-consumer-was-told",
+        "rescale-begins-before-a-consumer-has-paused",
         "R21",
         "Rescaler._begin_if_quiet.busy",
         "busy = state.cycle.pending is not None or bool(state.pauses.current)\n",
@@ -111,7 +111,7 @@ RESCALING = (
         "a checkpoint that was planned without the new subtasks completes with them",
     ),
     Mutant(
-        "rescale-plan-as-before",
+        "rescale-with-the-old-plan",
         "R21",
         "RescaleState.amended",
         "    return replace(plan, parallelism=self._parallelism) if self._parallelism else plan",
@@ -120,7 +120,7 @@ RESCALING = (
         "a consumer resumes without the channels of the new subtasks",
     ),
     Mutant(
-        "rescale-retaken-at-once",
+        "rescale-splits-reassigned-at-once",
         "R21",
         "Reconfigurer.requested",
         "        state.splits.hold(uid)\n",
@@ -129,7 +129,7 @@ RESCALING = (
         "the source ends before the new subtasks start, and a consumer that has ended gets none of their barriers",
     ),
     Mutant(
-        "rescale-retaken-without-the-new-ones",
+        "rescale-splits-reassigned-without-the-new-subtasks",
         "R21",
         "Rescaler._begin",
         "[*readers[uid], *new][:number]",
@@ -147,7 +147,7 @@ RESCALING = (
         "a consumer reads the source to its end before further subtasks start, and no checkpoint completes",
     ),
     Mutant(
-        "split-of-a-failed-one-left-behind",
+        "split-of-a-failed-subtask-left-unread",
         "R14",
         "SplitEnumerator._assign",
         " and reader_runs:",
@@ -174,7 +174,7 @@ RESCALING = (
         "a consumer that knows the new subtasks fails before they have started",
     ),
     Mutant(
-        "releases-by-the-graph-of-the-beginning",
+        "releases-by-the-initial-graph",
         "R21",
         "SinkReleases.__init__",
         "    self._graph, self._logs = graph, logs\n",
@@ -183,7 +183,7 @@ RESCALING = (
         "the staged output of new subtasks is never released",
     ),
     Mutant(
-        "retention-by-the-graph-of-the-beginning",
+        "retention-by-the-initial-graph",
         "R21",
         "Retention.__init__",
         "    self._storage, self._job_id, self._graph = storage, job_id, graph\n",
@@ -210,7 +210,7 @@ RESCALING = (
         "a job is FINISHED with unread splits, which no later run reads",
     ),
     Mutant(
-        "rescaled-beside-old-logs-is-an-interrupted-restore",
+        "old-logs-after-a-rescale-taken-for-an-interrupted-restore",
         "R21",
         "_subtasks_to_rewind",
         " if log.state.opened and subtask.vertex not in by_split]\n",
@@ -237,7 +237,7 @@ RESCALING = (
         "a consumer has read rows of a subtask that the checkpoint does not know",
     ),
     Mutant(
-        "rescaled-workers-unheard-of",
+        "rescaled-workers-without-reports",
         "R21",
         "TaskSlots._adopt",
         "    elif self._misses_subtasks(running, plan) and not running.is_over:\n",
@@ -255,7 +255,7 @@ RESCALING = (
         "a consumer that started before the change was journaled does not read the new subtasks",
     ),
     Mutant(
-        "rescaled-workers-end-before-all-are-heard",
+        "rescaled-workers-end-before-all-have-reported",
         "R21",
         "Rescaler.start",
         "    for uid in self._state.rescaling.unsettled():\n        self._state.splits.hold(uid)\n",
@@ -264,7 +264,7 @@ RESCALING = (
         "a consumer that does not know the new subtask takes the source for ended",
     ),
     Mutant(
-        "rescaled-workers-beside-a-guest",
+        "rescaled-workers-hosted-by-a-guest",
         "R21",
         "RescaleState.place",
         "roots = [self._hosts.get(reader, reader) for reader in readers[subtask.vertex]]",
@@ -273,7 +273,7 @@ RESCALING = (
         "a new subtask never runs because its host is itself co-located and never assigned by name",
     ),
     Mutant(
-        "rescaled-workers-told-too-early",
+        "rescaled-workers-notified-too-early",
         "R21",
         "Rescaler.advance",
         "    elif not change.has_begun:\n        self._begin_if_quiet(change, now)\n",
@@ -312,7 +312,7 @@ RESCALING = (
         "a worker that was assigned a vertex starts a subtask that must wait, and a checkpoint is not consistent",
     ),
     Mutant(
-        "rescaled-worker-taken-by-one-that-was-stopped",
+        "rescaled-subtask-taken-by-an-overtaken-worker",
         "W14",
         "Worker._follow",
         "        self._check_attempts()  # a worker that has taken over these subtasks also runs the new one\n",
@@ -321,7 +321,7 @@ RESCALING = (
         "a worker that was paused takes the new subtask from its successor, and both leave",
     ),
     Mutant(
-        "rescaled-anew-with-what-was-read-before",
+        "rescaled-again-with-splits-read-before-the-restart",
         "R21",
         "void_removed_logs",
         "            if is_outdated(log, since):\n                log.open(attempts[subtask], 0)\n",

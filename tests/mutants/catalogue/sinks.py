@@ -1,4 +1,4 @@
-"""Staging and release of the file sink, its manifests, and who may release to a folder (R5, R9, R17, R18)."""
+"""Staging and release of the file sink, its manifests, and the jobs that may release to a folder (R5, R9, R17, R18)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from tests.mutants.mutant import Mutant
 _LAKE = ("tests/sinks/test_releases.py", "tests/sinks/test_modes.py", "tests/sinks/test_manifests.py")
 _SINK = ("tests/sinks/test_file_sink.py",)
 _REPEATED = (
-    "tests/sinks/test_file_sink_conformance.py::TestParquet::test_r5_a_repeated_batch_is_staged_beside_the_first_one",
+    "tests/sinks/test_file_sink_conformance.py::TestParquet::test_r5_a_repeated_batch_does_not_replace_the_first_one",
 )
 _GARBAGE = (
-    "tests/sinks/test_file_sink_conformance.py::TestParquet"
-    "::test_r5_garbage_is_what_no_handle_and_no_living_attempt_holds",
+    "tests/sinks/test_file_sink_conformance.py::TestParquet::test_r5_garbage_has_neither_a_handle_nor_a_live_attempt",
 )
 
 SINKS = (
@@ -21,7 +20,7 @@ SINKS = (
         "session_settings:_enter",
         "        if not wanted and (allowed or not mode.before):",
         "        if not wanted:",
-        ("tests/sinks/test_session_settings.py::test_a_write_of_the_users_waits_for_one_with_other_settings",),
+        ("tests/sinks/test_session_settings.py::test_a_write_waits_for_a_write_with_other_settings",),
         "a file sink's timestamps have the type that a table beside it needs",
     ),
     Mutant(
@@ -34,7 +33,7 @@ SINKS = (
         "the manifest of the second of two releasers hides the rows that the first one released",
     ),
     Mutant(
-        "replaced-by-a-job-that-was-not-seen",
+        "replaced-by-an-unseen-job",
         "R9",
         "_replaced",
         "        if log is None and is_selected(name):",
@@ -106,7 +105,7 @@ SINKS = (
         "a manifest refers to missing files",
     ),
     Mutant(
-        "staged-files-not-looked-at",
+        "staged-files-not-checked",
         "R9",
         "BoundFileSink._prepare_manifest",
         "    self._staged.verify(waiting, checkpoint)",
@@ -133,7 +132,7 @@ SINKS = (
         "a published handle refers to files that are empty after a power failure",
     ),
     Mutant(
-        "looked-back-one-too-few",
+        "one-manifest-too-few-read-back",
         "R9",
         "BoundFileSink._unreleased.released",
         "released = self._log.batches_since(min(",
@@ -205,7 +204,7 @@ SINKS = (
         "two jobs that must not share a folder both release into it",
     ),
     Mutant(
-        "company-in-the-folder",
+        "foreign-job-in-the-folder-ignored",
         "R9",
         "Occupancy.refuse_foreign_content",
         '    if self._mode != "append" and (content := self._foreign_content(self._turns.catch_up())) is not None:',
@@ -214,7 +213,7 @@ SINKS = (
         "a job silently adds its rows to those of another one",
     ),
     Mutant(
-        "company-came-meanwhile",
+        "foreign-job-came-meanwhile",
         "R9",
         "Occupancy.take_turn",
         "        if (content := self._foreign_content(turns)) is not None:",
@@ -250,12 +249,12 @@ SINKS = (
         "a repeated batch writes into the staging folder of the first one",
     ),
     Mutant(
-        "staged-over-what-is-there",
+        "staged-over-existing-files",
         "R5",
         "FileWriter.write.writer",
         '.mode("errorifexists")',
         '.mode("append")',
-        ("tests/sinks/test_file_sink.py::test_a_place_is_never_written_twice",),
+        ("tests/sinks/test_file_sink.py::test_a_staged_folder_is_never_written_twice",),
         "two stage calls with the same name mix their rows",
     ),
     Mutant(
@@ -264,7 +263,7 @@ SINKS = (
         "released_names.prefix",
         "{batch_id:08d}-{nonce}",
         "{batch_id:08d}",
-        ("tests/sinks/test_manifests.py::test_r5_what_a_batch_released_that_is_done_again_has_names_of_its_own",),
+        ("tests/sinks/test_manifests.py::test_r5_a_repeated_batch_has_other_file_names",),
         "the released files of a repeated batch collide with those of the first one",
     ),
     Mutant(
@@ -291,7 +290,7 @@ SINKS = (
         "BoundFileSink.stage",
         "    if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):",
         "    if False:",
-        ("tests/sinks/test_file_sink.py::test_a_row_count_that_cannot_be_is_refused_before_rows_are_lost",),
+        ("tests/sinks/test_file_sink.py::test_an_impossible_row_count_is_refused",),
         "rows that the executors wrote elsewhere count as no rows",
     ),
     Mutant(
@@ -300,7 +299,7 @@ SINKS = (
         "StagingArea.written",
         "if size > 0 and self._is_data(path)]",
         "]",
-        ("tests/sinks/test_file_sink.py::test_what_spark_would_not_read_is_not_released",),
+        ("tests/sinks/test_file_sink.py::test_files_that_spark_ignores_are_not_released",),
         "files that Spark left in hidden folders are released",
     ),
     Mutant(
@@ -313,12 +312,12 @@ SINKS = (
         "a target without create-if-absent is detected only when two releasers meet",
     ),
     Mutant(
-        "books-in-the-table",
+        "records-inside-the-table",
         "R5",
         "places_of",
         'f"{BOOKS_PREFIX}{target}")',
         'f"{target}/{BOOKS_PREFIX}")',
-        ("tests/sinks/test_file_folders.py::test_where_the_folders_of_a_path_lie",),
+        ("tests/sinks/test_file_folders.py::test_the_folders_of_a_path",),
         "readers that list hidden folders find staged rows",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""Spark's folders, the feeds, what is prepared and what is deleted (R1, R2, R4, R5, R6, R7, R8, R11, R12)."""
+"""Spark's folders, feeds, prepared records and deletions (R1, R2, R4, R5, R6, R7, R8, R11, R12)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from tests.mutants.mutant import Mutant
 _KAFKA = "tests/spark/test_kafka_options.py"
 _RACES = ("tests/spark/test_folder_races.py",)
 _SEEN = ("tests/spark/test_seen_files.py",)
-_NEWS = ("tests/spark/test_seen_files.py::test_r2_of_a_long_compact_entry_as_much_is_read_as_the_batch_takes",)
+_NEWS = ("tests/spark/test_seen_files.py::test_r2_only_the_end_of_a_long_compacted_entry_is_read",)
 _RETENTION = ("tests/spark/test_retention.py",)
 _FINISHED = ("tests/spark/test_finished_subtasks.py",)
 _PURGE = (
     "tests/spark/test_folder_purge.py",
-    "tests/spark/test_folder_purge.py::test_r7_a_purge_may_die_at_every_verb",  # slow
+    "tests/spark/test_folder_purge.py::test_r7_a_purge_can_crash_at_each_verb",  # slow
 )
 _PAST = ("tests/spark/test_past_files.py",)
-_BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
+_BACK = ("tests/spark/test_restores.py::test_r4_a_restored_job_releases_everything_once",)
 
 _STAYS = ("tests/spark/test_lost_spark_folder.py",)
 
@@ -37,7 +37,7 @@ _PLANS = (
         "_like",
         "column = in_order_of(column, have.dataType, want.dataType, spelling).alias(have.name)",
         "pass",
-        ("tests/spark/test_nested_fields.py::test_both_inputs_keep_their_values",),
+        ("tests/spark/test_nested_fields.py::test_both_inputs_of_a_union_keep_their_values",),
         "Spark unites maps of structs by position",
     ),
     Mutant(
@@ -64,7 +64,7 @@ _PLANS = (
         "with_event_time_of_others",
         "and may_get(uid)",
         "and not may_get(uid)",
-        ("tests/spark/test_united_event_times.py::test_history_without_event_time_follows_that_of_live",),
+        ("tests/spark/test_united_event_times.py::test_history_without_event_time_follows_the_live_source",),
         "the order of the inputs decides whether history is counted",
     ),
     Mutant(
@@ -73,9 +73,7 @@ _PLANS = (
         "check_left_out",
         "if problem is not None:",
         "if False:",
-        (
-            "tests/spark/test_united_event_times.py::test_a_query_that_would_have_other_columns_without_history_is_refused",
-        ),
+        ("tests/spark/test_united_event_times.py::test_a_query_with_other_columns_without_history_is_refused",),
         "a query becomes another one when an input has ended",
     ),
     Mutant(
@@ -84,7 +82,7 @@ _PLANS = (
         "QueryBuilder._refuse_internal_files",
         "if use is not None:",
         "if False:",
-        ("tests/spark/test_internal_files.py::test_files_behind_a_result_partition_are_refused",),
+        ("tests/spark/test_internal_files.py::test_file_names_after_a_result_partition_are_refused",),
         "input_file_name() gives the name of an internal file",
     ),
 )
@@ -95,7 +93,7 @@ _EVENT_TIME = (
         "QueryBuilder._to_hold",
         "uid for uid in self._unordered - without",
         "uid for uid in frozenset[str]()",
-        (f"{_LATE}::test_r13_no_row_of_history_is_late_in_whatever_order_it_is_read",),
+        (f"{_LATE}::test_r13_no_row_of_history_is_late_in_any_order",),
         "rows of history are late if its files are not in the order of event time",
     ),
     Mutant(
@@ -104,7 +102,7 @@ _EVENT_TIME = (
         "QueryBoundary._run_planned",
         "not self._folder.is_final()",
         "True",
-        ("tests/spark/test_fences.py::test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more",),
+        ("tests/spark/test_fences.py::test_r12_a_query_with_a_planned_final_batch_runs_only_that_batch",),
         "Spark refuses the final batch, so the last windows are never released",
     ),
     Mutant(
@@ -131,7 +129,7 @@ _EVENT_TIME = (
         "Publication._with_earlier_counts",
         "times=combined(last.times, batch.times)",
         "times=batch.times",
-        (f"{_TIMES}::test_rows_with_an_unfit_event_time_are_counted_once_and_named_by_their_reason",),
+        (f"{_TIMES}::test_rows_with_an_unfit_event_time_are_counted_once_by_reason",),
         "the counts of rows without an event time are those of the last micro-batch",
     ),
     Mutant(
@@ -149,7 +147,7 @@ _EVENT_TIME = (
         "Publication._with_earlier_counts",
         "malformed=added(last.malformed, batch.malformed)",
         "malformed=batch.malformed",
-        ("tests/spark/test_malformed_rows.py::test_the_count_goes_on_in_the_next_run",),
+        ("tests/spark/test_malformed_rows.py::test_the_count_of_malformed_rows_continues_in_the_next_run",),
         "the count of malformed rows is that of the last micro-batch",
     ),
     Mutant(
@@ -162,12 +160,12 @@ _EVENT_TIME = (
         "the reason of a malformed row names a column that is only empty",
     ),
     Mutant(
-        "malformed-rows-in-columns-that-nobody-uses-missed",
+        "malformed-rows-in-unused-columns-missed",
         "R1",
         "sources.malformed:as_json",
         "F.struct(*(F.col(quoted(name)) for name in names))",
         'F.struct(F.lit(1).alias("one"))',
-        ("tests/spark/test_malformed_rows.py::test_a_malformed_row_is_found_whatever_the_query_uses",),
+        ("tests/spark/test_malformed_rows.py::test_a_malformed_row_fails_queries_of_all_shapes",),
         "a malformed row is found by one query and not by another",
     ),
     Mutant(
@@ -194,16 +192,16 @@ _EVENT_TIME = (
         "refuse_unsettled",
         "if not young or waited >= LONGEST_WAIT:",
         "if not young:",
-        ("tests/spark/test_long_waits.py::test_a_batch_that_begins_again_goes_on_waiting_where_it_was",),
+        ("tests/spark/test_long_waits.py::test_a_repeated_batch_waits_only_for_the_remaining_time",),
         "a file that is written without end holds up its batch for ever",
     ),
     Mutant(
-        "links-that-lead-back-followed",
+        "circular-links-followed",
         "-",
         "refuse_links",
         "if link.loops:",
         "if False:",
-        ("tests/spark/test_linked_folders.py::test_what_links_may_lead_to",),
+        ("tests/spark/test_linked_folders.py::test_only_links_outside_the_jobs_input_output_and_state_are_allowed",),
         "files are read again for each turn of a loop",
     ),
     Mutant(
@@ -212,7 +210,7 @@ _EVENT_TIME = (
         "KeptState.is_confused_with",
         "if self.bounds != other.bounds:",
         "if False:",
-        ("tests/model/test_kept_state.py::test_another_bound_is_told",),
+        ("tests/model/test_kept_state.py::test_another_bound_is_a_confusion",),
         "a window of three hours continues with the state of one hour",
     ),
 )
@@ -224,28 +222,25 @@ _FOLDERS = (
         "AttemptFeeds.__init__.number",
         'number = f"-{attempt.number:02d}" if attempt.number else ""',
         'number = ""',
-        ("tests/spark/test_feed.py::test_r8_the_next_attempt_in_an_epoch_has_a_feed_of_its_own",),
+        ("tests/spark/test_feed.py::test_r8_each_attempt_of_an_epoch_has_its_own_feed",),
         "the rest of a failed attempt writes into the feed of the next one",
     ),
     Mutant(
-        "folder-gone-on-from-deleted-at-once",
+        "resumed-folder-deleted-at-once",
         "R8",
         "StreamingRunnerFactory.make",
         "folders.delete_before(attempt, keep=continued)",
         "folders.delete_before(attempt)",
-        (f"{_STAYS[0]}::test_the_folder_that_a_restart_goes_on_from_stays_until_a_batch_is_published",),
+        (f"{_STAYS[0]}::test_the_previous_folder_stays_until_a_batch_is_published",),
         "an unsuccessful try deletes a folder that a user may want back unchanged",
     ),
     Mutant(
-        "trials-of-later-attempts-deleted",
+        "dry-run-copies-of-later-attempts-deleted",
         "R8",
         "delete_trials_before",
         '        if other is not None and other < attempt:\n            with best_effort(f"{path}/{name}"):',
         '        if other is not None:\n            with best_effort(f"{path}/{name}"):',
-        (
-            "tests/spark/test_folder_races.py::"
-            "test_r8_one_that_was_overtaken_before_it_cleaned_up_deletes_nothing_that_a_later_attempt_tries",
-        ),
+        ("tests/spark/test_folder_races.py::test_r8_a_fenced_attempt_deletes_no_trial_of_a_later_attempt",),
         "an overtaken attempt deletes the state on which its successor tries a change",
     ),
     Mutant(
@@ -254,7 +249,7 @@ _FOLDERS = (
         "AttemptFolders.delete_kept_before",
         "    check_fenced()\n",
         "",
-        (f"{_STAYS[0]}::test_an_overtaken_attempt_deletes_no_folder",),
+        (f"{_STAYS[0]}::test_a_fenced_attempt_deletes_no_folder",),
         "an overtaken driver deletes the folder that its successor copies",
     ),
     Mutant(
@@ -263,7 +258,7 @@ _FOLDERS = (
         "SparkFolder.is_at_boundary",
         "    return self.newest_offsets() == self.newest_commit()",
         "    return True",
-        ("tests/spark/test_folder.py::test_r2_a_planned_batch_is_no_boundary_until_it_is_forgotten_or_committed",),
+        ("tests/spark/test_folder.py::test_r2_a_planned_batch_is_no_boundary_until_deleted_or_committed",),
         "a source is left out while a batch that names it is planned",
     ),
     Mutant(
@@ -281,7 +276,7 @@ _FOLDERS = (
         "SparkFolder.copy_from",
         " if name not in copied and not _is_left_out(name)]",
         " if name not in copied]",
-        ("tests/spark/test_folder.py::test_a_copy_leaves_temporary_files_behind",),
+        ("tests/spark/test_folder.py::test_a_copy_omits_temporary_files",),
         "an attempt takes over half-written state of the previous driver",
     ),
     Mutant(
@@ -317,7 +312,7 @@ _FOLDERS = (
         "SparkFolder.rewind",
         "            if name.isdecimal() and int(name) > batch_id:",
         "            if name.isdecimal() and int(name) > batch_id + 1:",
-        ("tests/spark/test_folder.py::test_r4_a_rewound_folder_goes_on_right_after_the_batch_with_its_state",),
+        ("tests/spark/test_folder.py::test_r4_a_rewound_folder_continues_after_the_batch_with_its_state",),
         "the first batch after the checkpoint is not run again, although its entry is void",
     ),
     Mutant(
@@ -371,7 +366,7 @@ _FOLDERS = (
         "AttemptFolders.previous",
         "if self._storage.exists(self._marker(candidate))",
         "if candidate",
-        ("tests/spark/test_folder.py::test_r8_a_copy_that_was_never_completed_is_passed_over",),
+        ("tests/spark/test_folder.py::test_r8_an_incomplete_copy_is_never_used",),
         "an attempt resumes from a half-copied folder that lacks state and batches",
     ),
     Mutant(
@@ -382,7 +377,7 @@ _FOLDERS = (
         "    folder = self.folder(attempt)\n"
         '    self._storage.create(self._marker(attempt), b"{}")\n'
         "    if previous is not None:",
-        ("tests/spark/test_folder.py::test_r8_a_copy_that_was_never_completed_is_passed_over",),
+        ("tests/spark/test_folder.py::test_r8_an_incomplete_copy_is_never_used",),
         "an attempt resumes from a half-copied folder that lacks state and batches",
     ),
     Mutant(
@@ -402,7 +397,7 @@ _FOLDERS = (
         "AttemptFolders.delete_before",
         "        if other is not None and other < attempt and other != keep:",
         "        if other is not None and other != attempt and other != keep:",
-        ("tests/spark/test_overtaken.py::test_r8_folders_and_prepared_records_of_later_attempts_and_of_nobody_stay",),
+        ("tests/spark/test_overtaken.py::test_r8_folders_and_records_of_later_or_unknown_attempts_stay",),
         "an attempt that hung deletes the folder of its successor",
     ),
     Mutant(
@@ -415,7 +410,7 @@ _FOLDERS = (
         "Spark resumes after the checkpoint, and the rows in between are lost",
     ),
     Mutant(
-        "frozen-anew",
+        "list-frozen-again",
         "R11",
         "freeze",
         "    return frozen if storage.create_if_absent(path, document) else read_frozen(storage, path)",
@@ -424,21 +419,21 @@ _FOLDERS = (
         "two attempts work with different ends of one source",
     ),
     Mutant(
-        "offsets-frozen-anew",
+        "offsets-frozen-again",
         "R11",
         "freeze_offsets",
         "    return offsets if storage.create_if_absent(path, offsets.encoded()) else read_offsets(storage, path)",
         "    storage.replace(path, offsets.encoded())\n    return offsets",
-        (f"{_KAFKA}::test_r11_of_two_attempts_that_freeze_the_first_one_decides",),
+        (f"{_KAFKA}::test_r11_the_first_frozen_end_decides",),
         "two attempts work with different ends of one topic",
     ),
     Mutant(
-        "rows-behind-the-frozen-end",
+        "rows-after-the-frozen-end",
         "R11",
         "only_frozen",
         "    return frame.where(is_kept)",
         "    return frame",
-        (f"{_KAFKA}::test_r11_rows_behind_the_frozen_end_and_of_other_partitions_are_left_out",),
+        (f"{_KAFKA}::test_r11_rows_after_the_frozen_end_or_of_other_partitions_are_left_out",),
         "rows that were added to a topic after the first start are read by chance",
     ),
     Mutant(
@@ -472,7 +467,7 @@ _FOLDERS = (
 
 _FEEDS = (
     Mutant(
-        "entry-cut-at-a-line-taken-for-whole",
+        "entry-truncated-at-a-line-taken-for-complete",
         "R2",
         "FolderCheck._read",
         "    if not is_as_written(self._storage, path, data):",
@@ -487,7 +482,7 @@ _FEEDS = (
         "_is_left_out",
         'return leaf.startswith(".") or leaf.endswith(".tmp")',
         'return leaf.startswith(".") or leaf.endswith((".tmp", ".crc"))',
-        ("tests/spark/test_checksums.py::test_what_spark_sums_up_of_its_state_is_copied_too",),
+        ("tests/spark/test_checksums.py::test_the_copy_keeps_sparks_checksums_of_state_files",),
         "from the second attempt on, damaged state in an object store goes unnoticed",
     ),
     Mutant(
@@ -518,7 +513,7 @@ _FEEDS = (
         "a query that fails each hour leaves half a batch each hour",
     ),
     Mutant(
-        "leftovers-with-what-is-published",
+        "leftovers-with-published-data",
         "R5",
         "delete_leftovers",
         "name not in recorded and attempt_of(name) in attempts]",
@@ -527,7 +522,7 @@ _FEEDS = (
         "the published files of a failed attempt are deleted, and consumers wait for them",
     ),
     Mutant(
-        "leftovers-of-attempts-that-live",
+        "leftovers-of-live-attempts",
         "R5",
         "delete_leftovers",
         "name not in recorded and attempt_of(name) in attempts]",
@@ -545,7 +540,7 @@ _FEEDS = (
         "a subtask that fails each hour leaves a whole batch in every sink each hour",
     ),
     Mutant(
-        "staged-of-attempts-with-what-is-published",
+        "staged-of-attempts-with-published-data",
         "R5",
         "delete_leftovers",
         "        _delete_staged(uid, sink, attempts, handles)\n",
@@ -561,12 +556,12 @@ _FEEDS = (
         "    if attempt.number and not (self._batch or self._context.graph.vertex(subtask.vertex).splits):  #",
         (
             "tests/spark/test_staged_of_attempts.py::"
-            "test_r5_what_failed_attempts_have_staged_goes_while_the_driver_runs_on[splits]",
+            "test_r5_staged_output_of_failed_attempts_goes_while_the_driver_runs[splits]",
         ),
         "files of failed splits stay for as long as the driver runs",
     ),
     Mutant(
-        "feed-that-was-taken-up-deleted",
+        "resumed-feed-deleted",
         "R8",
         "AttemptFeeds.delete_before",
         "        if order < first_order:\n",
@@ -575,7 +570,7 @@ _FEEDS = (
         "the next attempt does not know the entries that its predecessor fed late",
     ),
     Mutant(
-        "feeds-of-an-epoch-for-ever",
+        "feeds-of-an-epoch-kept-forever",
         "R8",
         "StreamingRunnerFactory._feeds",
         "        feed.delete_earlier_feeds()\n",
@@ -584,7 +579,7 @@ _FEEDS = (
         "a subtask that fails each hour leaves a feed each hour",
     ),
     Mutant(
-        "feed-of-a-later-driver-taken-up",
+        "feed-of-a-later-driver-resumed",
         "R19",
         "AttemptFeeds.newest",
         "        if order < self._order and self.numbers(feed):",
@@ -593,7 +588,7 @@ _FEEDS = (
         "an overtaken driver resumes from its successor's feed",
     ),
     Mutant(
-        "cut-feed-is-whole",
+        "truncated-feed-taken-for-complete",
         "R17",
         "feed_entry:decode",
         "    if count != len(lines) - 1:",
@@ -602,7 +597,7 @@ _FEEDS = (
         "files that a lost part of an entry named are never read",
     ),
     Mutant(
-        "lost-state-is-spark-s-to-tell",
+        "lost-state-left-to-spark",
         "R17",
         "FolderCheck._check_commit",
         "    StateCheck(self._storage, self._folder.path).run(number, lines[1])\n",
@@ -620,7 +615,7 @@ _FEEDS = (
         "the last fed batch is fed again and again",
     ),
     Mutant(
-        "batches-read-in-bites",
+        "batches-read-in-parts",
         "R13",
         "StreamingRunnerFactory.builder.edge_frame",
         "    if not self._whole and producer not in self._changing:\n",
@@ -643,7 +638,7 @@ _FEEDS = (
         "EdgeFeed._write_first_entry",
         "    self._next = 0\n    self._write(self._lines.values())",
         "    self._next = 0",
-        ("tests/spark/test_feed.py::test_unfed_files_are_invisible_also_before_the_first_one_is_fed",),
+        ("tests/spark/test_feed.py::test_unfed_files_are_invisible",),
         "a consumer reads void entries, and entries after a barrier",
     ),
     Mutant(
@@ -767,19 +762,19 @@ _PREPARED = (
         "staged rows of a live entry are deleted before their release",
     ),
     Mutant(
-        "cleaned-up-unasked",
+        "cleaned-up-without-a-check",
         "R16",
         "clean_up",
         "    if state.status is not JobStatus.FINISHED:",
         "    if False:",
         (
             "tests/subtasklog/test_partition_life.py",
-            "tests/spark/test_overtaken.py::test_a_job_that_is_not_finished_by_its_journal_is_not_cleaned_up",
+            "tests/spark/test_overtaken.py::test_a_job_unfinished_in_its_journal_is_not_cleaned_up",
         ),
         "a job that has not finished loses its state",
     ),
     Mutant(
-        "collected-without-a-look-at-the-job",
+        "collected-without-a-check-of-the-job",
         "R8",
         "collector:collect_garbage",
         "        check_fenced()\n        for uid",
@@ -793,11 +788,11 @@ _PREPARED = (
         "collector:collect_garbage",
         "            staged_handles = [batch.handles for of_subtask in batches.values() for batch in of_subtask]",
         "            staged_handles = [batch.handles for batch in list(batches.values())[-1]]",
-        ("tests/task/test_parallel_run.py::test_a_run_after_a_crash_of_any_subtask_goes_on_with_all_of_them",),
+        ("tests/task/test_parallel_run.py::test_the_run_after_a_crash_of_any_subtask_finishes",),
         "the staged output of other subtasks of the vertex is deleted before its release",
     ),
     Mutant(
-        "collected-without-a-look-at-the-log",
+        "collected-without-a-check-of-the-log",
         "R8",
         "collector:collect_garbage",
         "            logs[name].check_fenced()",
@@ -872,7 +867,7 @@ _FORGOTTEN = (
         "Spark forgets which files it has read, and reads them again",
     ),
     Mutant(
-        "source-log-purged-by-what-follows",
+        "source-log-purged-by-later-entries",
         "R4",
         "FolderPurge._purge_source.compacted",
         "and 0 <= n <= offset)",
@@ -917,7 +912,7 @@ _FORGOTTEN = (
         "files of a producer that was removed are read again when it is added again",
     ),
     Mutant(
-        "long-logs-begun-anew",
+        "long-logs-restarted",
         "R7",
         "SeenFiles.has_grown",
         "max(GROWN, _GROWN_TIMES * self._sizes[0])",
@@ -944,7 +939,7 @@ _FORGOTTEN = (
         "Spark's folder keeps six files of each of the last hundred batches",
     ),
     Mutant(
-        "empty-batch-left-lying",
+        "empty-batch-not-deleted",
         "R7",
         "Outputs._stage",
         "    if copy is not None and not files:",
@@ -958,11 +953,11 @@ _FORGOTTEN = (
         "Removal._try",
         "            self._failed[path] = None\n",
         "            pass\n",
-        ("tests/spark/test_retention.py::test_a_release_that_fails_on_its_way_is_made_good_by_a_later_one",),
+        ("tests/spark/test_retention.py::test_a_failed_deletion_is_completed_by_a_later_one",),
         "files that could not be deleted at once stay for the driver's life, after which no entry names them",
     ),
     Mutant(
-        "whole-partition-given-back",
+        "whole-partition-deleted",
         "R8",
         "Retention._delete_data",
         '        self._removal.delete(f"{partition}/{folder}")',
@@ -971,7 +966,7 @@ _FORGOTTEN = (
         "an overtaken JobMaster deletes files that the next attempt has published",
     ),
     Mutant(
-        "missing-copy-takes-another-one-along",
+        "missing-copy-deletes-another-one",
         "R6",
         "Retention._delete_old",
         "        if number not in retained:\n",
@@ -980,7 +975,7 @@ _FORGOTTEN = (
         "a storage that refuses copies for some time leaves no portable copy of a checkpoint",
     ),
     Mutant(
-        "finished-holds-what-it-read",
+        "finished-subtask-holds-its-input",
         "R7",
         "Retention._consumer_positions",
         "            positions.append(self._logs[subtask].position)\n",
@@ -1021,10 +1016,7 @@ _FORGOTTEN = (
         "terminal_error",
         "return _unfit_file(vertex, text) or unfit_folder or _failed_computation(",
         "return _unfit_file(vertex, text) or _failed_computation(",
-        (
-            "tests/spark/test_partition_folders.py::"
-            "test_a_folder_value_that_does_not_fit_ends_a_running_job_by_name_and_can_be_converted",
-        ),
+        ("tests/spark/test_partition_folders.py::test_an_unfit_folder_value_ends_a_job_and_can_be_converted",),
         "a folder that does not fit fails its batch at every try, and nothing names it",
         hangs=True,
     ),
@@ -1034,10 +1026,7 @@ _FORGOTTEN = (
         "ignores_header",
         '    return form.lower() == "csv" and by_name.get("header") == "true" and "enforceschema" not in by_name\n',
         "    return False\n",
-        (
-            "tests/spark/test_unreadable_files.py::"
-            "test_a_csv_file_with_another_order_of_columns_is_named_and_read_when_it_is_mended",
-        ),
+        ("tests/spark/test_unreadable_files.py::test_a_csv_file_with_another_column_order_is_named",),
         "a CSV file with another order of columns gives wrong values silently",
     ),
     Mutant(
@@ -1046,7 +1035,7 @@ _FORGOTTEN = (
         "find_cause",
         "    return Cause(redact_given(innermost.message), trace, file_being_read(error))\n",
         "    return Cause(redact_given(innermost.message), trace)\n",
-        ("tests/spark/test_unreadable_files.py::test_the_file_and_no_secret_is_in_the_error",),
+        ("tests/spark/test_unreadable_files.py::test_the_error_has_the_file_and_no_secret",),
         "nobody can find the damaged file among thousands",
     ),
     Mutant(
@@ -1055,7 +1044,7 @@ _FORGOTTEN = (
         "plan_run",
         "    _refuse_empty(spark, job, plan, frozen)\n",
         "",
-        ("tests/spark/test_empty_sources.py::test_an_empty_folder_is_refused_and_a_later_try_reads_what_came",),
+        ("tests/spark/test_empty_sources.py::test_an_empty_folder_is_refused_and_a_retry_reads_new_files",),
         "a run writes to its root before it refuses a folder without files",
     ),
     Mutant(
@@ -1064,7 +1053,7 @@ _FORGOTTEN = (
         "freeze_sources",
         "                refuse_empty(spark, uid, locations[uid], read, files)\n",
         "                pass\n",
-        ("tests/spark/test_empty_sources.py::test_a_folder_that_becomes_empty_before_its_list_is_recorded_is_refused",),
+        ("tests/spark/test_empty_sources.py::test_a_folder_emptied_before_its_list_is_recorded_is_refused",),
         "a job finishes for good without the files that come a minute later",
     ),
     Mutant(
@@ -1073,14 +1062,11 @@ _FORGOTTEN = (
         "nothing_to_read",
         "        if must_have and not list_files(spark, reads):\n",
         "        if False:\n",
-        (
-            "tests/spark/test_empty_sources.py"
-            "::test_a_column_of_folders_that_are_not_there_yet_is_no_mistake_of_the_function",
-        ),
+        ("tests/spark/test_empty_sources.py::test_a_missing_partition_column_of_an_empty_folder_is_retryable",),
         "a job without its folders is refused for good, and no retry reads the files that come later",
     ),
     Mutant(
-        "unlisted-names-not-looked-at",
+        "unlisted-names-not-checked",
         "R11",
         "SourceCalls._check_names",
         "    refuse_unlisted(self.spark, operator.uid, operator.location, reads)\n",
@@ -1089,7 +1075,7 @@ _FORGOTTEN = (
         "Spark silently skips a file whose name Java cannot read",
     ),
     Mutant(
-        "beside-partitions-frozen",
+        "files-next-to-partitions-frozen",
         "R11",
         "freeze_sources",
         "            refuse_beside_partitions(spark, uid, locations[uid], read)\n",
@@ -1098,7 +1084,7 @@ _FORGOTTEN = (
         "the frozen list has a file that Spark lists but never reads, and the source ends without it",
     ),
     Mutant(
-        "beside-partitions-in-a-batch",
+        "files-next-to-partitions-in-a-batch",
         "R2",
         "files_of_batch",
         "        if (path := beside_partitions(index)) is not None:",
@@ -1145,7 +1131,7 @@ _FORGOTTEN = (
         "an emptied partition file is read as a file without rows",
     ),
     Mutant(
-        "retention-not-told",
+        "retention-not-notified",
         "R7",
         "JobMaster._notify_completed",
         "    self._retention.completed(effect.checkpoint)",
@@ -1248,7 +1234,7 @@ _PRODUCERS = (
         "a file that was read again as a whole is reported as cut",
     ),
     Mutant(
-        "drain-leaves-what-waits",
+        "drain-leaves-waiting-files",
         "R12",
         "TaskMachine._check_end",
         "        return self._read_available()\n",

@@ -8,7 +8,7 @@ _TOGETHER = "tests/spark/test_splits_together.py::"
 _CRASHES = ("tests/spark/test_crashes.py",)
 _RESTORES = ("tests/spark/test_restores.py",)
 _GOING_BACK = ("tests/spark/test_going_back.py",)
-_BACK = ("tests/spark/test_restores.py::test_r4_a_job_goes_back_to_its_last_checkpoint_with_everything_released_once",)
+_BACK = ("tests/spark/test_restores.py::test_r4_a_restored_job_releases_everything_once",)
 _ENDINGS = ("tests/spark/test_endings.py",)
 _FENCES = ("tests/spark/test_fences.py",)
 _OUTSIDE = ("tests/client/test_release.py",)
@@ -17,14 +17,12 @@ _CLOSED = ("tests/spark/test_retries.py", "tests/spark/test_crashes.py")
 
 _PUBLISHING = (
     Mutant(
-        "barriers-go-on-behind-the-loop",
+        "barriers-continue-after-the-loop",
         "R8",
         "TaskThreads.run",
         "    wait(futures)\n",
         "",
-        (
-            "tests/task/test_local_gateway.py::test_r8_who_is_overtaken_in_a_barrier_ends_the_loop_when_the_others_are_done",
-        ),
+        ("tests/task/test_local_gateway.py::test_r8_an_overtaken_barrier_ends_the_loop_after_the_others",),
         "a driver that ended as overtaken still appends to logs",
     ),
     Mutant(
@@ -46,7 +44,7 @@ _PUBLISHING = (
         "the staged files are unknown after a crash between commit and publication",
     ),
     Mutant(
-        "watermark-of-the-batch-to-come",
+        "watermark-of-the-next-batch",
         "R13",
         "MicroBatches._watermark",
         "    if self._stateful:",
@@ -148,7 +146,7 @@ _LOOKS = (
         "an overtaken batch driver publishes its output",
     ),
     Mutant(
-        "answered-beside-the-log",
+        "answered-outside-the-log-lock",
         "R19",
         "Publication.trigger",
         "    with self.lock:\n        try:",
@@ -157,7 +155,7 @@ _LOOKS = (
         "a barrier is acknowledged after later entries of the log were reported",
     ),
     Mutant(
-        "split-told-beside-the-log",
+        "split-reported-outside-the-log-lock",
         "R14",
         "SplitReading.complete",
         "    with self.publication.lock:\n        position",
@@ -171,16 +169,16 @@ _LOOKS = (
         "SplitRunner._read",
         "for split in splits[:count]))",
         "for split in splits))",
-        (_TOGETHER + "test_those_that_the_function_does_not_give_in_time_are_read_later",),
+        (_TOGETHER + "test_splits_not_returned_in_time_are_read_by_a_later_batch",),
         "splits count as done that were never read",
     ),
     Mutant(
-        "good-ones-fail-with-a-bad-one",
+        "good-splits-fail-with-a-bad-one",
         "R14",
         "SplitStage.together",
         "            self._log_failure(splits, error)\n            return None\n        try:",
         "            raise\n        try:",
-        (_TOGETHER + "test_one_whose_function_fails_is_named_and_the_good_ones_beside_it_count",),
+        (_TOGETHER + "test_a_split_with_a_failing_function_is_named_and_good_ones_count",),
         "one bad split keeps the good ones of its group unread, and the error does not name it",
     ),
     Mutant(
@@ -189,11 +187,11 @@ _LOOKS = (
         "SplitStage.cancel",
         "    self._cancel(self._running)",
         "    self._cancel(self._group)",
-        (_TOGETHER + "test_those_that_take_far_longer_than_the_ones_before_are_given_up_and_read_one_by_one",),
+        (_TOGETHER + "test_a_slow_batch_of_splits_is_cancelled_and_read_one_by_one",),
         "many large splits run as one job to its end, and a kill undoes all of them",
     ),
     Mutant(
-        "given-back-and-kept",
+        "split-returned-and-kept",
         "R14",
         "AssignedSplits.keep_first",
         "        self._queue.pop()\n",
@@ -202,7 +200,7 @@ _LOOKS = (
         "a split that was returned is read twice, by its former and its new reader",
     ),
     Mutant(
-        "given-back-and-known",
+        "split-returned-and-remembered",
         "R14",
         "AssignedSplits.keep_first",
         "        self._known.discard(split)\n",
@@ -329,7 +327,7 @@ _LOOKS = (
         "an overtaken driver asks for a restart, and takes the job back",
     ),
     Mutant(
-        "part-of-a-log-is-all-of-it",
+        "part-of-a-log-taken-for-all-of-it",
         "R9",
         "TailingLogReader._read_new",
         "    while self._entries.is_cut_short:",
@@ -338,7 +336,7 @@ _LOOKS = (
         "after one failed read, a release lacks rows of its checkpoint for ever",
     ),
     Mutant(
-        "a-log-that-ends-early-releases-what-there-is",
+        "truncated-log-releases-its-rest",
         "R9",
         "SinkReleases._subtask_handles",
         "    if log.position < end:",
@@ -347,7 +345,7 @@ _LOOKS = (
         "entries that were deleted are skipped, and the checkpoint counts as released",
     ),
     Mutant(
-        "what-was-given-up-is-released",
+        "voided-output-is-released",
         "R9",
         "SinkReleases._subtask_handles",
         "(from_epoch(records, progress.epoch) if is_final else records)",
@@ -356,7 +354,7 @@ _LOOKS = (
         "a sink that was added again shows rows that were discarded with its predecessor",
     ),
     Mutant(
-        "held-logs-truncated-again-and-again",
+        "held-logs-truncated-repeatedly",
         "R7",
         "Retention._truncate",
         "    if head <= self._heads.get(subtask, 0):",
@@ -383,7 +381,7 @@ _LOOKS = (
         "a release from outside continues beside a driver that has taken the job over",
     ),
     Mutant(
-        "released-beside-a-driver",
+        "released-next-to-a-driver",
         "R8",
         "RollForward._check_driver",
         "    if alive or unknown:",
@@ -434,7 +432,7 @@ _LOOKS = (
         "StreamingRunnerFactory.make",
         "    of_attempt.check_fenced()  # so far",
         "    pass  # nothing",
-        ("tests/spark/test_overtaken.py::test_r8_a_driver_that_was_overtaken_while_it_made_its_folder_deletes_none",),
+        ("tests/spark/test_overtaken.py::test_r8_a_driver_fenced_while_creating_its_folder_deletes_none",),
         "an overtaken driver deletes the folder that its successor resumes from",
     ),
     Mutant(
@@ -464,7 +462,7 @@ _ENDS = (
         "RunningQuery.run_planned",
         "    if planned != folder.newest_commit():",
         "    if False:",
-        ("tests/spark/test_fences.py::test_r12_a_planned_batch_that_did_not_run_is_no_end",),
+        ("tests/spark/test_fences.py::test_r12_a_query_has_no_end_until_its_planned_batch_has_run",),
         "an end of data is reported before the last windows have fired",
     ),
     Mutant(
@@ -482,7 +480,7 @@ _ENDS = (
         "the last windows come after the end of data, and are refused",
     ),
     Mutant(
-        "ended-while-it-stands-still",
+        "ended-while-paused",
         "R20",
         "TaskMachine.advance",
         "    if self.phase not in (TaskPhase.WAITING, TaskPhase.RUNNING):\n        return []\n    if self.phase is",
@@ -514,7 +512,7 @@ _ENDS = (
         "TaskMachine.deploy",
         "    if final_batch_planned:",
         "    if False:",
-        ("tests/spark/test_fences.py::test_r12_a_query_whose_final_batch_is_planned_runs_that_one_and_reads_no_more",),
+        ("tests/spark/test_fences.py::test_r12_a_query_with_a_planned_final_batch_runs_only_that_batch",),
         "a restart after the final plan reads on after the maximal watermark",
     ),
     Mutant(
@@ -563,7 +561,7 @@ _ENDS = (
         "the checkpoint covers the last batch before its barrier but never releases it",
     ),
     Mutant(
-        "released-behind-the-checkpoint",
+        "released-beyond-the-checkpoint",
         "R9",
         "SinkReleases._subtask_handles",
         "        if isinstance(record, Batch) and number < end and uid in record.handles",
@@ -581,7 +579,7 @@ _ENDS = (
         "a sink that releases at the end shows rows before it",
     ),
     Mutant(
-        "gate-not-asked",
+        "gate-not-called",
         "R9",
         "SinkReleases._handles_past_gate",
         "    if not self._is_gate_open(uid, completed, handles):",
@@ -607,47 +605,45 @@ _TAKE_OVER = (
         "RunAttempt._admit.decision",
         "decision = decide(self._storage, self._options, state, self._reconciler)",
         "decision = self._prepared.base",
-        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
+        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_claimed_state",),
         "output that the previous driver released while this one prepared is released again",
         hangs=True,
     ),
     Mutant(
-        "driver-before-left-alone",
+        "previous-driver-not-ended",
         "R8",
         "claim.fate",
         'fate = end_worker(predecessor, journal.root, journal.job_id, grace=GRACE) if predecessor else "none"',
         'fate = "none"',
-        ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
+        ("tests/spark/test_takeovers.py::test_a_take_over_ends_the_driver_of_the_previous_epoch",),
         "the previous driver runs at the same time as its successor",
     ),
     Mutant(
-        "the-driver-before-is-that-of-the-beginning",
+        "previous-driver-taken-from-the-start",
         "R8",
         "Journal.claim",
         "        predecessor = self._state.worker if self._state.epoch else None",
         "        predecessor = worker",
-        ("tests/spark/test_takeovers.py::test_the_driver_that_is_ended_is_the_one_whose_epoch_was_taken",),
+        ("tests/spark/test_takeovers.py::test_a_take_over_ends_the_driver_of_the_previous_epoch",),
         "a driver that claimed the job while this one prepared runs on at the same time",
     ),
     Mutant(
-        "decision-not-asked-for-again",
+        "decision-not-requested-again",
         "R3",
         "Journal.claim",
         "        admit(self._state)",
         "        pass",
-        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_state_that_is_claimed",),
+        ("tests/spark/test_takeovers.py::test_a_restore_is_decided_on_the_claimed_state",),
         "a claim follows another state than the one it was decided for",
         hangs=True,
     ),
     Mutant(
-        "end-in-the-log-not-noted",
+        "end-in-the-log-not-journaled",
         "R11",
         "_journal_finished",
         "    if subtask not in journal.state.finished:\n",
         "    if False:\n",
-        (
-            "tests/spark/test_takeovers.py::test_r11_a_subtask_whose_log_is_closed_is_finished_whatever_the_journal_says",
-        ),
+        ("tests/spark/test_takeovers.py::test_r11_a_subtask_with_a_closed_log_is_finished",),
         "every run waits for a subtask whose log is closed",
         hangs=True,
     ),
@@ -763,7 +759,7 @@ _RESTORE = (
         "Spark resumes after the checkpoint, and the rows in between are lost",
     ),
     Mutant(
-        "edges-read-on-after-a-restore",
+        "edges-continue-after-a-restore",
         "R4",
         "StreamingRunnerFactory.make.folder",
         "    edges=[edge.uid for edge in context.graph.inputs(vertex.uid)],",
@@ -799,7 +795,7 @@ _RESTORE = (
         "a failed task is not restarted",
     ),
     Mutant(
-        "what-hangs-is-forgotten",
+        "hanging-task-is-forgotten",
         "R8",
         "Restarts._end",
         "        self._unstopped[subtask] = tasks\n",
@@ -813,11 +809,11 @@ _RESTORE = (
         "Deployment._make_factory",
         "        functools.partial(CurrentLog, logs),",
         "        logs.__getitem__,",
-        ("tests/spark/test_restarts.py::test_consumers_of_a_query_that_begins_again_read_on_in_its_log",),
+        ("tests/spark/test_restarts.py::test_consumers_of_a_restarted_query_continue_in_its_log",),
         "batches that a producer's next attempt publishes are never read",
     ),
     Mutant(
-        "driver-opens-behind-the-end",
+        "driver-opens-the-log-after-the-end",
         "R15",
         "open_logs",
         ", unless_closed=stays_closed)",
@@ -826,7 +822,7 @@ _RESTORE = (
         "a driver that comes while its predecessor closes a log appends after the end of the partition",
     ),
     Mutant(
-        "sink-gone-while-behind",
+        "sink-removed-with-unreleased-output",
         "R9",
         "_check_behind",
         "        if released < state.last_completed:\n",
@@ -835,7 +831,7 @@ _RESTORE = (
         "staged output of a removed sink counts as released but is never visible",
     ),
     Mutant(
-        "final-sink-gone-behind-the-end",
+        "final-sink-removed-after-the-end",
         "R9",
         "_check_behind",
         ' or (sink.release == "final" and not is_at_end):',
@@ -844,7 +840,7 @@ _RESTORE = (
         "the whole output of a sink that releases at the end is never visible, and the job is FINISHED",
     ),
     Mutant(
-        "next-attempt-behind-the-end",
+        "next-attempt-after-the-end",
         "R11",
         "SparkTaskFactory.begin",
         ", unless_closed=not void)",
@@ -862,16 +858,16 @@ _RESTORE = (
         "an overtaken JobMaster deletes the folders of checkpoints",
     ),
     Mutant(
-        "root-of-the-session-unsaid",
+        "root-of-the-session-not-reported",
         "R1",
         "plan_run.spark",
         "build_session(options.job_id, options.conf, storage.uri)",
         "build_session(options.job_id, options.conf)",
-        ("tests/spark/test_planning.py::test_queries_of_a_local_root_have_that_manager",),
+        ("tests/spark/test_planning.py::test_queries_of_a_local_root_use_the_selected_file_manager",),
         "each file of a checkpoint costs an extra system process",
     ),
     Mutant(
-        "gate-error-is-for-good",
+        "gate-error-is-permanent",
         "R9",
         "SinkReleases._ask",
         "    except Exception as error:  # any error of the gate",
@@ -885,7 +881,7 @@ _RESTORE = (
         "SparkTaskFactory.begin",
         "    log.open(attempt, resumes, supervised=self._context.supervised, unless_closed=not void)\n",
         "",
-        ("tests/spark/test_restarts.py::test_a_query_that_fails_in_a_batch_begins_again_and_the_run_goes_on",),
+        ("tests/spark/test_restarts.py::test_a_query_that_fails_in_a_batch_restarts_while_the_run_continues",),
         "two attempts append to one log",
     ),
     Mutant(
@@ -943,7 +939,7 @@ _RESTORE = (
         "the job continues although only some of its logs were restored",
     ),
     Mutant(
-        "drop-behind-the-checkpoint-restored",
+        "drop-after-the-checkpoint-restored",
         "R4",
         "restored_event",
         "if _was_dropped(uid, at, snapshots)}",

@@ -1,4 +1,4 @@
-"""Fsyncs, create-if-absent, what is no absence, and the append log (R3, R17)."""
+"""Fsyncs, create-if-absent, errors that are no absence, and the append log (R3, R17)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FSSPEC = ("tests/storage/test_fsspec.py", "tests/storage/test_s3.py")
 
 _FSYNCS = (
     Mutant(
-        "links-below-a-root-followed",
+        "links-below-the-root-are-followed",
         "R17",
         "LocalStorage._full",
         "    if link is not None:\n",
@@ -111,12 +111,12 @@ _FSYNCS = (
         "an attempt's folder lacks a file that its marker vouches for",
     ),
     Mutant(
-        "fsync-of-folders-that-another-one-made",
+        "fsync-of-folders-made-by-another-process",
         "R8",
         "_Folders.make",
         "        if folder != self._top:\n            folder = os.path.dirname(folder)\n",
         "",
-        (f"{_DURABLE[0]}::test_copies_into_a_folder_that_one_made_who_died_are_on_disk_with_its_name",),
+        (f"{_DURABLE[0]}::test_copies_into_an_unsynced_folder_make_its_name_durable",),
         "a commit refers to a file in a folder that a power failure removes, because its dead creator did not sync it",
     ),
     Mutant(
@@ -129,7 +129,7 @@ _FSYNCS = (
         "a released file is empty after a power failure, although its manifest records its full size",
     ),
     Mutant(
-        "fsync-of-a-move-that-was-made-before",
+        "fsync-of-an-earlier-move",
         "R9",
         "_rename",
         "            posix.sync_file(goal)\n    except",
@@ -147,7 +147,7 @@ _FSYNCS = (
         "a manifest refers to a file whose name did not survive a power failure",
     ),
     Mutant(
-        "moved-name-synced-after-the-old-one-is-gone",
+        "moved-name-synced-after-the-old-name-is-deleted",
         "R9",
         "move_all",
         "    sync_each(posix.sync_folder, sorted({os.path.dirname(goal) for _, goal in present}))\n"
@@ -214,7 +214,7 @@ _FSYNCS = (
         "the last ones of many staged files are not durable",
     ),
     Mutant(
-        "fsync-of-what-leads-to-a-tree",
+        "fsync-of-the-parents-of-a-tree",
         "R17",
         "LocalStorage.sync",
         "            posix.sync_folder(full)",
@@ -223,7 +223,7 @@ _FSYNCS = (
         "the folder that Spark made for a staged batch is gone after a power failure",
     ),
     Mutant(
-        "fsync-failed-in-silence",
+        "fsync-failure-ignored",
         "R17",
         "sync_folder",
         "        if error.errno != errno.EINVAL:",
@@ -253,7 +253,7 @@ _CREATION = (
         "a crash leaves a half-written entry that blocks its position",
     ),
     Mutant(
-        "lost-reply-of-a-link-is-a-defeat",
+        "lost-reply-of-a-link-counts-as-lost-race",
         "R17",
         "LocalStorage._link",
         "        return os.stat(temporary).st_nlink == 2",
@@ -271,7 +271,7 @@ _CREATION = (
         "two drivers that race for one position both win",
     ),
     Mutant(
-        "creation-that-looks-first-is-trusted",
+        "creation-without-atomicity-is-trusted",
         "R17",
         "FsspecStorage.create",
         "    if not self._exclusive:",
@@ -289,7 +289,7 @@ _CREATION = (
         "a lost race is reported as a storage error on stores that do not name the failed condition",
     ),
     Mutant(
-        "s3-409-is-a-defeat",
+        "s3-409-counts-as-lost-race",
         "R17",
         "S3Storage._create",
         "            if status == 412:",
@@ -303,7 +303,7 @@ _CREATION = (
         "LimitedS3FileSystem.set_session",
         '    client.meta.events.unregister("before-call.s3", add_expect_header)',
         "    pass",
-        ("tests/storage/test_client_limits.py::test_d19_an_endpoint_that_says_nothing_is_tried_three_times",),
+        ("tests/storage/test_client_limits.py::test_d19_a_silent_endpoint_is_tried_three_times",),
         "a write to an endpoint that says nothing is tried once, for as long as all tries may take",
     ),
     Mutant(
@@ -409,43 +409,43 @@ _ABSENCE = (
         "a missing bucket counts as a root without jobs",
     ),
     Mutant(
-        "what-another-one-moved-meanwhile-is-an-error",
+        "concurrent-move-is-an-error",
         "R9",
         "_rename",
         "            posix.sync_file(goal)\n    except posix.ABSENT:\n",
         "            posix.sync_file(goal)\n    except ZeroDivisionError:\n",
-        (f"{_DURABLE[0]}::test_r9_what_another_one_moves_at_the_same_time_is_moved",),
+        (f"{_DURABLE[0]}::test_r9_a_concurrent_move_of_the_same_file_succeeds",),
         "the slower of two releasers fails because of a missing folder",
     ),
     Mutant(
-        "what-another-one-moved-in-a-store-meanwhile-is-missing",
+        "concurrent-move-in-a-store-is-missing",
         "R9",
         "Storage.move",
         "    except ObjectNotFoundError:\n        pass  # another process moves it",
         "    except ObjectNotFoundError:\n        raise  # another one moves it",
-        (f"{_FSSPEC[0]}::TestFsspecStorage::test_r9_what_another_one_moves_at_the_same_time_is_moved",),
+        (f"{_FSSPEC[0]}::TestFsspecStorage::test_r9_a_concurrent_move_of_the_same_file_succeeds",),
         "a job ends over missing files that an overtaken releaser has just moved to their targets",
     ),
     Mutant(
-        "names-of-lake-files-that-another-one-made-are-not-flushed",
+        "names-of-lake-files-of-another-process-not-flushed",
         "R9",
         "LakeFiles.publish",
         "        self._storage.sync(path)",
         "        pass",
-        ("tests/lakes/test_lake_files.py::test_names_that_one_made_who_died_are_on_disk_before_the_commit",),
+        ("tests/lakes/test_lake_files.py::test_links_of_a_dead_process_are_synced_before_the_commit",),
         "a power failure removes names that a commit refers to, after the staged files were deleted",
     ),
     Mutant(
-        "lake-files-that-another-one-committed-between-two-looks-are-missing",
+        "lake-files-committed-between-two-reads-are-missing",
         "R9",
         "LakeFiles._verify",
         "[file.target for file in files if not {",
         "[file.target for file in files[:0] if not {",
-        ("tests/lakes/test_lake_files.py::test_what_another_one_has_committed_between_two_looks_is_there",),
+        ("tests/lakes/test_lake_files.py::test_files_committed_by_another_process_meanwhile_are_accepted",),
         "a job ends over missing files that an overtaken releaser has just committed",
     ),
     Mutant(
-        "moved-over-something-else",
+        "move-overwrites-another-file",
         "R9",
         "_rename",
         "        if not posix.same_content(origin, goal):",
@@ -454,7 +454,7 @@ _ABSENCE = (
         "a foreign file at the target counts as the released one",
     ),
     Mutant(
-        "copied-over-something-else",
+        "copy-overwrites-another-file",
         "R9",
         "Storage._move",
         "    elif not self._same_content(source, target):",
@@ -468,7 +468,7 @@ _ABSENCE = (
         "is_writer_gone",
         '        return process_started(int(match["pid"])) is None\n',
         "        return True\n",
-        ("tests/storage/test_durability.py::test_a_living_writers_temporary_file_stays",),
+        ("tests/storage/test_durability.py::test_the_temporary_file_of_a_living_writer_is_kept",),
         "a driver deletes the file that another one is writing at this moment, and that one fails",
     ),
     Mutant(
@@ -477,7 +477,7 @@ _ABSENCE = (
         "BoundFileSink.collect_garbage",
         "    for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):",
         "    for folder in (sink_folder(self._context.job_id, self._context.uid),):",
-        ("tests/sinks/test_releases.py::test_what_killed_writers_left_is_collected_by_age",),
+        ("tests/sinks/test_releases.py::test_temporary_files_of_killed_writers_are_collected_by_age",),
         "what a kill leaves among the turns of a folder stays for ever",
     ),
     Mutant(
@@ -520,7 +520,7 @@ _APPEND_LOG = (
         "a claim below the head counts although no reader sees it",
     ),
     Mutant(
-        "somebody-elses-entry-is-ours",
+        "foreign-entry-taken-for-own",
         "R17",
         "AppendLog.append_text",
         "            has_landed = self._unsettled[entry.writer] == body",
@@ -593,7 +593,7 @@ _APPEND_LOG = (
         "claims survive one truncation but not two",
     ),
     Mutant(
-        "stays-though-it-was-left-out",
+        "dropped-entry-stays",
         "R3",
         "KeptEntries.below",
         "    kept |= {number for number in besides if number in present or listing.head <= number < head}",
@@ -602,7 +602,7 @@ _APPEND_LOG = (
         "a head record refers to an entry that another truncation has deleted, and the log counts as damaged for ever",
     ),
     Mutant(
-        "what-stays-besides-stays-for-ever",
+        "kept-entries-stay-forever",
         "R7",
         "KeptEntries.below.kept",
         "kept = present - self._temporary\n",
@@ -611,7 +611,7 @@ _APPEND_LOG = (
         "each truncation leaves a batch, and the log grows for ever",
     ),
     Mutant(
-        "nothing-stays-besides",
+        "no-entries-are-kept",
         "R1",
         "AppendLog.truncate",
         "            kept = self._kept.below(head, listing, keep, besides)",
@@ -774,7 +774,7 @@ _APPEND_LOG = (
         "readers find no state of a job with many claims while its journal is compacted",
     ),
     Mutant(
-        "damage-told-by-one-list",
+        "damage-reported-after-one-list",
         "R3",
         "LogFiles.has_moved",
         "    return any(self.newest_head() != head for _ in range(2))",

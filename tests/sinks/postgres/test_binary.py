@@ -88,7 +88,7 @@ def table(world: World) -> Table:
     return Table(world)
 
 
-def test_any_rows_are_what_comes_of_their_texts(table: Table) -> None:
+def test_binary_copies_equal_text_copies_for_any_rows(table: Table) -> None:
     @settings(max_examples=60, deadline=None)
     @given(st.lists(ROWS, max_size=3))
     def check(batches: list[Any]) -> None:
@@ -101,7 +101,7 @@ def test_any_rows_are_what_comes_of_their_texts(table: Table) -> None:
     check()
 
 
-def test_the_rows_that_show_whether_an_encoder_is_right_are_as_postgresql_writes_them(world: World) -> None:
+def test_the_rows_that_verify_an_encoder_match_postgresqls_binary_form(world: World) -> None:
     rows, expected = known_rows()
     types = ["boolean", "smallint", "integer", "bigint", "real", "float8", "text", "bytea", "date", "timestamp"]
     types += ["numeric(18,6)", "numeric(38,10)"]
@@ -119,7 +119,7 @@ def one_row(**changed: Any) -> pyarrow.RecordBatch:
     return batch_of([[changed.get(kind.replace(" ", "_")) for kind in TYPES]])
 
 
-def test_an_encoder_that_is_missing_or_wrong_is_not_used(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_or_wrong_encoder_is_not_used(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, expected = known_rows()
     batch = one_row(bytea=b"\0\xff", integer=7, text="")
     assert table.copied([batch], ARROW)["form"] == "binary"
@@ -145,7 +145,7 @@ class Panicking:
         raise self.Panic
 
 
-def test_values_of_another_type_than_the_column_are_texts(table: Table) -> None:
+def test_values_of_another_type_than_the_column_are_copied_as_text(table: Table) -> None:
     """Both types have eight bytes, so PostgreSQL would read the bytes of one type as the other."""
     batch = one_row()
     batch = batch.set_column(3, "bigint", pyarrow.array([1.0], pyarrow.float64()))
@@ -153,7 +153,7 @@ def test_values_of_another_type_than_the_column_are_texts(table: Table) -> None:
     assert table.world.run(f"SELECT c3 FROM {table.name}") == [(1,)]
 
 
-def test_an_instant_that_postgresql_cannot_hold_is_the_rows_fault(table: Table) -> None:
+def test_a_timestamp_that_postgresql_cannot_store_is_an_error_of_the_rows(table: Table) -> None:
     too_early = pyarrow.array([-(2**63)], pyarrow.int64()).view(pyarrow.timestamp("us"))
     answer = table.copied([one_row(), one_row().set_column(9, "timestamp", too_early)], ARROW)
     assert answer == {
@@ -168,7 +168,7 @@ def test_an_instant_that_postgresql_cannot_hold_is_the_rows_fault(table: Table) 
     }
 
 
-def test_values_of_a_type_of_the_users_own_and_decimals_of_thousands_are_not_cast() -> None:
+def test_user_types_and_negative_scale_decimals_are_not_cast() -> None:
     """Spark cannot cast them, so they are not copied in binary form. The job learns it when the rows are staged."""
     own = {"type": "udt", "class": "shop.Number", "sqlType": "integer"}
     assert fits(own, "bigint")
@@ -176,7 +176,7 @@ def test_values_of_a_type_of_the_users_own_and_decimals_of_thousands_are_not_cas
     assert binary_expression("c", "decimal(3,-2)", "numeric") == ("`c`", "decimal128(")
 
 
-def test_texts_are_those_of_a_database_of_another_encoding(spark: SparkSession, world: World) -> None:
+def test_texts_are_converted_to_the_databases_encoding(spark: SparkSession, world: World) -> None:
     latin = f"latin_{world.schema.split()[1]}"
     world.run(f"CREATE DATABASE {latin} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     for url in (world.url.replace("/postgres", f"/{latin}"), f"{world.url}?client_encoding=LATIN1"):
@@ -220,7 +220,7 @@ BY_TEXT = ["character(5)", "json", "jsonb", "uuid", "citext"]
 FITTING = [(kind, column) for kind in SAMPLES for column in COLUMNS if fits(kind, column)]
 
 
-def test_what_is_never_written_in_binary() -> None:
+def test_types_that_are_never_copied_in_binary_form() -> None:
     needs_text = {(kind, column) for kind, column in FITTING if binary_expression("c", kind, column) is None}
     assert needs_text == {
         ("float", "double precision"),  # the text of a real is shorter than the text of the same double
@@ -232,7 +232,7 @@ def test_what_is_never_written_in_binary() -> None:
     }
 
 
-def test_each_type_comes_into_each_column_that_it_fits(spark: SparkSession, world: World) -> None:
+def test_each_type_is_copied_into_each_fitting_column(spark: SparkSession, world: World) -> None:
     """Spark writes two tables of all pairs of types: one is copied in binary form, the other as text."""
     pairs = [(kind, column) for kind, column in FITTING if binary_expression("c", kind, column) is not None]
     answers: list[dict[str, Any]] = []
@@ -265,7 +265,7 @@ def test_each_type_comes_into_each_column_that_it_fits(spark: SparkSession, worl
     assert timestamp == ("2026-01-02 03:04:05.123456",)
 
 
-def test_a_text_that_is_none_is_the_rows_fault(spark: SparkSession, world: World) -> None:
+def test_an_invalid_text_is_an_error_of_the_rows(spark: SparkSession, world: World) -> None:
     sink = world.table("id int, city text").new()
     frame = spark.sql("SELECT 7 AS id, CAST(X'ff41' AS STRING) AS city")
     with pytest.raises(RowsRefusedError, match="SQLSTATE 22021"):

@@ -42,7 +42,7 @@ def on_an_executor(tmp_path: Path, absent: set[str], act: str) -> subprocess.Com
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
 
-def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -> None:
+def test_the_executor_function_runs_without_this_package(tmp_path: Path) -> None:
     ran = on_an_executor(
         tmp_path, {"airflow_provider_ckpt"}, "print(function(7, iter([]))); print(function(8, [batch]))"
     )
@@ -51,12 +51,12 @@ def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -
     assert "'part': 8, 'rows': 0, 'error': {'sqlstate': None, 'error': 'OperationalError'" in ran.stdout
 
 
-def test_where_psycopg_is_missing_the_error_says_how_to_get_it(tmp_path: Path) -> None:
+def test_the_error_for_missing_psycopg_on_an_executor_tells_the_remedy(tmp_path: Path) -> None:
     ran = on_an_executor(tmp_path, {"airflow_provider_ckpt", "psycopg"}, "function(7, [batch])")
     assert "psycopg is not installed where this executor runs" in ran.stderr
 
 
-def test_where_psycopg_is_missing_in_the_driver_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_missing_psycopg_in_the_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("airflow_provider_ckpt.sinks.postgres.")]:
         if not name.endswith("postgres_sink"):
             monkeypatch.delitem(sys.modules, name)

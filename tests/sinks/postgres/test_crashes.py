@@ -44,9 +44,7 @@ def changes(world: World, act: Callable[[BoundPostgresSink], Any], **mode: Any) 
     return len(steps.done)
 
 
-def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_next_one(
-    world: World, mode: dict[str, Any]
-) -> None:
+def test_r9_the_next_release_completes_one_that_crashed_at_any_step(world: World, mode: dict[str, Any]) -> None:
     world.table("id int PRIMARY KEY, city text")
     world.run(f'INSERT INTO "{world.schema}".orders VALUES (1, %s)', "of somebody else")
     sink = world.new(**mode)
@@ -74,9 +72,7 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected(
-    world: World, when: When
-) -> None:
+def test_r5_a_stage_that_crashed_at_any_step_is_invisible_and_collected(world: World, when: When) -> None:
     """First the driver's connection dies, then the connections of its executors, one after the other."""
     sink = world.table().new()
     count = changes(world, lambda bound: staged(bound, 1))
@@ -94,7 +90,7 @@ def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_l
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+def test_the_next_clean_up_completes_one_that_crashed_at_any_step(world: World, when: When) -> None:
     sink = world.table().new()
     kept, count = staged(sink, 1, "alive"), 99
     for at in range(1, 99):
@@ -112,7 +108,7 @@ def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, whe
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+def test_the_next_prepare_completes_one_that_crashed_at_any_step(world: World, when: When) -> None:
     steps = PostgresSteps()
     world.table().bind(connect=steps.connect).prepare()
     count = len(steps.done)
@@ -141,9 +137,7 @@ def interrupted_in_release(world: World, act: Callable[[int], None], at: str) ->
 
 
 @pytest.mark.parametrize("at", ["INSERT INTO", "DROP TABLE", "UPDATE"])
-def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_nothing_and_lost_nothing(
-    world: World, at: str
-) -> None:
+def test_a_server_killed_during_a_release_releases_and_loses_nothing(world: World, at: str) -> None:
     sink = world.table().new()
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
@@ -159,7 +153,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_nothing
     assert world.rows() == rows_of(1, 2)
 
 
-def test_a_connection_that_an_administrator_ends_is_worth_another_try(world: World) -> None:
+def test_a_connection_ended_by_an_administrator_is_retryable(world: World) -> None:
     sink = world.table().new()
     handle = staged(sink, 1)
 
@@ -173,7 +167,7 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(world: Wor
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(world: World) -> None:
+def test_a_commit_with_a_lost_reply_is_found_in_the_ledger(world: World) -> None:
     sink = world.table().new()
     handle, proxy = staged(sink, 1), ReplyLosingProxy(world.server.port, b"COMMIT\0")
 
@@ -189,7 +183,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(world: World) -> N
     assert world.rows() == rows_of(1)
 
 
-def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
+def test_a_part_whose_commit_is_uncertain_does_not_count(world: World) -> None:
     """The batch fails and is staged again, next to the rows in doubt."""
     sink, proxy = world.table().new(), ReplyLosingProxy(world.server.port, b"COMMIT\0")
 
@@ -207,7 +201,7 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(world: World) -> None:
     assert (world.rows(), world.staging_tables()) == (rows_of(1), 0)
 
 
-def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: World) -> None:
+def test_a_spark_task_that_ran_twice_releases_its_rows_once(world: World) -> None:
     """The first attempt has committed its COPY, but died before Spark was notified."""
     sink = world.table().new()
 
@@ -222,7 +216,7 @@ def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: Wo
     assert world.rows() == rows_of(1)
 
 
-def test_r5_a_batch_that_spark_repeats_with_other_rows_is_released_as_it_was_published(world: World) -> None:
+def test_r5_a_repeated_batch_is_released_as_it_was_published(world: World) -> None:
     sink = world.table().new()
     stage(sink, Rows([[(1, "first")], [(2, "first")]]), 7)
     again = stage(sink, Rows([[(1, "again")]]), 7)
@@ -230,7 +224,7 @@ def test_r5_a_batch_that_spark_repeats_with_other_rows_is_released_as_it_was_pub
     assert world.rows() == [(1, "again")]
 
 
-def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(world: World) -> None:
+def test_r9_concurrent_releases_release_once_and_count_the_same(world: World) -> None:
     sink = world.table().new()
     answers: list[dict[str, int]] = []
     for checkpoint in range(1, 11):
@@ -249,7 +243,7 @@ def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(wo
     assert world.rows() == rows_of(*range(1, 11))
 
 
-def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_nothing_when_it_wakes(
+def test_r9_a_zombie_that_hangs_in_its_release_changes_nothing_later(
     world: World,
 ) -> None:
     """The successor is asked to try again. Then the server ends the zombie's session."""
@@ -284,7 +278,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     assert world.rows() == rows_of(1)
 
 
-def test_a_driver_that_is_gone_frees_its_locks_within_seconds(world: World) -> None:
+def test_a_killed_driver_frees_its_locks_within_seconds(world: World) -> None:
     """Locks are freed even during a long statement, because the server checks whether its client is alive."""
     sink = world.table().new()
     handle = staged(sink, 1)
@@ -307,7 +301,7 @@ def test_a_driver_that_is_gone_frees_its_locks_within_seconds(world: World) -> N
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_no_password(world: World) -> None:
+def test_an_unreachable_server_is_retryable_and_the_error_has_no_password(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
@@ -319,7 +313,7 @@ def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_
     assert "s3cr3tPW" not in f"{raised.value} {raised.value.data} {raised.value.__context__}"
 
 
-def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
+def test_an_error_of_the_staging_database_names_the_action(world: World) -> None:
     """The server refuses the statement permanently, for example because the user lost its rights."""
     sink = world.table().new()
     world.run(f'ALTER SCHEMA "{world.staging}" RENAME TO "{world.staging} gone"')

@@ -23,9 +23,7 @@ def released_once(world: World, **given: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [{"create": True}, {}], ids=["create", "none"])
-def test_r9_a_dropped_table_that_has_released_rows_is_refused_and_is_not_made_again(
-    world: World, given: dict[str, Any]
-) -> None:
+def test_r9_a_dropped_table_with_released_rows_is_not_created_again(world: World, given: dict[str, Any]) -> None:
     released_once(world, create=True)
     world.run(f'DROP TABLE "{world.schema}".orders')
     sink = world.bind(**given)
@@ -37,7 +35,7 @@ def test_r9_a_dropped_table_that_has_released_rows_is_refused_and_is_not_made_ag
     assert world.run("SELECT to_regclass(%s)", f'"{world.schema}".orders') == [(None,)]
 
 
-def test_a_table_to_which_no_row_was_released_is_made_again(world: World) -> None:
+def test_a_dropped_table_without_released_rows_is_created_again(world: World) -> None:
     sink = world.new(create=True)
     staged(sink, 1)
     world.run(f'DROP TABLE "{world.schema}".orders')
@@ -57,7 +55,7 @@ def test_an_empty_table_made_by_hand_continues_the_job_with_a_warning(world: Wor
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM", "TRUNCATE"])
-def test_a_table_that_was_emptied_is_known_by_its_ledger(world: World, statement: str) -> None:
+def test_an_emptied_table_is_detected_by_its_ledger(world: World, statement: str) -> None:
     sink = world.table().new()
     assert sink.emptied() is None, "no row was released to it"
     sink.release([staged(sink, 1)], 3)
@@ -66,7 +64,7 @@ def test_a_table_that_was_emptied_is_known_by_its_ledger(world: World, statement
     assert str(world.bind().emptied()).endswith(".orders is empty, and checkpoint 3 was released to it")
 
 
-def test_a_table_whose_rows_a_policy_hides_from_the_user_is_not_taken_for_an_empty_one(world: World) -> None:
+def test_a_table_whose_rows_a_policy_hides_is_not_taken_for_empty(world: World) -> None:
     released_once(world, create=True)
     role, orders = f"clerk_{world.schema.split()[1]}_hid", f'"{world.schema}".orders'
     world.run(f"CREATE ROLE {role} LOGIN")

@@ -38,7 +38,7 @@ def add_trigger(world: World, body: str) -> None:
     world.run(f"CREATE TRIGGER picky BEFORE INSERT ON {orders} FOR EACH ROW EXECUTE FUNCTION {function}()")
 
 
-def test_a_missing_partition(world: World) -> None:
+def test_a_missing_partition_is_explained(world: World) -> None:
     orders, low = world.table(PARTED).named("orders"), world.named("low")
     world.run(f"CREATE TABLE {low} PARTITION OF {orders} FOR VALUES FROM (0) TO (10)")
     error = refused(world)
@@ -57,7 +57,7 @@ def test_a_missing_partition(world: World) -> None:
         ("CONSTRAINT by_city UNIQUE (city)", "constraint by_city, table orders, UNIQUE (city))"),
     ],
 )
-def test_a_key_that_is_there(world: World, key: str, message: str) -> None:
+def test_a_duplicate_key_is_explained(world: World, key: str, message: str) -> None:
     world.table(f"id int NOT NULL, city text NOT NULL, {key}")
     world.run(f"INSERT INTO {world.named('orders')} VALUES (%s, %s)", *ROWS[0][0])
     error = refused(world)
@@ -65,14 +65,14 @@ def test_a_key_that_is_there(world: World, key: str, message: str) -> None:
     assert message in error
 
 
-def test_a_unique_index_by_an_expression(world: World) -> None:
+def test_a_unique_expression_index_is_explained(world: World) -> None:
     world.table()
     world.run(f"CREATE UNIQUE INDEX low ON {world.named('orders')} (lower(city))")
     world.run(f"INSERT INTO {world.named('orders')} VALUES (1, %s)", SECRET.upper())
     assert "constraint low, table orders, CREATE UNIQUE INDEX low ON" in refused(world)
 
 
-def test_a_foreign_key(world: World) -> None:
+def test_a_violated_foreign_key_is_explained(world: World) -> None:
     world.run(f"CREATE TABLE {world.named('cities')} (name text PRIMARY KEY)")
     world.table(f"id int, city text CONSTRAINT known_city REFERENCES {world.named('cities')}")
     error = refused(world)
@@ -80,23 +80,23 @@ def test_a_foreign_key(world: World) -> None:
     assert "constraint known_city, table orders, FOREIGN KEY (city) REFERENCES" in error
 
 
-def test_a_check_that_came_later(world: World) -> None:
+def test_a_check_added_after_stage_is_explained(world: World) -> None:
     add = f"ALTER TABLE {world.table().named('orders')} ADD CONSTRAINT small CHECK (id < 100)"
     assert "constraint small, table orders, CHECK ((id < 100)))" in refused(world, add)
 
 
-def test_a_check_while_rows_are_staged(world: World) -> None:
+def test_a_check_violated_during_stage_is_explained(world: World) -> None:
     sink = world.table("id int, city text CONSTRAINT short CHECK (length(city) < 3)").new()
     with pytest.raises(RowsRefusedError, match=r"of this batch: a row violates a CHECK \(SQLSTATE 23514.* short\)"):
         stage(sink, Rows(ROWS), 1)
 
 
-def test_a_number_out_of_range_in_a_generated_column(world: World) -> None:
+def test_an_out_of_range_generated_column_is_explained(world: World) -> None:
     world.table("id int, city text, far int GENERATED ALWAYS AS (id * 2) STORED")
     assert "a number is out of range for a column, a generated column or a trigger of the table" in refused(world)
 
 
-def test_a_trigger_that_says_why(world: World) -> None:
+def test_the_message_of_a_trigger_is_shown(world: World) -> None:
     add_trigger(world.table(), "RAISE EXCEPTION 'the shop''s 100%% closed';")
     error = refused(world)
     assert "a trigger refuses a row: the shop's 100% closed (SQLSTATE P0001, RaiseException, function " in error
@@ -104,7 +104,7 @@ def test_a_trigger_that_says_why(world: World) -> None:
 
 
 @pytest.mark.parametrize("code", ["P0001", "23505", "42501", "0A000"])
-def test_a_trigger_whose_message_holds_a_value(world: World, code: str) -> None:
+def test_a_triggers_message_with_a_value_is_not_shown(world: World, code: str) -> None:
     """A trigger may choose the code of an error whose message the sink shows if it is the server's."""
     more = f"ERRCODE = '{code}', CONSTRAINT = NEW.city, COLUMN = NEW.city, TABLE = NEW.city"
     add_trigger(world.table(), f"RAISE EXCEPTION 'no %', NEW.city USING {more};")
@@ -113,12 +113,12 @@ def test_a_trigger_whose_message_holds_a_value(world: World, code: str) -> None:
     assert "picky(), line 2). Its message may hold values of the row: the server's log has it" in error
 
 
-def test_an_error_inside_a_trigger_says_where(world: World) -> None:
+def test_an_error_inside_a_trigger_names_the_function(world: World) -> None:
     add_trigger(world.table(), "NEW.id = 1 / (NEW.id - 2147483647);")
     assert "SQLSTATE 22012, DivisionByZero, function " in refused(world)
 
 
-def test_a_problem_of_the_table_comes_with_its_advice(world: World) -> None:
+def test_a_problem_of_the_table_is_explained_with_advice(world: World) -> None:
     error = refused(world.table(), f"ALTER TABLE {world.named('orders')} ADD day date NOT NULL")
     assert (
         "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in error

@@ -51,7 +51,7 @@ def impatient(world: World, connect: Any = psycopg.connect) -> BoundPostgresSink
 
 
 @pytest.mark.parametrize("at", ["INSERT INTO", "COMMIT"])
-def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_for(world: World, at: str) -> None:
+def test_r9_a_release_to_a_frozen_server_fails_and_is_retried(world: World, at: str) -> None:
     world.table()
     sink, cold = world.new(), ExitStack()
     handle = staged(sink, 1)
@@ -67,7 +67,7 @@ def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_fo
     assert (world.rows(), sink.release([handle], 1), world.rows()) == (rows_of(1), {"rows": 2}, rows_of(1))
 
 
-def test_a_connection_that_ended_as_the_server_freezes_does_not_keep_it_from_standing_still(world: World) -> None:
+def test_freezing_a_server_ignores_an_ended_connection(world: World) -> None:
     """The postmaster is paused itself and cannot reap the ended backend, so the backend stays a zombie."""
     with closing(psycopg.connect(world.url.replace("+psycopg2", ""))) as connection:
         backend = connection.info.backend_pid
@@ -78,7 +78,7 @@ def test_a_connection_that_ended_as_the_server_freezes_does_not_keep_it_from_sta
             pass
 
 
-def test_an_executor_gives_it_up_too(world: World) -> None:
+def test_an_executor_abandons_a_copy_to_a_frozen_server(world: World) -> None:
     """The server may freeze at any moment of a COPY."""
     world.table()
     cold = ExitStack()
@@ -99,7 +99,7 @@ def test_an_executor_gives_it_up_too(world: World) -> None:
     wait_until(lambda: world.rows() == [], "nothing of it is there")
 
 
-def test_a_long_statement_of_a_server_that_lives_is_not_cut(world: World) -> None:
+def test_a_long_statement_of_a_live_server_is_not_ended(world: World) -> None:
     address = Address.of_url(world.url)
     assert address is not None
     database, failures = Database(address, timeout=30), world.table().new()._failures
@@ -107,7 +107,7 @@ def test_a_long_statement_of_a_server_that_lives_is_not_cut(world: World) -> Non
         connection.execute("SELECT pg_sleep(1.5)")
 
 
-def test_the_option_of_the_sink_is_the_limit_of_a_statement(world: World) -> None:
+def test_the_sinks_statement_timeout_limits_a_statement(world: World) -> None:
     bound = world.sink(statement_timeout=90).bind(SinkContext("orders", "lake"))
     assert isinstance(bound, BoundPostgresSink)
     assert bound._database.timeout == 90

@@ -37,7 +37,7 @@ def put(world: World, *rows: tuple[int, str]) -> None:
 
 
 @pytest.mark.parametrize("how", KEEPING)
-def test_old_rows_that_a_trigger_keeps_fail_the_release_that_replaces_them(world: World, how: str) -> None:
+def test_old_rows_that_a_trigger_keeps_fail_a_replacing_release(world: World, how: str) -> None:
     sink = world.table().new(mode="replace")
     put(world, *OLD)
     drop = add_trigger(world, *KEEPING[how])
@@ -51,7 +51,7 @@ def test_old_rows_that_a_trigger_keeps_fail_the_release_that_replaces_them(world
     assert world.rows() == rows_of(1)
 
 
-def test_a_first_release_without_rows_fails_too(world: World) -> None:
+def test_a_first_release_without_rows_fails_if_old_rows_remain(world: World) -> None:
     sink = world.table().new(mode="replace")
     put(world, *OLD)
     add_trigger(world, *KEEPING["keeps one row"])
@@ -60,7 +60,7 @@ def test_a_first_release_without_rows_fails_too(world: World) -> None:
     assert (world.rows(), sink.last_released()) == (OLD, 0)
 
 
-def test_rows_that_a_later_policy_hides_fail_a_first_release_without_rows(world: World) -> None:
+def test_a_later_policy_that_hides_rows_fails_a_first_release(world: World) -> None:
     orders, role = world.table().named("orders"), f"clerk_{world.schema.split()[1]}"
     put(world, *OLD)
     world.run(f"CREATE ROLE {role} LOGIN")
@@ -81,7 +81,7 @@ def test_rows_that_a_later_policy_hides_fail_a_first_release_without_rows(world:
     assert world.rows() == []
 
 
-def test_a_trigger_that_lets_rows_be_deleted_is_no_obstacle(world: World) -> None:
+def test_a_trigger_that_allows_deletes_does_not_disturb_a_replace(world: World) -> None:
     sink = world.table().new(mode="replace")
     put(world, *OLD)
     add_trigger(world, "BEFORE", "RETURN OLD;")
@@ -89,7 +89,7 @@ def test_a_trigger_that_lets_rows_be_deleted_is_no_obstacle(world: World) -> Non
     assert world.rows() == rows_of(1)
 
 
-def test_a_row_that_somebody_inserts_during_the_release_is_no_kept_row(world: World) -> None:
+def test_a_concurrent_insert_does_not_fail_a_replacing_release(world: World) -> None:
     world.table()
     put(world, *OLD)
     late = [(9, "late")]
@@ -118,7 +118,7 @@ RULES = [
 
 
 @pytest.mark.parametrize(("mode", "event", "act", "message"), RULES)
-def test_rules_that_act_instead_of_the_release_are_refused_before_anything_is_written(
+def test_rules_that_act_instead_of_the_release_are_refused_at_the_start(
     world: World, mode: dict[str, Any], event: str, act: str, message: str
 ) -> None:
     world.table("id int PRIMARY KEY, city text")
@@ -130,7 +130,7 @@ def test_rules_that_act_instead_of_the_release_are_refused_before_anything_is_wr
 
 
 @pytest.mark.parametrize(("mode", "event", "act", "message"), RULES)
-def test_and_at_a_release_if_they_come_later(
+def test_rules_added_after_stage_are_refused_at_the_release(
     world: World, mode: dict[str, Any], event: str, act: str, message: str
 ) -> None:
     sink = world.table("id int PRIMARY KEY, city text").new(**mode)
@@ -146,7 +146,7 @@ def test_and_at_a_release_if_they_come_later(
     assert world.rows() == (rows_of(1) if mode.get("mode") == "replace" else OLD + rows_of(1))
 
 
-def test_a_disabled_rule_is_an_obstacle_only_where_postgresql_says_so(world: World) -> None:
+def test_a_disabled_rule_is_refused_only_if_postgresql_refuses_it(world: World) -> None:
     """PostgreSQL refuses ON CONFLICT for a table with a rule on UPDATE, even if the rule is disabled."""
     world.table("id int PRIMARY KEY, city text")
     orders = world.named("orders")
@@ -163,7 +163,7 @@ def test_a_disabled_rule_is_an_obstacle_only_where_postgresql_says_so(world: Wor
     assert world.rows() == rows_of(1)
 
 
-def test_a_rule_that_also_writes_to_another_table_is_none(world: World) -> None:
+def test_a_rule_that_also_writes_to_another_table_is_accepted(world: World) -> None:
     sink = world.table().table(name="log").new()
     orders, log = world.named("orders"), world.named("log")
     world.run(f"CREATE RULE logs AS ON INSERT TO {orders} DO ALSO INSERT INTO {log} VALUES (NEW.id, NEW.city)")

@@ -23,7 +23,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield client_end, server_end
 
 
-def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_a_statement_without_an_answer_is_ended_with_an_error(ends: tuple[socket.socket, socket.socket]) -> None:
     line, _ = ends
     with (
         StatementWatchdog(line, SECONDS) as server,
@@ -34,7 +34,7 @@ def test_who_is_not_answered_is_cut_off_and_says_so(ends: tuple[socket.socket, s
         raise psycopg.OperationalError("consuming input failed: values of rows")
 
 
-def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_each_statement_has_its_own_time_limit(ends: tuple[socket.socket, socket.socket]) -> None:
     line, server_end = ends
     begun, statements = time.monotonic(), 0
     with StatementWatchdog(line, SECONDS) as server:
@@ -46,7 +46,7 @@ def test_many_answers_that_take_longer_together_cut_nothing(ends: tuple[socket.s
     assert statements > 4
 
 
-def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_an_idle_connection_is_not_ended(ends: tuple[socket.socket, socket.socket]) -> None:
     """Spark may take any time between two statements."""
     line, server_end = ends
     with StatementWatchdog(line, SECONDS) as server:
@@ -57,7 +57,7 @@ def test_nobody_is_cut_off_who_asks_nothing(ends: tuple[socket.socket, socket.so
         assert line.recv(1) == b"x"
 
 
-def test_what_the_server_refuses_in_time_is_raised_as_it_is(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_an_error_within_the_time_limit_is_raised_unchanged(ends: tuple[socket.socket, socket.socket]) -> None:
     line, _ = ends
     with (
         StatementWatchdog(line, 60.0) as server,

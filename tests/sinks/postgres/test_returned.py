@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.sinks.sql.test_returned import (
-    test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written,
-    test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now,
-    test_r9_under_another_uid_both_tables_have_their_own,
-    test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another,
+    test_r9_a_sink_that_has_released_to_another_table_is_refused,
+    test_r9_a_sink_with_another_uid_may_use_another_table,
+    test_r9_a_sink_without_releases_may_change_its_table,
+    test_r9_a_tables_releases_are_known_after_preparing_another_table,
 )
 
 pytestmark = pytest.mark.slow
 
 __all__ = [
-    "test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written",
-    "test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now",
-    "test_r9_under_another_uid_both_tables_have_their_own",
-    "test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another",
+    "test_r9_a_sink_that_has_released_to_another_table_is_refused",
+    "test_r9_a_sink_with_another_uid_may_use_another_table",
+    "test_r9_a_sink_without_releases_may_change_its_table",
+    "test_r9_a_tables_releases_are_known_after_preparing_another_table",
 ]

@@ -43,7 +43,7 @@ KEYED = "id int PRIMARY KEY, city text"
 # ---- modes
 
 
-def test_an_upsert_keeps_the_last_row_of_a_key_by_batch_and_within_a_batch(world: World) -> None:
+def test_an_upsert_keeps_the_last_row_of_each_key(world: World) -> None:
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     first = stage(sink, Rows([[(1, "a"), (2, "a"), (1, "b")]]), 1)
     second = stage(sink, Rows([[(2, "c"), (3, "c")]]), 2)
@@ -53,7 +53,7 @@ def test_an_upsert_keeps_the_last_row_of_a_key_by_batch_and_within_a_batch(world
     assert world.rows() == [(1, "b"), (2, "c"), (3, "d")]
 
 
-def test_r9_an_upsert_of_a_late_releaser_does_not_put_old_values_back(world: World) -> None:
+def test_r9_a_late_upsert_of_a_zombie_does_not_restore_old_values(world: World) -> None:
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     old, new = stage(sink, Rows([[(1, "old")]]), 1), stage(sink, Rows([[(1, "new")]]), 2)
     sink.release([old], 1)
@@ -62,14 +62,14 @@ def test_r9_an_upsert_of_a_late_releaser_does_not_put_old_values_back(world: Wor
     assert world.rows() == [(1, "new")]
 
 
-def test_a_key_that_is_all_there_is_of_a_row_is_inserted_once(world: World) -> None:
+def test_rows_of_only_key_columns_are_inserted_once(world: World) -> None:
     sink = world.table("id int PRIMARY KEY").bind(mode="upsert", key=["id"])
     sink.prepare()
     sink.release([stage(sink, Rows([[(1,), (1,), (2,)]], [("id", "integer")]), 1)], 1)
     assert world.rows() == [(1,), (2,)]
 
 
-def test_replace_empties_the_table_with_the_first_release_and_adds_with_later_ones(world: World) -> None:
+def test_replace_empties_the_table_only_at_the_first_release(world: World) -> None:
     world.table()
     world.run(f'INSERT INTO "{world.schema}".orders VALUES (7, %s)', "of somebody else")
     sink = world.new(mode="replace")
@@ -81,7 +81,7 @@ def test_replace_empties_the_table_with_the_first_release_and_adds_with_later_on
     assert world.rows() == rows_of(1, 2)
 
 
-def test_a_first_release_without_rows_replaces_too(world: World) -> None:
+def test_a_first_release_without_rows_also_replaces(world: World) -> None:
     world.table()
     world.run(f'INSERT INTO "{world.schema}".orders VALUES (7, NULL)')
     sink = world.new(mode="replace")
@@ -92,7 +92,7 @@ def test_a_first_release_without_rows_replaces_too(world: World) -> None:
     assert world.rows() == [(8, None)]
 
 
-def test_who_was_replaced_stays_replaced_and_is_told_by_whom(world: World) -> None:
+def test_a_replaced_job_is_refused_and_the_error_names_the_replacing_job(world: World) -> None:
     first = world.table().new("monday")
     first.release([staged(first, 1)], 1)
     under_way = staged(first, 2)
@@ -107,7 +107,7 @@ def test_who_was_replaced_stays_replaced_and_is_told_by_whom(world: World) -> No
     assert world.rows() == rows_of(3)
 
 
-def test_a_job_that_would_have_replaced_and_comes_too_late_is_refused_and_one_that_adds_adds(world: World) -> None:
+def test_a_late_replacing_job_is_refused_but_an_appending_job_is_not(world: World) -> None:
     late, adding = world.table().new("late", mode="replace"), world.new("adding")
     quick = world.new("quick", mode="replace")
     quick.release([staged(quick, 1)], 1)
@@ -126,7 +126,7 @@ def test_two_sinks_of_one_job_replace_together(world: World) -> None:
     assert world.rows() == rows_of(1, 2)
 
 
-def test_of_jobs_that_replace_at_once_one_is_there_in_the_end(world: World) -> None:
+def test_one_of_several_concurrent_replacing_jobs_wins(world: World) -> None:
     world.table()
     jobs = [world.new(f"job-{number}", mode="replace") for number in range(4)]
     handles = [staged(sink, number) for number, sink in enumerate(jobs, 1)]
@@ -151,7 +151,7 @@ def test_of_jobs_that_replace_at_once_one_is_there_in_the_end(world: World) -> N
 # ---- the ledger
 
 
-def test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing(world: World) -> None:
+def test_a_lost_ledger_is_not_taken_for_an_empty_one(world: World) -> None:
     sink = world.table().new()
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
@@ -169,7 +169,7 @@ def test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing(
     assert world.rows() == rows_of(1)
 
 
-def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
+def test_a_ledger_from_an_older_backup_is_refused(world: World) -> None:
     sink = world.table().new()
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
@@ -179,7 +179,7 @@ def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize("remembered", [0, 2])
-def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else(
+def test_r9_the_ledger_drops_only_batches_that_no_release_can_repeat(
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Each release repeats the handles of the release before, because the journal may not know that it succeeded."""
@@ -196,7 +196,7 @@ def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else
     assert sorted(world.released()) == list(range(10 - remembered, 12))
 
 
-def test_r9_a_lower_checkpoint_with_a_batch_that_was_never_released_tells_of_another_job(world: World) -> None:
+def test_r9_an_unreleased_batch_at_a_lower_checkpoint_means_another_job(world: World) -> None:
     sink = world.table().new()
     sink.release([staged(sink, 1)], 5)
     handle = staged(sink, 2)
@@ -213,7 +213,7 @@ def test_a_ledger_of_a_later_version_is_refused(world: World) -> None:
             act()
 
 
-def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World) -> None:
+def test_deleted_staged_rows_fail_the_release(world: World) -> None:
     sink = world.table().new()
     whole, broken = staged(sink, 1), staged(sink, 2)
     world.run(f'DELETE FROM "{world.staging}".{broken["staged"]} WHERE id = 20')
@@ -227,7 +227,7 @@ PARTED = "id int NOT NULL PRIMARY KEY, city text) PARTITION BY RANGE (id"
 
 @pytest.mark.parametrize("on", ["orders", "low"])
 @pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": ["id"]}, {"mode": "replace"}])
-def test_rows_that_a_trigger_leaves_out_fail_the_release(world: World, mode: dict[str, Any], on: str) -> None:
+def test_rows_that_a_trigger_skips_fail_the_release(world: World, mode: dict[str, Any], on: str) -> None:
     sink = world.table(PARTED).new(**mode)
     schema = world.schema
     world.run(f'CREATE TABLE "{schema}".low PARTITION OF "{schema}".orders FOR VALUES FROM (0) TO (1000)')
@@ -247,7 +247,7 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(world: World, mode: dic
     assert world.rows() == rows_of(1, 2)
 
 
-def test_of_a_table_of_keys_alone_each_has_to_be_there(world: World) -> None:
+def test_each_row_of_a_keys_only_table_must_reach_the_table(world: World) -> None:
     columns = (("id", "integer"), ("nr", "integer"))
     sink = world.table("id int, nr int, PRIMARY KEY (id, nr)").bind(mode="upsert", key=["id", "nr"])
     sink.check_rows(SinkInput("lake", columns))
@@ -267,7 +267,7 @@ def test_of_a_table_of_keys_alone_each_has_to_be_there(world: World) -> None:
     assert (world.rows(), sink.last_released()) == ([(1, 1), (1, 2), (1, 3)], 2)
 
 
-def test_rows_that_are_in_the_table_as_they_are_may_be_left_out(world: World) -> None:
+def test_a_trigger_may_skip_unchanged_rows(world: World) -> None:
     """PostgreSQL has a trigger that suppresses updates without a change, for consumers of a table's changes."""
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     sink.release([stage(sink, Rows([[(1, "a"), (2, "b")]]), 1)], 1)
@@ -279,7 +279,7 @@ def test_rows_that_are_in_the_table_as_they_are_may_be_left_out(world: World) ->
     assert world.rows() == [(1, "a"), (2, "c")]
 
 
-def test_the_newer_row_may_win(world: World) -> None:
+def test_a_trigger_may_keep_the_newer_row(world: World) -> None:
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     sink.release([stage(sink, Rows([[(1, "b"), (2, "b")]]), 1)], 1)
     world.run(
@@ -294,7 +294,7 @@ def test_the_newer_row_may_win(world: World) -> None:
     assert world.rows() == [(1, "b"), (2, "c")]
 
 
-def test_a_trigger_that_passes_all_rows_on_is_no_obstacle_to_those_of_one_key(world: World) -> None:
+def test_a_passing_trigger_does_not_disturb_rows_with_one_key(world: World) -> None:
     sink = world.table("id int NOT NULL PRIMARY KEY, city text").new(mode="upsert", key=["id"])
     world.run(
         f"""CREATE FUNCTION "{world.schema}".passes() RETURNS trigger LANGUAGE plpgsql AS
@@ -336,9 +336,7 @@ def test_a_golden_handle_is_released(world: World) -> None:
         ({"table": "public.another"}, StagedElsewhereError),
     ],
 )
-def test_a_handle_that_is_not_what_was_written_releases_nothing(
-    world: World, change: dict[str, Any], error: type[Exception]
-) -> None:
+def test_a_modified_handle_releases_nothing(world: World, change: dict[str, Any], error: type[Exception]) -> None:
     sink = world.table().new()
     handle = staged(sink, 1)
     with pytest.raises(error):
@@ -368,7 +366,7 @@ def refused(sink: BoundPostgresSink, rows: Rows) -> str:
         ("id int, city uuid", (1, "t0p s3cr3t"), "SQLSTATE 22P02, InvalidTextRepresentation, column city"),
     ],
 )
-def test_rows_that_the_table_does_not_take_are_refused_while_they_are_staged_and_taken_when_it_is_mended(
+def test_rows_that_the_table_rejects_are_refused_during_stage(
     world: World, table: str, row: tuple[Any, ...], message: str
 ) -> None:
     sink = world.table(table).new()
@@ -383,7 +381,7 @@ def test_rows_that_the_table_does_not_take_are_refused_while_they_are_staged_and
     assert world.rows() == [clean]
 
 
-def test_a_null_in_a_key_is_refused_while_it_is_staged(world: World) -> None:
+def test_a_null_in_a_key_is_refused_during_stage(world: World) -> None:
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     assert "column id" in refused(sink, Rows([[(None, "a")]]))
 
@@ -397,9 +395,7 @@ def test_a_null_in_a_key_is_refused_while_it_is_staged(world: World) -> None:
         ("RENAME TO others", "there is no such table"),
     ],
 )
-def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when_it_is_mended(
-    world: World, change: str, message: str
-) -> None:
+def test_an_unsuitably_altered_table_is_refused_until_it_is_corrected(world: World, change: str, message: str) -> None:
     sink = world.table().new()
     assert staged(sink, 1)
     world.run(f'ALTER TABLE "{world.schema}".orders {change}')
@@ -427,7 +423,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
         ("ALTER {orders} ADD day date NOT NULL", "ALTER {orders} DROP day", "its column 'day' is NOT NULL"),
     ],
 )
-def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
+def test_a_table_altered_after_stage_gets_no_rows_until_it_is_corrected(
     world: World, alter: str, mend: str, message: str
 ) -> None:
     """Without the check the server would silently cut the text, or pass the rows through the view."""
@@ -446,7 +442,7 @@ def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_
     assert world.rows() == long
 
 
-def test_a_table_that_holds_more_than_when_rows_were_staged_takes_them(world: World) -> None:
+def test_a_table_with_wider_columns_than_at_stage_gets_the_rows(world: World) -> None:
     sink = world.table("id int NOT NULL, city varchar(9)").new()
     handle = staged(sink, 1)
     world.run(f'ALTER TABLE "{world.schema}".orders ALTER id TYPE bigint, ALTER city TYPE text')
@@ -454,7 +450,7 @@ def test_a_table_that_holds_more_than_when_rows_were_staged_takes_them(world: Wo
     assert world.rows() == rows_of(1)
 
 
-def test_columns_that_are_added_with_a_default_or_may_be_null_are_no_drift(world: World) -> None:
+def test_added_columns_with_a_default_or_nullable_are_accepted(world: World) -> None:
     sink = world.table().new()
     before = staged(sink, 1)
     world.run(f'ALTER TABLE "{world.schema}".orders ADD n int NOT NULL DEFAULT 5, ADD m int')
@@ -462,7 +458,7 @@ def test_columns_that_are_added_with_a_default_or_may_be_null_are_no_drift(world
     assert world.rows() == [(*row, 5, None) for row in rows_of(1, 2)]
 
 
-def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(world: World) -> None:
+def test_a_violated_constraint_fails_the_release_without_showing_values(world: World) -> None:
     sink = world.table(KEYED).new()
     sink.release([staged(sink, 1)], 1)
     handle = stage(sink, Rows([[(10, "t0p s3cr3t"), (99, "new")]]), 2)
@@ -478,7 +474,7 @@ def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(
     assert sink.release([handle], 2) == {"rows": 2}
 
 
-def test_a_deferred_constraint_is_found_at_the_commit_and_fails_the_release(world: World) -> None:
+def test_a_violated_deferred_constraint_fails_the_release(world: World) -> None:
     sink = world.table("id int UNIQUE DEFERRABLE INITIALLY DEFERRED, city text").new()
     handle = stage(sink, Rows([[(1, "a"), (1, "b")]]), 1)
     with pytest.raises(ReleaseRefusedError, match="23505"):
@@ -486,7 +482,7 @@ def test_a_deferred_constraint_is_found_at_the_commit_and_fails_the_release(worl
     assert world.rows() == []
 
 
-def test_a_server_whose_default_is_serializable_or_lazy_is_no_trouble(world: World) -> None:
+def test_serializable_and_asynchronous_defaults_are_overridden(world: World) -> None:
     world.run("ALTER ROLE airflow SET default_transaction_isolation = 'serializable'")
     world.run("ALTER ROLE airflow SET synchronous_commit = 'off'")
     try:
@@ -506,7 +502,7 @@ def test_a_server_whose_default_is_serializable_or_lazy_is_no_trouble(world: Wor
         world.run("ALTER ROLE airflow RESET ALL")
 
 
-def test_a_transaction_commits_to_the_disk_whatever_the_role_says(world: World) -> None:
+def test_commits_are_synchronous_whatever_the_roles_setting_is(world: World) -> None:
     world.run("ALTER ROLE airflow SET synchronous_commit = 'off'")
     try:
         with world.bind()._transaction("look") as connection:
@@ -538,7 +534,7 @@ def check(world: World, columns: Any = COLUMNS, **given: Any) -> None:
         ("id int UNIQUE DEFERRABLE NOT NULL, city text", {"mode": "upsert", "key": ["id"]}, "not a deferrable one"),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
+def test_an_unsuitable_table_is_refused_before_anything_is_written(
     world: World, table: str, given: dict[str, Any], message: str
 ) -> None:
     world.table(table)
@@ -549,7 +545,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
     assert world.run("SELECT to_regnamespace(quote_ident(%s))", world.staging) == [(None,)]
 
 
-def test_an_index_that_compares_in_another_way_than_its_column_is_none_for_a_key(world: World) -> None:
+def test_an_index_with_another_collation_than_its_column_is_not_a_key(world: World) -> None:
     """The index takes rows as one key that the column compares as two keys. No release with both would ever succeed."""
     upsert: dict[str, Any] = {"mode": "upsert", "key": ["city"]}
     collation = f'"{world.schema}".ci'
@@ -575,7 +571,7 @@ def test_an_index_that_compares_in_another_way_than_its_column_is_none_for_a_key
     assert world.rows() == [(2, "A")]
 
 
-def test_tables_that_fit_are_taken(world: World) -> None:
+def test_suitable_tables_are_accepted(world: World) -> None:
     world.table('"Id" int, "a ""b"" %s" text, at timestamptz DEFAULT now(), n int GENERATED ALWAYS AS (1) STORED')
     columns = (("Id", "integer"), ('a "b" %s', "string"))
     check(world, columns)
@@ -585,7 +581,7 @@ def test_tables_that_fit_are_taken(world: World) -> None:
     assert world.run(f'SELECT "Id", n FROM "{world.schema}".orders') == [(1, 1)]
 
 
-def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
+def test_a_view_or_missing_table_is_refused(world: World) -> None:
     world.run(f'CREATE UNLOGGED TABLE "{world.schema}".quick (id int, city text)')
     world.run(f"CREATE VIEW \"{world.schema}\".seen AS SELECT 1 AS id, '' AS city")
     for name, problem in (("quick", "UNLOGGED"), ("seen", "a view"), ("none", "there is no such table")):
@@ -600,7 +596,7 @@ def refused_with(message: str, bound: BoundSink) -> None:
         bound.prepare()
 
 
-def test_rights_that_are_lacking_are_told_before_anything_is_written(world: World) -> None:
+def test_missing_rights_are_refused_before_anything_is_written(world: World) -> None:
     world.table(KEYED)
     role = f"clerk_{world.schema.split()[1]}"
     world.run(f"CREATE ROLE {role} LOGIN")
@@ -635,7 +631,7 @@ def test_rights_that_are_lacking_are_told_before_anything_is_written(world: Worl
 
 
 @pytest.mark.parametrize("has", ["", "CREATE", "USAGE"])
-def test_so_are_those_in_the_schema_of_a_table_that_is_to_be_made(world: World, has: str) -> None:
+def test_missing_rights_on_the_schema_of_a_new_table_are_refused(world: World, has: str) -> None:
     role = f"clerk_{world.schema.split()[1]}"
     world.run(f"CREATE ROLE {role} LOGIN")
     world.run(f'CREATE SCHEMA "{world.staging}"')
@@ -649,7 +645,7 @@ def test_so_are_those_in_the_schema_of_a_table_that_is_to_be_made(world: World, 
 
 
 @pytest.mark.parametrize(("table", "lacks"), [("ledger", "UPDATE"), ("released", "DELETE"), ("staged", "INSERT")])
-def test_so_are_those_on_a_ledger_that_somebody_else_has_made(world: World, table: str, lacks: str) -> None:
+def test_missing_rights_on_an_existing_ledger_are_refused(world: World, table: str, lacks: str) -> None:
     world.table()
     world.new()
     role = f"clerk_{world.schema.split()[1]}"
@@ -669,7 +665,7 @@ def test_so_are_those_on_a_ledger_that_somebody_else_has_made(world: World, tabl
     assert bound.release([staged(bound, 1)], 1) == {"rows": 2}  # type: ignore[arg-type]
 
 
-def test_create_makes_the_table_of_the_rows_with_its_key(world: World) -> None:
+def test_create_makes_a_table_with_the_key(world: World) -> None:
     sink = world.new(create=True, mode="upsert", key=["id"])
     sink.release([stage(sink, Rows([[(1, "a"), (1, "b")]]), 1)], 1)
     assert world.rows() == [(1, "b")]
@@ -677,7 +673,7 @@ def test_create_makes_the_table_of_the_rows_with_its_key(world: World) -> None:
         check(world, table="nowhere.orders", create=True)
 
 
-def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: World) -> None:
+def test_all_types_round_trip_in_a_created_table(world: World) -> None:
     utc = datetime(2026, 1, 2, 3, 4, 5, 678901, timezone.utc)
     now = utc.replace(tzinfo=None)
     values: list[tuple[Any, Any, Any]] = [
@@ -734,7 +730,7 @@ def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: 
         ({"url": "mysql://h/d"}, "does not begin with postgresql://"),
     ],
 )
-def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], message: str) -> None:
+def test_an_invalid_sink_is_refused_when_the_job_is_validated(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSinkError, match=message):
         PostgresSink(**{"table": "orders", "url": "postgresql://h/d", **given}).validate()
 
@@ -752,21 +748,19 @@ def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dic
         ((("id", "interval day to second"),), {}, "is of type interval day to second"),
     ],
 )
-def test_rows_that_no_table_takes_are_refused_without_asking_the_database(
-    columns: Any, given: dict[str, Any], message: str
-) -> None:
+def test_unsuitable_rows_are_refused_without_a_query(columns: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(SinkInputError, match=message):
         PostgresSink("orders", url="postgresql://h/d").check_input(SinkInput("lake", columns, **given))
 
 
-def test_a_key_that_the_rows_lack_is_refused_and_changed_rows_are_taken_with_one() -> None:
+def test_the_key_must_be_in_the_rows_and_allows_update_mode() -> None:
     sink = PostgresSink("orders", mode="upsert", key=["id"], url="postgresql://h/d")
     with pytest.raises(SinkInputError, match="no column 'id' of the key"):
         sink.check_input(SinkInput("lake", (("city", "string"),)))
     sink.check_input(SinkInput("lake", COLUMNS, "update"))
 
 
-def test_a_password_is_in_nothing_that_is_shown_or_recorded(world: World) -> None:
+def test_the_password_is_neither_shown_nor_recorded(world: World) -> None:
     sink = world.table().sink()
     bound = world.new()
     handle = staged(bound, 1)
@@ -777,7 +771,7 @@ def test_a_password_is_in_nothing_that_is_shown_or_recorded(world: World) -> Non
     assert "s3cr3t" not in f"{raised.value} {raised.value.__context__} {raised.value.__cause__}"
 
 
-def test_a_connection_of_airflow_leads_to_the_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_airflow_connection_gives_the_address_of_the_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", world.table().url + "?connect_timeout=5&cursor=dictcursor")
     sink = PostgresSink(f'"{world.schema}".orders', conn_id="shop_db", staging_schema=world.staging)
     bound = sink.bind(SinkContext("orders", "lake"))
@@ -789,12 +783,12 @@ def test_a_connection_of_airflow_leads_to_the_database(world: World, monkeypatch
         sink.bind(SinkContext("orders", "lake"))
 
 
-def test_a_connection_that_is_none_of_postgresql_is_refused() -> None:
+def test_a_connection_of_another_type_is_refused() -> None:
     with pytest.raises(InvalidSinkError, match="is of type 'mysql'"):
         Address.of_connection(Connection("db", "mysql"))
     with pytest.raises(BadConnectionError, match="IAM"):
         Address.of_connection(Connection("db", "postgres", extra={"iam": True}))
 
 
-def test_what_is_refused_is_the_user_s_to_mend() -> None:
+def test_a_refused_target_is_invalid_input() -> None:
     assert issubclass(TargetRefusedError, InvalidInputError)

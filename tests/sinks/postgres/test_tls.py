@@ -63,7 +63,7 @@ def test_driver_and_executors_stage_and_release_over_tls(
     assert job.files_with_password() == []
 
 
-def test_the_release_is_encrypted_as_the_server_sees_it(encrypting: PostgreSQL, authority: Authority) -> None:
+def test_the_server_sees_an_encrypted_release(encrypting: PostgreSQL, authority: Authority) -> None:
     world = world_of(encrypting, authority.keys.certificate, 2)
     world.run(
         f"""CREATE FUNCTION "{world.schema}".is_encrypted() RETURNS boolean LANGUAGE sql VOLATILE
@@ -75,7 +75,7 @@ def test_the_release_is_encrypted_as_the_server_sees_it(encrypting: PostgreSQL, 
     assert world.rows() == [(*row, True) for row in rows_of(1)]
 
 
-def test_a_server_of_another_authority_is_refused_before_anything_is_written(
+def test_a_server_certificate_of_another_authority_is_refused(
     encrypting: PostgreSQL, authority: Authority, tmp_path: Path
 ) -> None:
     world = world_of(encrypting, Authority(tmp_path, "another").keys.certificate, 3)
@@ -102,7 +102,7 @@ def test_a_server_without_tls_is_refused(server: PostgreSQL, authority: Authorit
         world.new()
 
 
-def test_a_certificate_that_is_not_there_is_refused(encrypting: PostgreSQL, tmp_path: Path) -> None:
+def test_a_missing_certificate_file_is_refused(encrypting: PostgreSQL, tmp_path: Path) -> None:
     world = world_of(encrypting, tmp_path / "gone.pem", 6)
     with pytest.raises(SinkUnavailableError, match=r"root certificate file .*gone\.pem.* does not exist"):
         world.new()

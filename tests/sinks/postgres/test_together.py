@@ -49,7 +49,7 @@ def ids(*numbers: int) -> list[int]:
     return [row for row, _ in rows_of(*numbers)]
 
 
-def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none(two_tables: World) -> None:
+def test_r9_a_crashed_release_of_two_tables_is_in_both_or_neither(two_tables: World) -> None:
     sinks, count, number = bind(two_tables, new=True), 99, 0
     for when in WHEN:
         at = 1
@@ -75,7 +75,7 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
     assert two_tables.staged() == []
 
 
-def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink(two_tables: World) -> None:
+def test_a_row_that_one_table_refuses_prevents_the_release_of_both(two_tables: World) -> None:
     sinks = bind(two_tables, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]
     two_tables.run(f'INSERT INTO "{two_tables.schema}".orders VALUES (10, %s)', "of somebody else")
@@ -88,7 +88,7 @@ def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink
     assert shown(two_tables) == [ids(1), ids(1)]
 
 
-def test_a_table_that_is_behind_gets_what_it_lacks_with_the_others(two_tables: World) -> None:
+def test_a_group_release_includes_rows_that_one_table_lacks(two_tables: World) -> None:
     """The sinks have just begun to share a transaction. The first sink had released alone before."""
     sinks = bind(two_tables, new=True)
     first = [[staged(sink, 1)] for sink in sinks]
@@ -98,14 +98,14 @@ def test_a_table_that_is_behind_gets_what_it_lacks_with_the_others(two_tables: W
     assert shown(two_tables) == [ids(1, 2), ids(1, 2)]
 
 
-def test_one_that_has_nothing_to_release_holds_up_no_other(two_tables: World) -> None:
+def test_a_table_without_rows_to_release_does_not_delay_the_other(two_tables: World) -> None:
     sinks = bind(two_tables, new=True)
     assert release(sinks, 1, [staged(sinks[0], 1)], []) == [{"rows": 2}, {"rows": 0}]
     assert release(sinks, 2, [], [staged(sinks[1], 2)]) == [{"rows": 0}, {"rows": 2}]
     assert shown(two_tables) == [ids(1), ids(2)]
 
 
-def test_a_ledger_that_has_lost_the_entry_of_one_releases_in_neither(two_tables: World) -> None:
+def test_a_lost_ledger_entry_of_one_sink_prevents_the_release_of_both(two_tables: World) -> None:
     sinks = bind(two_tables, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]
     two_tables.run(f"DELETE FROM \"{two_tables.staging}\".ledger WHERE sink = 'orders'")
@@ -114,7 +114,7 @@ def test_a_ledger_that_has_lost_the_entry_of_one_releases_in_neither(two_tables:
     assert shown(two_tables) == [[], []]
 
 
-def test_a_table_that_another_one_refers_to_is_released_before_it(world: World) -> None:
+def test_a_referenced_table_is_released_first(world: World) -> None:
     world.table("id int PRIMARY KEY, city text", "orders")
     world.table(f'id int REFERENCES "{world.schema}".orders, city text', "lines")
     lines, orders = bind(world, new=True)
@@ -123,7 +123,7 @@ def test_a_table_that_another_one_refers_to_is_released_before_it(world: World) 
     assert shown(world) == [ids(1), ids(1)]
 
 
-def test_tables_that_refer_to_each_other_are_replaced_together(world: World) -> None:
+def test_tables_with_a_foreign_key_are_replaced_together(world: World) -> None:
     world.table("id int PRIMARY KEY, city text", "orders")
     world.table(f'id int REFERENCES "{world.schema}".orders, city text', "lines")
     for number, job in enumerate(("monday", "tuesday"), 1):

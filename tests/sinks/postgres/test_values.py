@@ -30,7 +30,7 @@ def release(world: World, frame: DataFrame) -> list[object]:
     ("kind", "value"),
     [("varchar(3)", "'abc  '"), ("varchar(3)[]", "array('a', 'abc ')"), ("varchar(3)[]", "array(array('abc '))")],
 )
-def test_blanks_that_do_not_fit_are_not_cut_off(spark: SparkSession, world: World, kind: str, value: str) -> None:
+def test_trailing_blanks_that_do_not_fit_are_refused(spark: SparkSession, world: World, kind: str, value: str) -> None:
     world.table(f"c {kind}")
     with pytest.raises(RowsRefusedError, match="SQLSTATE 22001"):
         release(world, spark.sql(f"SELECT {value} AS c"))
@@ -51,7 +51,9 @@ def domains(world: World, kind: str, name: str) -> None:
         ("varchar(3)[]", "", "array('a', 'abc ')"),
     ],
 )
-def test_nor_by_a_domain_of_a_domain(spark: SparkSession, world: World, kind: str, is_array: str, value: str) -> None:
+def test_trailing_blanks_that_do_not_fit_a_nested_domain_are_refused(
+    spark: SparkSession, world: World, kind: str, is_array: str, value: str
+) -> None:
     domains(world, kind, "short")
     world.table(f'c "{world.schema}".short{is_array}')
     with pytest.raises(RowsRefusedError, match="SQLSTATE 22001"):
@@ -59,7 +61,7 @@ def test_nor_by_a_domain_of_a_domain(spark: SparkSession, world: World, kind: st
     assert world.rows() == []
 
 
-def test_a_domain_of_a_domain_counts_as_what_it_is_made_of(spark: SparkSession, world: World) -> None:
+def test_a_nested_domain_is_checked_as_its_base_type(spark: SparkSession, world: World) -> None:
     domains(world, "bigint", "number")
     world.run(f'CREATE TABLE "{world.schema}".orders (id "{world.schema}".number, ids "{world.schema}".number[])')
     assert release(world, spark.sql("SELECT 7 AS id, array(7L) AS ids")) == [7]
@@ -70,7 +72,7 @@ def test_a_domain_of_a_domain_counts_as_what_it_is_made_of(spark: SparkSession, 
         world.bind().check_rows(SinkInput("lake", (("id", "double"),)))
 
 
-def test_texts_that_fit_are_kept_with_their_blanks(spark: SparkSession, world: World) -> None:
+def test_fitting_texts_keep_their_trailing_blanks(spark: SparkSession, world: World) -> None:
     world.table("c varchar(3)")
     values = ["", "a  ", "\N{GRINNING FACE}ü ", None]
     assert sorted(release(world, spark.createDataFrame([(value,) for value in values], "c string")), key=str) == sorted(
@@ -79,7 +81,7 @@ def test_texts_that_fit_are_kept_with_their_blanks(spark: SparkSession, world: W
 
 
 @pytest.mark.parametrize("kind", ["name", '"char"', "interval(0)", "interval second"])
-def test_a_type_that_cuts_texts_without_a_word_is_refused(world: World, kind: str) -> None:
+def test_a_type_that_silently_truncates_texts_is_refused(world: World, kind: str) -> None:
     world.table(f"id int, city {kind}")
     with pytest.raises(TargetRefusedError, match="column 'city' is string in the job"):
         world.bind().check_rows(SinkInput("lake", COLUMNS))
@@ -88,7 +90,7 @@ def test_a_type_that_cuts_texts_without_a_word_is_refused(world: World, kind: st
 @pytest.mark.parametrize(
     ("kind", "value"), [("timestamptz[]", "timestamp'10000-01-01'"), ("date[]", "date'-0005-01-01'")]
 )
-def test_dates_in_an_array_that_cannot_be_written_are_the_rows_fault(
+def test_invalid_dates_in_an_array_are_an_error_of_the_rows(
     spark: SparkSession, world: World, kind: str, value: str
 ) -> None:
     world.table(f"c {kind}")
@@ -96,19 +98,19 @@ def test_dates_in_an_array_that_cannot_be_written_are_the_rows_fault(
         release(world, spark.sql(f"SELECT array({value}) AS c"))
 
 
-def test_a_text_in_an_array_that_is_none_is_the_rows_fault(spark: SparkSession, world: World) -> None:
+def test_an_invalid_text_in_an_array_is_an_error_of_the_rows(spark: SparkSession, world: World) -> None:
     world.table("c text[]")
     with pytest.raises(RowsRefusedError, match="SQLSTATE 22021, an array holds a text that is not UTF-8"):
         release(world, spark.sql("SELECT array(CAST(X'ff41' AS STRING)) AS c"))
 
 
-def test_instants_in_a_struct_keep_their_microseconds(spark: SparkSession, world: World) -> None:
+def test_timestamps_in_a_struct_keep_their_microseconds(spark: SparkSession, world: World) -> None:
     world.table("c jsonb")
     values = release(world, spark.sql("SELECT struct(timestamp'2026-01-02 03:04:05.123456Z' AS at) AS c"))
     assert values == [{"at": "2026-01-02T03:04:05.123456Z"}]
 
 
-def test_a_partition_that_a_crash_empties_or_that_is_elsewhere_is_refused(world: World) -> None:
+def test_an_unlogged_or_foreign_partition_is_refused(world: World) -> None:
     orders, given = f'"{world.schema}".orders', SinkInput("lake", COLUMNS)
     world.run(f"CREATE TABLE {orders} (id int, city text) PARTITION BY LIST (id)")
     world.bind().check_rows(given)
@@ -123,7 +125,7 @@ def test_a_partition_that_a_crash_empties_or_that_is_elsewhere_is_refused(world:
         world.bind().check_rows(given)
 
 
-def test_rows_that_a_policy_hides_are_not_left_by_a_replace(world: World) -> None:
+def test_replace_is_refused_if_a_policy_may_hide_rows(world: World) -> None:
     role, orders = f"clerk_{world.schema.split()[1]}_rls", f'"{world.schema}".orders'
     world.table("id int, city text").run(f"CREATE ROLE {role} LOGIN")
     world.run(f'CREATE SCHEMA "{world.staging}" AUTHORIZATION {role}')

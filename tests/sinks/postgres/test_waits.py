@@ -21,7 +21,7 @@ class FailingOnceSteps(PostgresSteps):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_staging_table_is_made_once_whichever_step_fails(world: World, when: When) -> None:
+def test_a_staging_table_is_created_once_after_a_failure_at_any_step(world: World, when: When) -> None:
     """A commit that fails after its change has lost its reply. The table is there then."""
     world.table()
     world.new()
@@ -40,7 +40,7 @@ def test_a_staging_table_is_made_once_whichever_step_fails(world: World, when: W
     assert world.rows() == sorted(rows_of(*range(1, count + 1)))
 
 
-def test_a_server_that_is_a_standby_for_now_is_waited_for(world: World) -> None:
+def test_stage_waits_while_the_server_is_read_only(world: World) -> None:
     world.table()
     sink = world.new()
     world.run("ALTER ROLE airflow SET default_transaction_read_only = on")
@@ -61,7 +61,7 @@ def test_a_server_that_is_a_standby_for_now_is_waited_for(world: World) -> None:
     assert world.rows() == rows_of(1)
 
 
-def test_a_table_that_somebody_has_locked_is_waited_for(world: World) -> None:
+def test_stage_waits_for_a_locked_table(world: World) -> None:
     """The server ends an attempt after 10 s, and the table is locked for longer."""
     world.table()
     sink = world.new()

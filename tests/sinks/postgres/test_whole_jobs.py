@@ -26,7 +26,7 @@ def job(world: World, tmp_path: Path) -> PostgresJob:
 
 
 @pytest.mark.slow
-def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_password_is_nowhere(job: PostgresJob) -> None:
+def test_a_job_releases_rows_once_to_table_and_folder_without_a_password(job: PostgresJob) -> None:
     for number in range(3):
         job.put(number)
     job.write(create=True)
@@ -59,7 +59,7 @@ def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_passwo
 
 
 @pytest.mark.slow
-def test_a_job_whose_rows_the_table_does_not_take_stops_before_it_acknowledges_and_goes_on_when_it_is_mended(
+def test_a_job_with_refused_rows_fails_and_resumes_after_the_correction(
     job: PostgresJob,
 ) -> None:
     job.put(1)
@@ -81,7 +81,7 @@ def test_a_job_whose_rows_the_table_does_not_take_stops_before_it_acknowledges_a
 
 
 @pytest.mark.slow
-def test_a_server_that_is_a_standby_for_some_seconds_ends_no_run(job: PostgresJob) -> None:
+def test_a_server_that_is_read_only_for_seconds_does_not_end_the_run(job: PostgresJob) -> None:
     """The options are the default ones. The failover ended the run, or used up restarts of the subtask."""
     job.write(bounded=False, create=True)
     job.put(0)
@@ -105,7 +105,7 @@ def test_a_server_that_is_a_standby_for_some_seconds_ends_no_run(job: PostgresJo
 
 
 @pytest.mark.chaos
-def test_a_driver_that_is_killed_again_and_again_puts_each_row_into_the_table_once(job: PostgresJob) -> None:
+def test_each_row_is_in_the_table_once_after_repeated_kills(job: PostgresJob) -> None:
     job.write(bounded=False, create=True)
     job.put(0)
     for number in range(1, 4):
@@ -130,7 +130,7 @@ def test_a_driver_that_is_killed_again_and_again_puts_each_row_into_the_table_on
 
 
 @pytest.mark.slow
-def test_what_a_dead_job_has_staged_is_told_and_deleted_by_whoever_has_its_file(
+def test_deleting_a_dead_job_with_its_file_deletes_its_staged_rows(
     job: PostgresJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job.write(bounded=False, create=True)

@@ -27,7 +27,7 @@ from tests.sinks.sql.world import staged
 
 
 @pytest.mark.parametrize("password", ["pässwört", "пароль密码", "plain"])
-def test_a_password_may_have_any_characters(maria: MariaDBWorld, password: str) -> None:
+def test_a_password_may_contain_any_characters(maria: MariaDBWorld, password: str) -> None:
     maria.table()
     with suppress(Exception):
         maria.run("DROP USER umlaut")
@@ -47,7 +47,7 @@ def test_a_password_may_have_any_characters(maria: MariaDBWorld, password: str) 
         ("ssl_verify_cert=false&ssl_ca=", (ssl.CERT_NONE, False)),
     ],
 )
-def test_a_ca_that_is_named_is_asked(
+def test_the_given_ca_verifies_the_server(
     settings: str, expected: tuple[Any, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/sinks-databases.md: ``mysql+pymysql://user:password@host/database?ssl_ca=…``"""
@@ -66,7 +66,7 @@ def test_a_ca_that_is_named_is_asked(
 
 
 @pytest.mark.parametrize("extra", ['{"ca": "/a.pem"}', {"ca": "/a.pem"}])
-def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(extra: Any) -> None:
+def test_ssl_in_a_connections_extra_may_be_json(extra: Any) -> None:
     address = Address.of_connection(Connection("shop", "mysql", "h", extra={"ssl": extra}))
     assert address.parameters["ssl"] == {"ca": "/a.pem"}
 
@@ -74,13 +74,13 @@ def test_ssl_of_a_connection_may_be_json_as_airflows_hook_takes_it(extra: Any) -
 @pytest.mark.parametrize(
     "extra", ["{", "REQUIRED", "[]", ["a"], {"ssl_mode": "VERIFY_IDENTITY"}, '{"ca": "a", "x": 1}']
 )
-def test_another_ssl_is_refused_by_name(extra: Any) -> None:
+def test_an_invalid_ssl_setting_is_refused(extra: Any) -> None:
     with pytest.raises(InvalidSinkError, match=r"'ssl' is no JSON object of ca, .*verify_mode"):
         Address.of_connection(Connection("shop", "mysql", "h", extra={"ssl": extra}))
 
 
 @pytest.mark.parametrize("content", [None, "no PEM"])
-def test_a_ca_that_cannot_be_read_is_told(maria: MariaDBWorld, tmp_path: Path, content: str | None) -> None:
+def test_an_unreadable_ca_is_refused(maria: MariaDBWorld, tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "ca.pem").write_text(content)
     url = maria.url.replace("ssl_disabled=true", f"ssl_ca={tmp_path}/ca.pem")
@@ -89,7 +89,7 @@ def test_a_ca_that_cannot_be_read_is_told(maria: MariaDBWorld, tmp_path: Path, c
 
 
 @pytest.mark.parametrize("name", ["host", "login", "password", "schema"])
-def test_half_a_character_is_refused_by_name(name: str) -> None:
+def test_a_setting_with_a_lone_surrogate_is_refused(name: str) -> None:
     setting = {"host": "host", "login": "user", "password": "password", "schema": "database"}[name]
     given: dict[str, Any] = {name: "a\ud800"}
     with pytest.raises(InvalidSinkError, match=f"'{setting}' has half of a character"):
@@ -111,7 +111,7 @@ STAGING = ("CREATE", "DROP", "SELECT", "INSERT", "UPDATE", "DELETE")
 
 @pytest.mark.parametrize("lacking", STAGING)
 @pytest.mark.parametrize("has_ledger", [False, True])
-def test_a_right_that_is_lacking_where_rows_are_staged_is_told_by_name_before_anything_is_written(
+def test_a_missing_right_on_the_staging_database_is_refused_by_name(
     maria: MariaDBWorld, poor: str, lacking: str, has_ledger: bool
 ) -> None:
     if has_ledger:
@@ -129,7 +129,7 @@ def test_a_right_that_is_lacking_where_rows_are_staged_is_told_by_name_before_an
     assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
 
 
-def test_what_only_the_ledger_needs_may_be_granted_on_its_tables_alone(maria: MariaDBWorld, poor: str) -> None:
+def test_ledger_rights_may_be_granted_on_the_ledger_tables_only(maria: MariaDBWorld, poor: str) -> None:
     maria.new()
     maria.run(f"GRANT DROP ON {maria.schema}* TO poor")
     maria.run(f"REVOKE UPDATE, DELETE ON {maria.schema}* FROM poor")
@@ -144,7 +144,7 @@ def test_what_only_the_ledger_needs_may_be_granted_on_its_tables_alone(maria: Ma
     assert (maria.rows(), maria.staging_tables()) == (rows_of(1, 2), 0)
 
 
-def test_so_is_one_where_its_table_is_to_be_made(maria: MariaDBWorld, poor: str) -> None:
+def test_a_missing_create_right_on_the_tables_database_is_refused(maria: MariaDBWorld, poor: str) -> None:
     other = f"{maria.database} other"
     maria.run(f"CREATE DATABASE `{other}`")
     maria.run(f"GRANT SELECT, INSERT, DROP ON `{other}`.* TO poor")
@@ -158,14 +158,14 @@ def test_so_is_one_where_its_table_is_to_be_made(maria: MariaDBWorld, poor: str)
     assert sink.release([staged(sink, 1)], 1) == {"rows": 2}
 
 
-def test_who_may_drop_no_staging_table_is_refused_before_rows_are_staged(maria: MariaDBWorld, poor: str) -> None:
+def test_a_user_who_may_not_drop_staging_tables_is_refused(maria: MariaDBWorld, poor: str) -> None:
     with pytest.raises(TargetRefusedError, match="lacks DROP in the database"):
         maria.new(url=poor)
     with pytest.raises(TargetRefusedError, match="lacks DROP in the database"):
         maria.bind(url=poor).prepare()
 
 
-def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_dropped(
+def test_a_release_succeeds_though_its_staging_table_cannot_be_dropped(
     maria: MariaDBWorld, poor: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The user has lost the right to drop after the rows were staged."""
@@ -183,7 +183,7 @@ def test_a_release_that_is_there_is_told_though_what_was_staged_cannot_be_droppe
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX])
-def test_r16_a_server_that_takes_a_connection_and_says_nothing_is_unreachable(tmp_path: Path, family: int) -> None:
+def test_r16_a_server_that_accepts_but_never_answers_is_unreachable(tmp_path: Path, family: int) -> None:
     with socket.socket(family) as server:
         server.bind(("127.0.0.1", 0) if family == socket.AF_INET else str(tmp_path / "s"))
         server.listen()
@@ -214,7 +214,7 @@ def held(maria: MariaDBWorld) -> Iterator[Any]:
     other.close()
 
 
-def test_r16_a_server_that_stops_in_the_middle_of_a_statement_is_unreachable(maria: MariaDBWorld, held: Any) -> None:
+def test_r16_a_server_that_hangs_during_a_statement_is_unreachable(maria: MariaDBWorld, held: Any) -> None:
     sink = maria.new(url=maria.url + "&read_timeout=2", mode="upsert", key=["id"])
     handle = staged(sink, 1)
     with pytest.raises(SinkUnavailableError, match="2013"):
@@ -223,7 +223,7 @@ def test_r16_a_server_that_stops_in_the_middle_of_a_statement_is_unreachable(mar
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-def test_a_statement_may_take_longer_than_a_connection(maria: MariaDBWorld, held: Any) -> None:
+def test_a_statement_may_take_longer_than_the_connect_timeout(maria: MariaDBWorld, held: Any) -> None:
     sink = maria.new(url=maria.url + "&connect_timeout=2", mode="upsert", key=["id"])
     handle = staged(sink, 1)
     timer = threading.Timer(5, held)

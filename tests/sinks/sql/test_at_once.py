@@ -36,7 +36,7 @@ def at_once(*acts: Any) -> list[BaseException]:
     return errors
 
 
-def test_a_ledger_is_made_by_many_at_once(world: World) -> None:
+def test_many_sinks_create_the_ledger_concurrently(world: World) -> None:
     world.table()
     for _ in range(3):
         sinks = [world.bind(f"job{number % 3}") for number in range(6)]
@@ -44,7 +44,7 @@ def test_a_ledger_is_made_by_many_at_once(world: World) -> None:
         world.forget()
 
 
-def test_a_table_is_made_by_many_at_once(world: World) -> None:
+def test_many_sinks_create_the_table_concurrently(world: World) -> None:
     sinks = [world.bind(f"job{number}", create=True) for number in range(4)]
     for sink in sinks:
         sink.prepare()
@@ -58,7 +58,7 @@ def test_a_table_is_made_by_many_at_once(world: World) -> None:
     assert world.rows() == rows_of(0, 1, 2, 3)
 
 
-def test_of_many_that_replace_at_once_one_is_there_whole(world: World) -> None:
+def test_one_of_many_concurrent_replacing_jobs_wins(world: World) -> None:
     """Each job replaces the one before or is superseded. The last one's rows are all there."""
     world.table()
     sinks = [world.new(f"job{number}", mode="replace") for number in range(4)]
@@ -78,7 +78,7 @@ def test_of_many_that_replace_at_once_one_is_there_whole(world: World) -> None:
     assert any(rows == rows_of(number) for number in range(4)), rows
 
 
-def test_groups_in_opposite_orders_and_two_releasers_of_each(world: World) -> None:
+def test_groups_with_opposite_orders_release_concurrently(world: World) -> None:
     for name in NAMES:
         world.table("id int NOT NULL PRIMARY KEY, city text", name)
     jobs = {}
@@ -117,7 +117,7 @@ def test_groups_in_opposite_orders_and_two_releasers_of_each(world: World) -> No
     assert world.staging_tables() == 0
 
 
-def test_one_that_was_ahead_is_released_with_one_that_is_new(world: World) -> None:
+def test_a_sink_with_earlier_releases_joins_a_group_with_a_new_sink(world: World) -> None:
     for name in ("lines", "orders"):
         world.table("id int NOT NULL PRIMARY KEY, city text", name)
     lines = world.new(uid="lines", table="lines")
@@ -140,7 +140,7 @@ def test_one_that_was_ahead_is_released_with_one_that_is_new(world: World) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 150, 250])
-def test_a_batch_that_was_held_for_long_is_released_once(world: World, times: int) -> None:
+def test_a_batch_that_waits_for_many_releases_is_released_once(world: World, times: int) -> None:
     sink = world.table().new()
     held = staged(sink, 0)
     for number in range(1, times + 1):

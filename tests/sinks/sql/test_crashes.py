@@ -48,9 +48,7 @@ def changes(world: World, act: Callable[[BoundSqlSink], Any], **mode: Any) -> in
 
 
 @pytest.mark.slow
-def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_next_one(
-    world: World, mode: dict[str, Any]
-) -> None:
+def test_r9_the_next_release_completes_one_that_crashed_at_any_step(world: World, mode: dict[str, Any]) -> None:
     world.table(KEYED)
     world.put((1, "of somebody else"))
     sink = world.new(**mode)
@@ -78,9 +76,7 @@ def test_r9_a_release_of_several_batches_that_dies_anywhere_is_finished_by_the_n
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_leaves_is_collected(
-    world: World, when: When
-) -> None:
+def test_r5_a_stage_that_crashed_at_any_step_is_invisible_and_collected(world: World, when: When) -> None:
     """First the driver's connection dies, then the connections of its executors, one after the other."""
     sink = world.table().new()
     count = changes(world, lambda bound: staged(bound, 1))
@@ -98,7 +94,7 @@ def test_r5_a_stage_that_dies_anywhere_leaves_nothing_that_is_seen_and_what_it_l
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+def test_the_next_clean_up_completes_one_that_crashed_at_any_step(world: World, when: When) -> None:
     sink = world.table().new()
     kept, count = staged(sink, 1, "alive"), 99
     for at in range(1, 99):
@@ -116,7 +112,7 @@ def test_a_clean_up_that_dies_anywhere_is_done_by_the_next_one(world: World, whe
 
 
 @pytest.mark.parametrize("when", WHEN)
-def test_a_preparation_that_dies_anywhere_is_done_by_the_next_one(world: World, when: When) -> None:
+def test_the_next_prepare_completes_one_that_crashed_at_any_step(world: World, when: When) -> None:
     steps = SqlSteps()
     world.table().bind(connect=world.dying(steps)).prepare()
     count = len(steps.done)
@@ -154,9 +150,7 @@ def interrupted_in_release(world: World, act: Callable[[], None], at: str) -> Bo
 
 
 @pytest.mark.parametrize("at", ["INSERT INTO `shop", "INSERT INTO `shop %d`.ckpt_released", "UPDATE", "DROP TABLE"])
-def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_all_of_it_or_nothing(
-    maria: MariaDBWorld, at: str
-) -> None:
+def test_a_server_killed_during_a_release_has_released_all_or_nothing(maria: MariaDBWorld, at: str) -> None:
     """If the server is killed before the DROP, everything is released."""
     sink = maria.table().new()
     sink.release([staged(sink, 1)], 1)
@@ -175,7 +169,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_release_has_released_all_of_
     assert (maria.rows(), maria.staging_tables(), maria.staged()) == (rows_of(1, 2), 0, [])
 
 
-def test_a_connection_that_an_administrator_ends_is_worth_another_try(maria: MariaDBWorld) -> None:
+def test_a_connection_ended_by_an_administrator_is_retryable(maria: MariaDBWorld) -> None:
     sink = maria.table().new()
     handle = staged(sink, 1)
 
@@ -190,7 +184,7 @@ def test_a_connection_that_an_administrator_ends_is_worth_another_try(maria: Mar
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorld) -> None:
+def test_a_commit_with_a_lost_reply_is_found_in_the_ledger(maria: MariaDBWorld) -> None:
     sink = maria.table().new()
     handle, proxy = staged(sink, 1), ReplyLosingProxy(maria.server.port, b"\x03COMMIT")
 
@@ -206,7 +200,7 @@ def test_a_commit_whose_reply_was_lost_is_found_in_the_ledger(maria: MariaDBWorl
     assert (maria.rows(), maria.staging_tables()) == (rows_of(1), 0)
 
 
-def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> None:
+def test_a_part_whose_commit_is_uncertain_does_not_count(maria: MariaDBWorld) -> None:
     """The batch fails and is staged again, next to the rows in doubt."""
     sink, proxy = maria.table().new(), ReplyLosingProxy(maria.server.port, b"\x03COMMIT")
 
@@ -225,7 +219,7 @@ def test_a_part_whose_commit_is_in_doubt_does_not_count(maria: MariaDBWorld) -> 
     assert (maria.rows(), maria.staging_tables()) == (rows_of(1), 0)
 
 
-def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: World) -> None:
+def test_a_spark_task_that_ran_twice_releases_its_rows_once(world: World) -> None:
     """The first attempt has committed its rows, but died before Spark was notified."""
     sink = world.table().new()
 
@@ -240,7 +234,7 @@ def test_of_a_task_that_ran_twice_the_rows_of_one_attempt_are_released(world: Wo
     assert world.rows() == rows_of(1)
 
 
-def test_r5_a_batch_that_spark_repeats_with_other_rows_is_released_as_it_was_published(world: World) -> None:
+def test_r5_a_repeated_batch_is_released_as_it_was_published(world: World) -> None:
     sink = world.table().new()
     stage(sink, Rows([[(1, "first")], [(2, "first")]]), 7)
     again = stage(sink, Rows([[(1, "again")]]), 7)
@@ -248,7 +242,7 @@ def test_r5_a_batch_that_spark_repeats_with_other_rows_is_released_as_it_was_pub
     assert world.rows() == [(1, "again")]
 
 
-def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(world: World) -> None:
+def test_r9_concurrent_releases_release_once_and_count_the_same(world: World) -> None:
     sink = world.table().new()
     answers: list[dict[str, int]] = []
     for checkpoint in range(1, 11):
@@ -267,7 +261,7 @@ def test_r9_of_two_releasers_at_once_one_releases_and_the_other_finds_it_done(wo
     assert world.rows() == rows_of(*range(1, 11))
 
 
-def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_nothing_when_it_wakes(
+def test_r9_a_zombie_that_hangs_in_its_release_changes_nothing_later(
     maria: MariaDBWorld,
 ) -> None:
     """The successor is asked to try again. Then the server ends the zombie's session."""
@@ -302,7 +296,7 @@ def test_r9_a_zombie_that_stands_still_in_its_release_is_waited_for_and_changes_
     assert maria.rows() == rows_of(1)
 
 
-def test_r9_a_zombie_that_has_read_the_ledger_changes_nothing_after_its_successor(world: World) -> None:
+def test_r9_a_zombie_changes_nothing_after_its_successors_release(world: World) -> None:
     """The zombie stops before it takes the lock."""
     sink = world.table().new()
     old, new = staged(sink, 1), staged(sink, 2)
@@ -314,7 +308,7 @@ def test_r9_a_zombie_that_has_read_the_ledger_changes_nothing_after_its_successo
     assert (world.rows(), zombie.last_released()) == (rows_of(1, 2), 2)
 
 
-def test_r9_a_file_that_another_one_writes_to_is_waited_for(lite: SQLiteWorld) -> None:
+def test_r9_a_release_to_a_locked_sqlite_file_is_retryable(lite: SQLiteWorld) -> None:
     sink = lite.table().new()
     handle = staged(sink, 1)
 
@@ -329,7 +323,7 @@ def test_r9_a_file_that_another_one_writes_to_is_waited_for(lite: SQLiteWorld) -
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-def test_a_driver_that_is_killed_in_its_release_frees_its_locks(world: World) -> None:
+def test_a_driver_killed_during_its_release_frees_its_locks(world: World) -> None:
     sink = world.table().new()
     handle, (read, write) = staged(sink, 1), os.pipe()
 
@@ -349,7 +343,7 @@ def test_a_driver_that_is_killed_in_its_release_frees_its_locks(world: World) ->
     assert world.rows() == rows_of(1)
 
 
-def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_no_password(
+def test_an_unreachable_server_is_retryable_and_the_error_has_no_password(
     maria: MariaDBWorld,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -363,7 +357,7 @@ def test_a_server_that_does_not_answer_is_worth_another_try_and_the_error_shows_
     assert PASSWORD not in f"{raised.value} {raised.value.data} {raised.value.__context__}"
 
 
-def test_a_deadlock_is_worth_another_try(maria: MariaDBWorld) -> None:
+def test_a_deadlock_is_retryable(maria: MariaDBWorld) -> None:
     """A larger transaction of another client waits for the sink's lock.
 
     The server rolls the sink's transaction back.
@@ -390,7 +384,7 @@ def test_a_deadlock_is_worth_another_try(maria: MariaDBWorld) -> None:
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
+def test_a_fenced_attempt_creates_no_staging_table(world: World) -> None:
     """The attempt has registered its staging table and pauses. The driver that takes over deletes the registration."""
     sink = world.table().new()
 
@@ -402,7 +396,7 @@ def test_what_a_fenced_attempt_would_make_is_not_made(world: World) -> None:
     assert (world.staging_tables(), world.staged()) == (0, [])
 
 
-def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: MariaDBWorld) -> None:
+def test_a_clean_up_waits_for_the_creation_of_a_staging_table(maria: MariaDBWorld) -> None:
     sink = maria.table().new()
 
     def collect() -> None:
@@ -414,7 +408,7 @@ def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: Mari
     assert sink.release([handle], 1) == {"rows": 2}
 
 
-def test_what_a_release_could_not_drop_is_dropped_by_the_next_one(maria: MariaDBWorld) -> None:
+def test_the_next_release_drops_a_staging_table_that_was_in_use(maria: MariaDBWorld) -> None:
     """Another client reads the staging table, for example a backup. The release succeeds nevertheless."""
     sink = maria.table().new()
     handle = staged(sink, 1)
@@ -426,7 +420,7 @@ def test_what_a_release_could_not_drop_is_dropped_by_the_next_one(maria: MariaDB
     assert (maria.staging_tables(), maria.staged()) == (0, [])
 
 
-def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
+def test_an_error_of_the_staging_database_names_the_action(world: World) -> None:
     """The database refuses the statement permanently."""
     sink = world.table().new()
     world.run(f"DROP TABLE {world.schema}ckpt_staged")

@@ -26,9 +26,7 @@ def released_once(world: World, **given: Any) -> JobState:
 @pytest.mark.parametrize(
     "given", [{"create": True}, {}, {"create": True, "mode": "upsert", "key": ["id"]}], ids=["create", "none", "upsert"]
 )
-def test_r9_a_dropped_table_that_has_released_rows_is_refused_and_is_not_made_again(
-    world: World, given: dict[str, Any]
-) -> None:
+def test_r9_a_dropped_table_with_released_rows_is_not_created_again(world: World, given: dict[str, Any]) -> None:
     state = released_once(world, **{**given, "create": True})
     world.run(f"DROP TABLE {world.schema}orders")
     sink = world.bind(**given)
@@ -45,7 +43,7 @@ def test_r9_a_dropped_table_that_has_released_rows_is_refused_and_is_not_made_ag
         world.rows()
 
 
-def test_r9_a_renamed_table_is_refused_until_it_has_its_name_again(world: World) -> None:
+def test_r9_a_renamed_table_is_refused_until_it_is_renamed_back(world: World) -> None:
     state = released_once(world, create=True)
     world.run(f"ALTER TABLE {world.schema}orders RENAME TO {world.schema}archive")
     with pytest.raises(OutputLostError, match="Was the table dropped or renamed"):
@@ -57,7 +55,7 @@ def test_r9_a_renamed_table_is_refused_until_it_has_its_name_again(world: World)
     assert world.rows() == rows_of(1, 2)
 
 
-def test_r9_a_table_that_was_dropped_with_its_ledger_is_refused_by_what_the_journal_knows(world: World) -> None:
+def test_r9_a_table_dropped_with_its_ledger_is_detected_by_the_journal(world: World) -> None:
     state = released_once(world, create=True)
     world.run(f"DROP TABLE {world.schema}orders")
     world.forget()
@@ -65,7 +63,7 @@ def test_r9_a_table_that_was_dropped_with_its_ledger_is_refused_by_what_the_jour
         refuse_lost_output(state, {"lake": world.bind(create=True)})
 
 
-def test_a_table_to_which_no_row_was_released_is_made_again(world: World) -> None:
+def test_a_dropped_table_without_released_rows_is_created_again(world: World) -> None:
     sink = world.new(create=True)
     staged(sink, 1)
     world.run(f"DROP TABLE {world.schema}orders")
@@ -75,7 +73,7 @@ def test_a_table_to_which_no_row_was_released_is_made_again(world: World) -> Non
     assert world.rows() == rows_of(2)
 
 
-def test_a_table_that_an_empty_release_replaced_is_made_again(world: World) -> None:
+def test_a_dropped_table_is_created_again_after_an_empty_release(world: World) -> None:
     world.table().new(mode="replace", create=True).release([], 1)
     world.run(f"DROP TABLE {world.schema}orders")
     again = world.new(mode="replace", create=True)
@@ -95,7 +93,7 @@ def test_an_empty_table_made_by_hand_continues_the_job_with_a_warning(world: Wor
     assert (world.rows(), sink.emptied()) == (rows_of(2), None)
 
 
-def test_a_table_that_was_emptied_is_known_by_its_ledger(world: World) -> None:
+def test_an_emptied_table_is_detected_by_its_ledger(world: World) -> None:
     sink = world.table().new()
     assert sink.emptied() is None, "no row was released to it"
     sink.release([staged(sink, 1)], 3)

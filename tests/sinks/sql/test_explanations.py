@@ -34,7 +34,7 @@ def refused(maria: World, *after: str, rows: Any = ROWS, **given: Any) -> str:
     return str(raised.value)
 
 
-def test_a_missing_partition(maria: MariaDBWorld) -> None:
+def test_a_missing_partition_is_explained(maria: MariaDBWorld) -> None:
     maria.table(PARTED + "PARTITION low VALUES LESS THAN (10), PARTITION high VALUES LESS THAN (20)")
     error = refused(maria)
     assert (
@@ -47,7 +47,7 @@ def test_a_missing_partition(maria: MariaDBWorld) -> None:
     assert maria.rows() == rows_of(1)
 
 
-def test_of_many_partitions_the_first_and_the_last_ones(maria: MariaDBWorld) -> None:
+def test_an_error_names_the_first_and_last_of_many_partitions(maria: MariaDBWorld) -> None:
     maria.table(PARTED + ", ".join(f"PARTITION p{number} VALUES LESS THAN ({number})" for number in range(1, 9)))
     assert "partitions: p1 1, p2 2, …, p7 7, p8 8)" in refused(maria)
 
@@ -59,7 +59,7 @@ def test_of_many_partitions_the_first_and_the_last_ones(maria: MariaDBWorld) -> 
         ("UNIQUE by_city (city)", "error 1062, IntegrityError, by_city, UNIQUE (city))"),
     ],
 )
-def test_a_key_that_is_there(maria: MariaDBWorld, key: str, message: str) -> None:
+def test_a_duplicate_key_is_explained(maria: MariaDBWorld, key: str, message: str) -> None:
     maria.table(f"id int NOT NULL, city varchar(50) NOT NULL, {key}")
     maria.put(*ROWS[0])
     error = refused(maria)
@@ -67,7 +67,7 @@ def test_a_key_that_is_there(maria: MariaDBWorld, key: str, message: str) -> Non
     assert f".orders: a row has the key of a row that is there, or of another row of the checkpoint ({message}" in error
 
 
-def test_a_foreign_key(maria: MariaDBWorld) -> None:
+def test_a_violated_foreign_key_is_explained(maria: MariaDBWorld) -> None:
     maria.run(f"CREATE TABLE {maria.schema}cities (name varchar(50) PRIMARY KEY)")
     maria.table(
         "id int NOT NULL, city varchar(50), "
@@ -78,24 +78,24 @@ def test_a_foreign_key(maria: MariaDBWorld) -> None:
     assert "error 1452, IntegrityError, known_city, FOREIGN KEY (city) REFERENCES cities)" in error
 
 
-def test_a_check_that_came_later(maria: MariaDBWorld) -> None:
+def test_a_check_added_after_stage_is_explained(maria: MariaDBWorld) -> None:
     add = f"ALTER TABLE {maria.table().schema}orders ADD CONSTRAINT small CHECK (id < 100)"
     assert "a row violates a CHECK (error 4025, OperationalError, small, CHECK (`id` < 100))" in refused(maria, add)
 
 
-def test_a_number_out_of_range_in_an_expression(maria: MariaDBWorld) -> None:
+def test_an_out_of_range_expression_is_explained(maria: MariaDBWorld) -> None:
     maria.table("id int NOT NULL, city varchar(50), far bigint AS (id * 9999999999999) STORED")
     assert "a number is out of range in an expression of a generated column, a CHECK or a trigger" in refused(maria)
 
 
-def test_a_trigger_that_says_why(maria: MariaDBWorld) -> None:
+def test_the_message_of_a_trigger_is_shown(maria: MariaDBWorld) -> None:
     maria.table()
     orders = f"{maria.schema}orders"
     maria.run(f"CREATE TRIGGER {maria.schema}picky {PICKY.format(orders=orders)}")
     assert "the trigger picky refuses a row: the shop's closed (error 1644, OperationalError)" in refused(maria)
 
 
-def test_a_trigger_whose_message_may_hold_a_value(maria: MariaDBWorld) -> None:
+def test_a_triggers_message_that_may_hold_a_value_is_not_shown(maria: MariaDBWorld) -> None:
     maria.table()
     orders = f"{maria.schema}orders"
     body = "BEGIN DECLARE said varchar(99) DEFAULT concat('no ', NEW.city); SIGNAL SQLSTATE '45000' "
@@ -106,7 +106,7 @@ def test_a_trigger_whose_message_may_hold_a_value(maria: MariaDBWorld) -> None:
     assert "a trigger refuses a row (error 1644, OperationalError, triggers of the table: picky). Its message" in error
 
 
-def test_numbers_that_are_used_up(maria: MariaDBWorld) -> None:
+def test_an_exhausted_auto_increment_column_is_explained(maria: MariaDBWorld) -> None:
     maria.table("nr tinyint AUTO_INCREMENT PRIMARY KEY, id int NOT NULL UNIQUE, city varchar(50)")
     maria.run(f"INSERT INTO {maria.schema}orders VALUES (127, 1, 'there')")
     error = refused(maria, mode="upsert", key=["id"])
@@ -114,7 +114,7 @@ def test_numbers_that_are_used_up(maria: MariaDBWorld) -> None:
     assert maria.rows() == [(127, 1, "there")]
 
 
-def test_a_problem_of_the_table_comes_with_its_advice(maria: MariaDBWorld) -> None:
+def test_a_problem_of_the_table_is_explained_with_advice(maria: MariaDBWorld) -> None:
     error = refused(maria.table(), f"ALTER TABLE {maria.schema}orders ADD day date NOT NULL")
     assert (
         "its column 'day' is NOT NULL and has no default, and the job has no such column. Select it, too. Noth" in error

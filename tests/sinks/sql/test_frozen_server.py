@@ -41,7 +41,7 @@ def freezing(at: str, freeze: Callable[[], object]) -> Any:
 
 
 @pytest.mark.parametrize("at", ["INSERT INTO", "COMMIT"])
-def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_for(maria: MariaDBWorld, at: str) -> None:
+def test_r9_a_release_to_a_frozen_server_fails_and_is_retried(maria: MariaDBWorld, at: str) -> None:
     url, cold = maria.table().url + "&connect_timeout=2", ExitStack()
     sink = maria.new(url=url)
     handle = staged(sink, 1)
@@ -58,7 +58,7 @@ def test_r9_a_release_during_which_the_server_freezes_is_given_up_and_made_up_fo
     assert (maria.rows(), sink.release([handle], 1), maria.rows()) == (rows_of(1), {"rows": 2}, rows_of(1))
 
 
-def test_the_option_of_the_sink_goes_before_the_setting_of_the_connection(maria: MariaDBWorld) -> None:
+def test_the_sinks_statement_timeout_overrides_the_connections(maria: MariaDBWorld) -> None:
     sink = SqlSink("orders", url=maria.url + "&read_timeout=7", statement_timeout=2.5)
     bound = sink.bind(SinkContext("orders", "lake"))
     assert isinstance(bound, BoundSqlSink)
@@ -69,6 +69,6 @@ def test_the_option_of_the_sink_goes_before_the_setting_of_the_connection(maria:
 
 
 @pytest.mark.parametrize("given", [0, -1, 0.5, 86_401, "60", True])
-def test_what_is_no_time_limit_is_refused(given: Any) -> None:
+def test_an_invalid_statement_timeout_is_refused(given: Any) -> None:
     with pytest.raises(InvalidSinkError, match="statement_timeout"):
         SqlSink("orders", url="sqlite:////a.db", statement_timeout=given).validate()

@@ -50,7 +50,7 @@ def on_an_executor(tmp_path: Path, absent: set[str], act: str) -> subprocess.Com
     return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
 
-def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -> None:
+def test_the_executor_function_runs_without_this_package(tmp_path: Path) -> None:
     ran = on_an_executor(
         tmp_path, {"airflow_provider_ckpt"}, "print(function(7, iter([]))); print(function(8, [batch]))"
     )
@@ -60,12 +60,12 @@ def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -
     assert str({"part": 8, "rows": 0, "error": error}) in ran.stdout
 
 
-def test_where_pymysql_is_missing_the_error_says_how_to_get_it(tmp_path: Path) -> None:
+def test_the_error_for_missing_pymysql_on_an_executor_tells_the_remedy(tmp_path: Path) -> None:
     ran = on_an_executor(tmp_path, {"airflow_provider_ckpt", "pymysql"}, "function(7, [batch])")
     assert "PyMySQL is not installed where this executor runs" in ran.stderr
 
 
-def test_where_pymysql_is_missing_in_the_driver_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_missing_pymysql_in_the_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("airflow_provider_ckpt.sinks.sql.")]:
         if not name.endswith((".sql_sink", ".dialect_names")):
             monkeypatch.delitem(sys.modules, name)
@@ -90,7 +90,7 @@ def test_where_pymysql_is_missing_in_the_driver_the_error_names_the_extra(monkey
     ids=lambda values: type(values[0]).__name__,
 )
 @pytest.mark.parametrize("status", [0, SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES])
-def test_values_are_written_as_the_driver_writes_them(values: list[Any], status: int) -> None:
+def test_values_are_quoted_as_the_mysql_driver_quotes_them(values: list[Any], status: int) -> None:
     session = pymysql.connect(defer_connect=True)
     session.server_status = status
     cursor = session.cursor()

@@ -13,7 +13,7 @@ from tests.sinks.sql.timestamps import WINDOW, upsert_one_key
 from tests.sinks.sql.world import Rows, World
 
 
-def test_a_window_is_updated_though_its_column_says_on_update(maria: MariaDBWorld) -> None:
+def test_a_timestamp_key_with_on_update_is_not_changed_by_an_upsert(maria: MariaDBWorld) -> None:
     maria.table(
         "at timestamp(6) NOT NULL DEFAULT current_timestamp(6) ON UPDATE current_timestamp(6) PRIMARY KEY, "
         "city varchar(99)"
@@ -21,7 +21,7 @@ def test_a_window_is_updated_though_its_column_says_on_update(maria: MariaDBWorl
     assert upsert_one_key(maria) == [(WINDOW.replace(tzinfo=None), "three")]
 
 
-def test_of_one_key_of_a_batch_the_last_row_counts_also_if_its_collation_says_that_it_is_one(
+def test_the_last_row_wins_among_keys_that_a_collation_treats_as_equal(
     world: World,
 ) -> None:
     collation = "NOCASE" if world.kind == "sqlite" else "utf8mb4_general_ci"
@@ -35,7 +35,7 @@ def test_of_one_key_of_a_batch_the_last_row_counts_also_if_its_collation_says_th
     assert [row[1] for row in world.rows()] == [2]
 
 
-def test_of_a_row_that_is_updated_the_key_stays_as_it_is(world: World) -> None:
+def test_an_update_does_not_change_the_key(world: World) -> None:
     """Rows of other tables may refer to it."""
     collation = "text COLLATE NOCASE" if world.kind == "sqlite" else "varchar(20) COLLATE utf8mb4_general_ci"
     world.table(f"city {collation} NOT NULL PRIMARY KEY, id int NOT NULL")
@@ -47,7 +47,7 @@ def test_of_a_row_that_is_updated_the_key_stays_as_it_is(world: World) -> None:
     assert world.rows() == [("a", 2)]
 
 
-def test_in_sqlite_rtrim_is_a_collation_too(lite: SQLiteWorld) -> None:
+def test_sqlite_keys_may_have_the_collation_rtrim(lite: SQLiteWorld) -> None:
     lite.table("city text COLLATE RTRIM NOT NULL PRIMARY KEY, id int NOT NULL")
     columns = (("city", "string"), ("id", "integer"))
     sink = lite.bind(mode="upsert", key=["city"])
@@ -56,7 +56,7 @@ def test_in_sqlite_rtrim_is_a_collation_too(lite: SQLiteWorld) -> None:
     assert [row[1] for row in lite.rows()] == [2]
 
 
-def test_in_sqlite_an_index_may_have_a_collation_of_its_own(lite: SQLiteWorld) -> None:
+def test_a_sqlite_index_may_have_its_own_collation(lite: SQLiteWorld) -> None:
     lite.table("city text NOT NULL, id int NOT NULL, UNIQUE (id, city COLLATE NOCASE)")
     columns = (("city", "string"), ("id", "integer"))
     sink = lite.bind(mode="upsert", key=["city", "id"])
@@ -66,7 +66,7 @@ def test_in_sqlite_an_index_may_have_a_collation_of_its_own(lite: SQLiteWorld) -
     assert lite.rows() == [("A", 1), ("a", 2)]
 
 
-def test_in_sqlite_two_indexes_that_compare_one_key_in_two_ways_are_refused(lite: SQLiteWorld) -> None:
+def test_sqlite_indexes_with_different_collations_for_a_key_are_refused(lite: SQLiteWorld) -> None:
     lite.table("city text NOT NULL PRIMARY KEY, id int NOT NULL")
     lite.run("CREATE UNIQUE INDEX one ON orders (city COLLATE NOCASE)")
     columns = (("city", "string"), ("id", "integer"))
@@ -74,7 +74,7 @@ def test_in_sqlite_two_indexes_that_compare_one_key_in_two_ways_are_refused(lite
         lite.bind(mode="upsert", key=["city"]).check_rows(SinkInput("lake", columns))
 
 
-def test_keys_that_differ_in_blanks_at_the_end_are_two_in_a_table_that_the_sink_makes(world: World) -> None:
+def test_a_created_table_distinguishes_keys_by_trailing_blanks(world: World) -> None:
     """docs: a table made by create=True keeps such keys apart."""
     columns = (("city", "string"), ("id", "integer"))
     sink = world.bind(mode="upsert", key=["city"], create=True)

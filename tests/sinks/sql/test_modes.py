@@ -29,7 +29,7 @@ KEYED = "id int NOT NULL PRIMARY KEY, city text"
 # ---- modes
 
 
-def test_an_upsert_keeps_the_last_row_of_a_key_by_batch_and_within_a_batch(world: World) -> None:
+def test_an_upsert_keeps_the_last_row_of_each_key(world: World) -> None:
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     first = stage(sink, Rows([[(1, "a"), (2, "a"), (1, "b")]]), 1)
     second = stage(sink, Rows([[(2, "c"), (3, "c")]]), 2)
@@ -39,7 +39,7 @@ def test_an_upsert_keeps_the_last_row_of_a_key_by_batch_and_within_a_batch(world
     assert world.rows() == [(1, "b"), (2, "c"), (3, "d")]
 
 
-def test_r9_an_upsert_of_a_late_releaser_does_not_put_old_values_back(world: World) -> None:
+def test_r9_a_late_upsert_of_a_zombie_does_not_restore_old_values(world: World) -> None:
     sink = world.table(KEYED).new(mode="upsert", key=["id"])
     old, new = stage(sink, Rows([[(1, "old")]]), 1), stage(sink, Rows([[(1, "new")]]), 2)
     sink.release([old], 1)
@@ -48,14 +48,14 @@ def test_r9_an_upsert_of_a_late_releaser_does_not_put_old_values_back(world: Wor
     assert world.rows() == [(1, "new")]
 
 
-def test_a_key_that_is_all_there_is_of_a_row_is_inserted_once(world: World) -> None:
+def test_rows_of_only_key_columns_are_inserted_once(world: World) -> None:
     sink = world.table("id int NOT NULL PRIMARY KEY").bind(mode="upsert", key=["id"])
     sink.prepare()
     sink.release([stage(sink, Rows([[(1,), (1,), (2,)]], [("id", "integer")]), 1)], 1)
     assert world.rows() == [(1,), (2,)]
 
 
-def test_replace_empties_the_table_with_the_first_release_and_adds_with_later_ones(world: World) -> None:
+def test_replace_empties_the_table_only_at_the_first_release(world: World) -> None:
     world.table()
     world.put((7, "of somebody else"))
     sink = world.new(mode="replace")
@@ -67,7 +67,7 @@ def test_replace_empties_the_table_with_the_first_release_and_adds_with_later_on
     assert world.rows() == rows_of(1, 2)
 
 
-def test_a_first_release_without_rows_replaces_too(world: World) -> None:
+def test_a_first_release_without_rows_also_replaces(world: World) -> None:
     world.table()
     world.put((7, None))
     sink = world.new(mode="replace")
@@ -78,7 +78,7 @@ def test_a_first_release_without_rows_replaces_too(world: World) -> None:
     assert world.rows() == [(8, None)]
 
 
-def test_who_was_replaced_stays_replaced_and_is_told_by_whom(world: World) -> None:
+def test_a_replaced_job_is_refused_and_the_error_names_the_replacing_job(world: World) -> None:
     first = world.table().new("monday")
     first.release([staged(first, 1)], 1)
     under_way = staged(first, 2)
@@ -93,7 +93,7 @@ def test_who_was_replaced_stays_replaced_and_is_told_by_whom(world: World) -> No
     assert world.rows() == rows_of(3)
 
 
-def test_a_job_that_would_have_replaced_and_comes_too_late_is_refused_and_one_that_adds_adds(world: World) -> None:
+def test_a_late_replacing_job_is_refused_but_an_appending_job_is_not(world: World) -> None:
     late, adding = world.table().new("late", mode="replace"), world.new("adding")
     quick = world.new("quick", mode="replace")
     quick.release([staged(quick, 1)], 1)
@@ -112,7 +112,7 @@ def test_two_sinks_of_one_job_replace_together(world: World) -> None:
     assert world.rows() == rows_of(1, 2)
 
 
-def test_of_jobs_that_replace_at_once_one_is_there_in_the_end(world: World) -> None:
+def test_one_of_several_concurrent_replacing_jobs_wins(world: World) -> None:
     world.table()
     jobs = [world.new(f"job-{number}", mode="replace") for number in range(4)]
     handles = [staged(sink, number) for number, sink in enumerate(jobs, 1)]
@@ -137,7 +137,7 @@ def test_of_jobs_that_replace_at_once_one_is_there_in_the_end(world: World) -> N
 # ---- the ledger
 
 
-def test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing(world: World) -> None:
+def test_a_lost_ledger_is_not_taken_for_an_empty_one(world: World) -> None:
     sink = world.table().new()
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
@@ -155,7 +155,7 @@ def test_a_ledger_that_is_gone_is_never_taken_for_one_that_has_released_nothing(
     assert world.rows() == rows_of(1)
 
 
-def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
+def test_a_ledger_from_an_older_backup_is_refused(world: World) -> None:
     sink = world.table().new()
     sink.release([staged(sink, 1)], 1)
     handle = staged(sink, 2)
@@ -164,7 +164,7 @@ def test_a_ledger_of_an_older_backup_is_refused(world: World) -> None:
         sink.release([handle], 2)
 
 
-def test_r9_a_lower_checkpoint_with_a_batch_that_was_never_released_tells_of_another_job(world: World) -> None:
+def test_r9_an_unreleased_batch_at_a_lower_checkpoint_means_another_job(world: World) -> None:
     sink = world.table().new()
     sink.release([staged(sink, 1)], 5)
     handle = staged(sink, 2)
@@ -181,7 +181,7 @@ def test_a_ledger_of_a_later_version_is_refused(world: World) -> None:
             act()
 
 
-def test_staged_rows_that_somebody_has_deleted_are_missed_by_number(world: World) -> None:
+def test_deleted_staged_rows_fail_the_release(world: World) -> None:
     sink = world.table().new()
     whole, broken = staged(sink, 1), staged(sink, 2)
     world.run(f"DELETE FROM {world.schema}{broken['staged']} WHERE id = 20")
@@ -219,9 +219,7 @@ def test_a_golden_handle_is_released(world: World) -> None:
         ({"table": "shop.another"}, StagedElsewhereError),
     ],
 )
-def test_a_handle_that_is_not_what_was_written_releases_nothing(
-    world: World, change: dict[str, Any], error: type[Exception]
-) -> None:
+def test_a_modified_handle_releases_nothing(world: World, change: dict[str, Any], error: type[Exception]) -> None:
     sink = world.table().new()
     handle = staged(sink, 1)
     with pytest.raises(error):

@@ -17,7 +17,7 @@ EMAILS = "id int NOT NULL PRIMARY KEY, city varchar(50) UNIQUE"
 REFUSED = r"a unique index that is not the key of the upsert refuses a row|UNIQUE constraint failed: orders\.city"
 
 
-def test_a_business_key_goes_beside_numbers_of_the_database(world: World) -> None:
+def test_an_upsert_by_a_business_key_works_beside_an_auto_increment_key(world: World) -> None:
     number = "nr INTEGER PRIMARY KEY" if world.kind == "sqlite" else "nr bigint NOT NULL AUTO_INCREMENT PRIMARY KEY"
     sink = world.table(f"{number}, id int NOT NULL UNIQUE, city varchar(50)").new(**UPSERT)
     sink.release([stage(sink, Rows([[(7, "a"), (8, "b"), (8, "c")]]), 1)], 1)
@@ -41,7 +41,7 @@ def test_a_row_of_another_key_is_never_replaced(world: World) -> None:
     assert world.rows() == [(2, "b"), (3, "c"), (4, "a")]
 
 
-def test_a_row_that_is_there_does_not_get_values_of_another_one(world: World) -> None:
+def test_an_update_that_violates_another_unique_index_is_refused(world: World) -> None:
     sink = world.table(EMAILS).new(**UPSERT)
     world.put((1, "a"), (2, "b"))
     with pytest.raises(
@@ -51,14 +51,14 @@ def test_a_row_that_is_there_does_not_get_values_of_another_one(world: World) ->
     assert world.rows() == [(1, "a"), (2, "b")]
 
 
-def test_a_row_that_keeps_its_values_meets_itself_only(world: World) -> None:
+def test_an_unchanged_row_does_not_violate_its_own_unique_index(world: World) -> None:
     sink = world.table(EMAILS).new(**UPSERT)
     world.put((1, "a"), (2, "b"))
     sink.release([stage(sink, Rows([[(1, "a"), (2, "c")]]), 1)], 1)
     assert world.rows() == [(1, "a"), (2, "c")]
 
 
-def test_a_row_is_of_one_key_only_if_all_columns_of_the_key_say_so(world: World) -> None:
+def test_all_columns_of_a_key_are_compared(world: World) -> None:
     """The first column of the key, which guards it, is the same in both rows."""
     columns = (("id", "integer"), ("nr", "integer"), ("city", "string"))
     world.table("id int NOT NULL, nr int NOT NULL, city varchar(50) UNIQUE, PRIMARY KEY (id, nr)")
@@ -73,7 +73,7 @@ def test_a_row_is_of_one_key_only_if_all_columns_of_the_key_say_so(world: World)
     assert world.rows() == [(1, 1, "b")]
 
 
-def test_a_text_that_its_collation_says_is_one_key_is_no_other_key(world: World) -> None:
+def test_texts_that_a_collation_treats_as_equal_are_one_key(world: World) -> None:
     collation = "NOCASE" if world.kind == "sqlite" else "utf8mb4_general_ci"
     columns = (("city", "string"), ("id", "integer"))
     world.table(f"city varchar(20) COLLATE {collation} NOT NULL PRIMARY KEY, id int NOT NULL UNIQUE")
@@ -85,7 +85,7 @@ def test_a_text_that_its_collation_says_is_one_key_is_no_other_key(world: World)
     assert world.rows() == [("a", 2)]
 
 
-def test_a_key_of_timestamps_alone_is_refused_beside_another_index(maria: MariaDBWorld) -> None:
+def test_a_key_of_only_timestamps_is_refused_with_another_unique_index(maria: MariaDBWorld) -> None:
     """MariaDB may make the current time of a NULL in a TIMESTAMP, so that such a column guards nothing."""
     columns = (("at", "timestamp"), ("id", "integer"))
     maria.table("at timestamp(6) NOT NULL DEFAULT current_timestamp(6) PRIMARY KEY, id int UNIQUE")

@@ -36,7 +36,7 @@ OldError.__module__, OldError.__name__ = "sqlite3", "OperationalError"
         ("database disk image is malformed", FATAL),
     ],
 )
-def test_by_its_words_where_python_tells_no_number(text: str, code: int) -> None:
+def test_an_sqlite_error_without_a_number_is_classified_by_its_message(text: str, code: int) -> None:
     assert code_of(OldError(text)) == code
 
 
@@ -46,7 +46,7 @@ def failing(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:
     return raised.value
 
 
-def test_by_its_number_where_python_tells_it(lite: SQLiteWorld) -> None:
+def test_an_sqlite_error_is_classified_by_its_number(lite: SQLiteWorld) -> None:
     lite.table("id int NOT NULL PRIMARY KEY, city text", "disks")
     lite.run("INSERT INTO disks VALUES (1, 'a')")
     with sqlite3.connect(lite.path, isolation_level=None, timeout=0) as connection:
@@ -62,7 +62,7 @@ def test_by_its_number_where_python_tells_it(lite: SQLiteWorld) -> None:
 
 
 @pytest.mark.parametrize("name", ["disks", "unlocked_doors"])
-def test_a_constraint_is_fatal_whatever_the_table_is_called(lite: SQLiteWorld, name: str) -> None:
+def test_a_violated_constraint_is_permanent_whatever_the_tables_name_is(lite: SQLiteWorld, name: str) -> None:
     lite.table("id int NOT NULL PRIMARY KEY, city text", name)
     lite.run(f"INSERT INTO {name} VALUES (10, 'there')")
     sink = lite.new(table=name)
@@ -71,7 +71,7 @@ def test_a_constraint_is_fatal_whatever_the_table_is_called(lite: SQLiteWorld, n
         sink.release([handle], 1)
 
 
-def test_a_check_is_fatal_whatever_it_says(lite: SQLiteWorld) -> None:
+def test_a_violated_check_is_permanent_whatever_its_name_is(lite: SQLiteWorld) -> None:
     lite.table("id int NOT NULL, city text, CONSTRAINT locked_city CHECK (city <> 'city 10')")
     sink = lite.new()
     handle = staged(sink, 1)

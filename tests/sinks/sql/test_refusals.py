@@ -60,7 +60,7 @@ def refused(sink: BoundSqlSink, rows: Rows) -> str:
         ("id int NOT NULL, city varchar(9) NOT NULL, UNIQUE (id, city)", UPSERT, "it has no unique index on (id)"),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
+def test_an_unsuitable_table_is_refused_before_anything_is_written(
     world: World, table: str, given: dict[str, Any], message: str
 ) -> None:
     world.table(table)
@@ -91,7 +91,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_written(
         ("n binary(9)", (("n", "binary"),), "binary in the job and binary(9) in the table"),
     ],
 )
-def test_mariadb_s_columns_that_would_round_cut_or_shift_are_refused(
+def test_mariadb_columns_that_would_change_values_are_refused(
     maria: MariaDBWorld, table: str, columns: Any, message: str
 ) -> None:
     maria.table(table)
@@ -108,7 +108,7 @@ def test_mariadb_s_columns_that_would_round_cut_or_shift_are_refused(
         ("at real", (("at", "timestamp"),), "timestamp in the job and real in the table"),
     ],
 )
-def test_sqlite_s_columns_that_would_convert_are_refused(
+def test_sqlite_columns_that_would_convert_values_are_refused(
     lite: SQLiteWorld, table: str, columns: Any, message: str
 ) -> None:
     lite.table(table)
@@ -117,9 +117,7 @@ def test_sqlite_s_columns_that_would_convert_are_refused(
     assert message in str(raised.value).lower()
 
 
-def test_a_unique_index_by_a_part_of_a_column_or_for_some_rows_is_no_key(
-    maria: MariaDBWorld, lite: SQLiteWorld
-) -> None:
+def test_a_partial_unique_index_is_not_a_key(maria: MariaDBWorld, lite: SQLiteWorld) -> None:
     maria.table("id varchar(9) NOT NULL, city text, UNIQUE cut (id(3))")
     lite.table("id text NOT NULL, city text")
     lite.run("CREATE UNIQUE INDEX cut ON orders (id) WHERE id > 'a'")
@@ -129,9 +127,7 @@ def test_a_unique_index_by_a_part_of_a_column_or_for_some_rows_is_no_key(
 
 
 @pytest.mark.parametrize("engine", ["MyISAM", "Aria", "MEMORY"])
-def test_an_engine_without_transactions_is_refused_for_the_target_and_for_the_ledger(
-    maria: MariaDBWorld, engine: str
-) -> None:
+def test_an_engine_without_transactions_is_refused(maria: MariaDBWorld, engine: str) -> None:
     maria.run(f"CREATE TABLE {maria.schema}orders (id int NOT NULL, city varchar(9)) ENGINE={engine}")
     with pytest.raises(TargetRefusedError, match=f"its engine is {engine}"):
         check(maria)
@@ -145,7 +141,7 @@ def test_an_engine_without_transactions_is_refused_for_the_target_and_for_the_le
         maria.bind().prepare()
 
 
-def test_what_the_sink_makes_is_innodb_whatever_the_server_would_take(maria: MariaDBWorld) -> None:
+def test_tables_that_the_sink_creates_are_innodb(maria: MariaDBWorld) -> None:
     maria.table()
     maria.run("SET GLOBAL default_storage_engine = MyISAM")
     try:
@@ -156,7 +152,7 @@ def test_what_the_sink_makes_is_innodb_whatever_the_server_would_take(maria: Mar
     assert maria.run(query, maria.database) == [("InnoDB",)]
 
 
-def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
+def test_a_view_or_missing_table_is_refused(world: World) -> None:
     world.run(f"CREATE VIEW {world.schema}seen AS SELECT 1 AS id, '' AS city")
     for name, problem in (("seen", "it is a view"), ("absent", "there is no such table")):
         with pytest.raises(TargetRefusedError, match=problem):
@@ -164,7 +160,7 @@ def test_what_is_no_table_that_keeps_rows_is_refused(world: World) -> None:
     assert not [name for name in world.tables() if name.startswith("ckpt")]
 
 
-def test_a_schema_that_is_not_there_is_refused(maria: MariaDBWorld, lite: SQLiteWorld) -> None:
+def test_a_missing_schema_is_refused(maria: MariaDBWorld, lite: SQLiteWorld) -> None:
     maria.table()
     with pytest.raises(TargetRefusedError, match="there is no database 'nowhere'"):
         check(maria, staging_schema="nowhere")
@@ -172,7 +168,7 @@ def test_a_schema_that_is_not_there_is_refused(maria: MariaDBWorld, lite: SQLite
         check(lite, table="shop.orders")
 
 
-def test_a_server_that_takes_commits_back_is_refused(maria: MariaDBWorld) -> None:
+def test_a_server_that_can_lose_commits_is_refused(maria: MariaDBWorld) -> None:
     maria.table()
     maria.run("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
     try:
@@ -183,7 +179,7 @@ def test_a_server_that_takes_commits_back_is_refused(maria: MariaDBWorld) -> Non
     check(maria)
 
 
-def test_a_session_is_strict_and_keeps_backslashes_whatever_the_server_says(maria: MariaDBWorld) -> None:
+def test_a_session_is_strict_whatever_the_servers_sql_mode_is(maria: MariaDBWorld) -> None:
     sink = maria.table("id int NOT NULL AUTO_INCREMENT PRIMARY KEY, city text").new()
     sink.release([stage(sink, Rows([[(0, "a\\'\"\0\n😀 "), (5, "")]]), 1)], 1)
     assert maria.rows() == [(0, "a\\'\"\0\n😀 "), (5, "")]
@@ -193,7 +189,7 @@ def test_a_session_is_strict_and_keeps_backslashes_whatever_the_server_says(mari
     assert "ANSI_QUOTES" not in mode
 
 
-def test_rights_that_are_lacking_are_told_before_anything_is_written(maria: MariaDBWorld) -> None:
+def test_missing_rights_are_refused_before_anything_is_written(maria: MariaDBWorld) -> None:
     maria.table(KEYED)
     clerk = f"clerk{maria.database.split()[1]}"
     url = maria.url.replace("airflow:", f"{clerk}:")
@@ -212,7 +208,7 @@ def test_rights_that_are_lacking_are_told_before_anything_is_written(maria: Mari
     assert maria.tables() == ["orders"]
 
 
-def test_a_file_is_no_place_for_a_cluster(lite: SQLiteWorld) -> None:
+def test_a_sqlite_file_is_refused_on_a_cluster(lite: SQLiteWorld) -> None:
     sink = lite.table().new()
     for master in ("yarn", "spark://h:7077", "local-cluster[2,1,1024]"):
         with pytest.raises(TargetRefusedError, match="do not share a file of SQLite"):
@@ -220,7 +216,7 @@ def test_a_file_is_no_place_for_a_cluster(lite: SQLiteWorld) -> None:
     assert lite.staging_tables() == 0
 
 
-def test_a_file_that_is_gone_is_no_empty_database(lite: SQLiteWorld) -> None:
+def test_a_deleted_sqlite_file_is_not_taken_for_an_empty_database(lite: SQLiteWorld) -> None:
     sink = lite.table().new()
     lite.path.unlink()
     with pytest.raises(SinkUnavailableError, match=f"there is no file {lite.path}"):
@@ -229,7 +225,7 @@ def test_a_file_that_is_gone_is_no_empty_database(lite: SQLiteWorld) -> None:
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_a_job_does_not_start_without_its_file(lite: SQLiteWorld, create: bool) -> None:
+def test_a_job_does_not_start_without_its_sqlite_file(lite: SQLiteWorld, create: bool) -> None:
     lite.path.unlink()
     with pytest.raises(TargetRefusedError, match=f"there is no file {lite.path}, and the sink makes none.*empty file"):
         check(lite, create=create)
@@ -255,7 +251,7 @@ def test_a_job_does_not_start_without_its_file(lite: SQLiteWorld, create: bool) 
         ("id int, city json", (1, SECRET), "error 4025"),
     ],
 )
-def test_rows_that_mariadb_does_not_take_are_refused_while_they_are_staged(
+def test_rows_that_mariadb_rejects_are_refused_during_stage(
     maria: MariaDBWorld, table: str, row: tuple[Any, ...], message: str
 ) -> None:
     sink = maria.table(table).new()
@@ -269,12 +265,12 @@ def test_rows_that_mariadb_does_not_take_are_refused_while_they_are_staged(
     assert maria.rows() == [row]
 
 
-def test_a_null_in_a_key_is_refused_while_it_is_staged(world: World) -> None:
+def test_a_null_in_a_key_is_refused_during_stage(world: World) -> None:
     sink = world.table(KEYED).new(**UPSERT)
     assert "column id: NULL" in refused(sink, Rows([[(None, "a")]], types=[pa.int32(), pa.string()]))
 
 
-def test_a_null_is_never_the_time_of_now(maria: MariaDBWorld) -> None:
+def test_a_null_timestamp_does_not_become_the_current_time(maria: MariaDBWorld) -> None:
     """MariaDB would replace NULL by the current time in a TIMESTAMP column that is NOT NULL."""
     columns = (("at", "timestamp"),)
     sink = maria.table("at timestamp(6) NOT NULL").bind()
@@ -283,13 +279,13 @@ def test_a_null_is_never_the_time_of_now(maria: MariaDBWorld) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_numbers_that_mariadb_does_not_have_are_refused(maria: MariaDBWorld, value: float) -> None:
+def test_mariadb_refuses_nan_and_infinity(maria: MariaDBWorld, value: float) -> None:
     sink = maria.table("n double").bind()
     sink.prepare()
     assert "column n: " in refused(sink, Rows([[(value,)]], (("n", "double"),)))
 
 
-def test_sqlite_has_no_nan_which_would_be_null(lite: SQLiteWorld) -> None:
+def test_sqlite_refuses_nan_but_takes_infinity(lite: SQLiteWorld) -> None:
     columns = (("n", "double"),)
     sink = lite.table("n double").bind()
     sink.prepare()
@@ -302,7 +298,7 @@ def test_sqlite_has_no_nan_which_would_be_null(lite: SQLiteWorld) -> None:
     ("change", "message"),
     [("DROP COLUMN city", "it has no column 'city'"), ("ADD COLUMN more int NOT NULL", "'more' is NOT NULL")],
 )
-def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when_it_is_mended(
+def test_an_unsuitably_altered_table_is_refused_until_it_is_corrected(
     maria: MariaDBWorld, change: str, message: str
 ) -> None:
     sink = maria.table().new()
@@ -323,7 +319,7 @@ def test_a_table_that_was_altered_while_the_job_runs_is_refused_and_goes_on_when
         ("ADD day date NOT NULL", "DROP day", "its column 'day' is NOT NULL"),
     ],
 )
-def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_it_is_mended(
+def test_a_table_altered_after_stage_gets_no_rows_until_it_is_corrected(
     maria: MariaDBWorld, alter: str, mend: str, message: str
 ) -> None:
     """Without the check the server would round the values silently."""
@@ -340,7 +336,7 @@ def test_a_table_that_was_altered_between_stage_and_release_takes_nothing_until_
     assert maria.rows() == [(1, Decimal("1.2345"))]
 
 
-def test_a_table_that_was_made_again_with_another_affinity_takes_nothing(lite: SQLiteWorld) -> None:
+def test_a_table_recreated_with_another_affinity_gets_no_rows(lite: SQLiteWorld) -> None:
     """Without the check SQLite would store '0010' as 10."""
     sink = lite.table("id int, city text").new()
     handle = stage(sink, Rows([[(1, "0010")]]), 1)
@@ -354,7 +350,7 @@ def test_a_table_that_was_made_again_with_another_affinity_takes_nothing(lite: S
     assert lite.rows() == [(1, "0010")]
 
 
-def test_a_view_in_the_place_of_a_table_shows_nothing(maria: MariaDBWorld) -> None:
+def test_a_release_to_a_view_that_replaced_the_table_is_refused(maria: MariaDBWorld) -> None:
     """Rows could pass through the view into a table that no reader expects them in."""
     sink = maria.table().new()
     handle = staged(sink, 1)
@@ -366,7 +362,7 @@ def test_a_view_in_the_place_of_a_table_shows_nothing(maria: MariaDBWorld) -> No
     assert maria.rows("kept") == []
 
 
-def test_inserts_are_as_large_as_the_server_takes_and_one_row_that_is_larger_is_refused(maria: MariaDBWorld) -> None:
+def test_inserts_fit_max_allowed_packet_and_a_larger_row_is_refused(maria: MariaDBWorld) -> None:
     sink = maria.table("id int NOT NULL, city longtext").new()
     maria.run("SET GLOBAL max_allowed_packet = 20480")
     try:
@@ -381,7 +377,7 @@ def test_inserts_are_as_large_as_the_server_takes_and_one_row_that_is_larger_is_
 # ---- at a release
 
 
-def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(world: World) -> None:
+def test_a_violated_constraint_fails_the_release_without_showing_values(world: World) -> None:
     sink = world.table("id int NOT NULL, city varchar(50) NOT NULL, UNIQUE (city)").new()
     sink.release([stage(sink, Rows([[(10, SECRET)]]), 1)], 1)
     handle = stage(sink, Rows([[(10, SECRET), (99, "new")]]), 2)
@@ -397,9 +393,7 @@ def test_a_violated_constraint_fails_the_release_by_its_name_and_shows_no_value(
 
 
 @pytest.mark.parametrize("clause", ["REPLACE", "IGNORE"])
-def test_a_constraint_of_sqlite_that_replaces_or_passes_over_fails_the_release_too(
-    lite: SQLiteWorld, clause: str
-) -> None:
+def test_an_sqlite_conflict_clause_does_not_hide_a_violation(lite: SQLiteWorld, clause: str) -> None:
     sink = lite.table(f"id int NOT NULL UNIQUE ON CONFLICT {clause}, city text").new()
     lite.put((10, "of somebody else"))
     with pytest.raises(ReleaseRefusedError, match="UNIQUE constraint failed"):
@@ -410,7 +404,7 @@ def test_a_constraint_of_sqlite_that_replaces_or_passes_over_fails_the_release_t
 # ---- values and names
 
 
-def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: World) -> None:
+def test_all_types_round_trip_in_a_created_table(world: World) -> None:
     utc = datetime(2026, 1, 2, 3, 4, 5, 678901, timezone.utc)
     now = utc.replace(tzinfo=None)
     is_lite = isinstance(world, SQLiteWorld)
@@ -444,13 +438,13 @@ def test_types_read_back_as_they_were_in_the_table_that_is_made_for_them(world: 
     ]
 
 
-def test_create_makes_the_table_of_the_rows_with_its_key(world: World) -> None:
+def test_create_makes_a_table_with_the_key(world: World) -> None:
     sink = world.new(create=True, mode="upsert", key=["city"])
     sink.release([stage(sink, Rows([[(1, "a"), (2, "A"), (3, "a")]]), 1)], 1)
     assert world.rows() == [(2, "A"), (3, "a")]
 
 
-def test_names_are_quoted_and_kept_as_they_are(world: World, tmp_path: Path) -> None:
+def test_names_are_quoted(world: World, tmp_path: Path) -> None:
     name, column = 'or"d`ers; DROP TABLE x --', "se`le\"ct '"
     columns = (("id", "integer"), (column, "string"))
     sink = world.bind(table='"' + name.replace('"', '""') + '"', create=True, mode="upsert", key=["id"])

@@ -13,7 +13,7 @@ from tests.sinks.sql.world import SqlSteps, World, staged
 NAMES = ("lines", "orders")
 
 
-def test_tables_that_refer_to_each_other_are_replaced_together(world: World) -> None:
+def test_tables_with_a_foreign_key_are_replaced_together(world: World) -> None:
     inno = " ENGINE=InnoDB" if world.kind == "mysql" else ""
     world.run(f"CREATE TABLE {world.schema}orders (id int NOT NULL PRIMARY KEY, city varchar(99)){inno}")
     world.run(
@@ -28,7 +28,7 @@ def test_tables_that_refer_to_each_other_are_replaced_together(world: World) -> 
 
 
 @pytest.mark.slow
-def test_r9_a_replacement_of_two_that_dies_anywhere_has_happened_in_both_or_in_none(world: World) -> None:
+def test_r9_a_crashed_replacement_of_two_tables_is_in_both_or_neither(world: World) -> None:
     for name in NAMES:
         world.table("id int NOT NULL PRIMARY KEY, city text", name)
     at, number, done = 1, 1, 0

@@ -14,7 +14,7 @@ def two_tables(world: World) -> World:
     return world.table(name="b").table(name="c")
 
 
-def test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_written(world: World) -> None:
+def test_r9_a_sink_that_has_released_to_another_table_is_refused(world: World) -> None:
     """Its ledger entry would keep naming the old table. A later sink of the job would then empty the new table."""
     two_tables(world)
     first = world.new(uid="two", table=world.named("b"))
@@ -31,7 +31,7 @@ def test_r9_one_that_has_released_elsewhere_is_refused_before_anything_is_writte
     assert world.rows("b") == rows_of(1, 2)
 
 
-def test_r9_under_another_uid_both_tables_have_their_own(world: World) -> None:
+def test_r9_a_sink_with_another_uid_may_use_another_table(world: World) -> None:
     two_tables(world)
     first = world.new(uid="two", table=world.named("b"))
     first.release([staged(first, 1)], 1)
@@ -41,7 +41,7 @@ def test_r9_under_another_uid_both_tables_have_their_own(world: World) -> None:
     assert world.rows("c") == rows_of(2), "rows of this very job"
 
 
-def test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now(world: World) -> None:
+def test_r9_a_sink_without_releases_may_change_its_table(world: World) -> None:
     """The job was restarted from scratch with a corrected table.
 
     A job that replaces the old table does not stop it. A job that replaces the new table does.
@@ -59,7 +59,7 @@ def test_r9_one_that_has_released_nothing_goes_on_with_the_table_of_now(world: W
     assert (world.rows("b"), world.rows("c")) == (rows_of(5), rows_of(6))
 
 
-def test_r9_who_has_released_to_a_table_is_known_there_though_it_was_prepared_for_another(world: World) -> None:
+def test_r9_a_tables_releases_are_known_after_preparing_another_table(world: World) -> None:
     """A version of the job that was tried, and released nothing, has prepared the sink for its own table."""
     two_tables(world)
     first = world.new(uid="two", table=world.named("b"))

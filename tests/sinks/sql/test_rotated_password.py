@@ -64,9 +64,7 @@ CHANGES: dict[int, tuple[Change, Change]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", CHANGES)
-def test_d21_a_refused_login_is_unreachable_with_the_servers_words_and_passes(
-    shop: Shop, code: int, setting: Any
-) -> None:
+def test_d21_a_refused_login_is_retryable_and_shows_the_servers_message(shop: Shop, code: int, setting: Any) -> None:
     setting("disconnect_on_expired_password", "0")
     change, undo = CHANGES[code]
     sink = shop.world.new(url=shop.url())
@@ -96,7 +94,7 @@ def test_d21_an_unknown_database_is_unreachable(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("code", [1044, 1045, 1049, 1130, 1698, 1820, 1862, 3118, 3955])
-def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
+def test_d21_each_login_error_is_retryable_and_shows_the_servers_message(
     code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow_provider_ckpt.sinks.sink import SinkContext
@@ -117,7 +115,7 @@ def test_d21_each_refusal_of_a_login_passes_and_shows_the_servers_words(
 
 
 @pytest.mark.slow
-def test_d21_a_right_that_a_statement_lacks_is_no_refused_login(shop: Shop) -> None:
+def test_d21_a_missing_right_for_a_statement_is_permanent(shop: Shop) -> None:
     """The errors 1142 and 1044 of a statement mean that the job's rights are incomplete."""
     sink = shop.world.new(url=shop.url())
     shop.world.run(f"REVOKE ALL ON {shop.world.schema}* FROM shop")
@@ -137,9 +135,7 @@ class RotatedJob(SqlJob):
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_d21_a_job_waits_for_a_rotated_password_and_the_next_run_goes_on_with_the_new_one(
-    maria: MariaDBWorld, tmp_path: Path
-) -> None:
+def test_d21_a_job_waits_for_a_rotated_password_and_the_next_run_resumes(maria: MariaDBWorld, tmp_path: Path) -> None:
     shop, job = Shop(maria), RotatedJob(maria, tmp_path)
     job.write(bounded=False, create=True)
     job.put(0)

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.slow
     ],
 )
 @pytest.mark.parametrize("mode", ["append", "upsert", "replace"])
-def test_what_the_server_is_set_to_changes_nothing(
+def test_settings_of_the_server_do_not_change_a_release(
     maria: MariaDBWorld, setting: Any, name: str, value: str, mode: str
 ) -> None:
     setting(name, value)
@@ -58,7 +58,7 @@ def test_what_the_server_is_set_to_changes_nothing(
     assert maria.staged() == []
 
 
-def test_a_limit_of_the_server_on_answers_takes_no_staged_rows_for_gone(maria: MariaDBWorld, setting: Any) -> None:
+def test_sql_select_limit_does_not_hide_staged_rows(maria: MariaDBWorld, setting: Any) -> None:
     maria.table()
     sink = maria.new()
     handles = [staged(sink, number) for number in range(1, 9)]
@@ -66,9 +66,7 @@ def test_a_limit_of_the_server_on_answers_takes_no_staged_rows_for_gone(maria: M
     assert sink.release(handles, 1) == {"rows": 16}
 
 
-def test_a_null_of_a_timestamp_is_null_with_the_default_of_mariadb_before_10_10(
-    maria: MariaDBWorld, setting: Any
-) -> None:
+def test_a_null_timestamp_stays_null_with_mariadbs_old_default(maria: MariaDBWorld, setting: Any) -> None:
     maria.table("id int NOT NULL, at timestamp(6) NULL")
     setting("explicit_defaults_for_timestamp", "0")
     columns = (("id", "integer"), ("at", "timestamp"))
@@ -81,7 +79,7 @@ def test_a_null_of_a_timestamp_is_null_with_the_default_of_mariadb_before_10_10(
     assert maria.rows() == [(1, None)]
 
 
-def test_two_timestamps_are_staged_with_the_default_of_mariadb_before_10_10(
+def test_two_timestamps_are_staged_with_mariadbs_old_default(
     maria: MariaDBWorld,
     setting: Any,
 ) -> None:
@@ -95,7 +93,7 @@ def test_two_timestamps_are_staged_with_the_default_of_mariadb_before_10_10(
     stage(sink, Rows([[(1, None, None)]], columns, types=types), 1)
 
 
-def test_two_times_that_are_not_null_are_staged_with_the_default_of_mariadb_before_10_10(
+def test_two_not_null_timestamps_are_staged_with_mariadbs_old_default(
     maria: MariaDBWorld,
     setting: Any,
 ) -> None:
@@ -111,7 +109,7 @@ def test_two_times_that_are_not_null_are_staged_with_the_default_of_mariadb_befo
 
 
 @pytest.mark.parametrize("create", [False, True])
-def test_a_window_is_updated_with_the_default_of_mariadb_before_10_10(
+def test_a_timestamp_key_is_kept_in_an_upsert_with_mariadbs_old_default(
     maria: MariaDBWorld,
     setting: Any,
     create: bool,
@@ -123,9 +121,7 @@ def test_a_window_is_updated_with_the_default_of_mariadb_before_10_10(
     assert upsert_one_key(maria, create=create) == [(WINDOW.replace(tzinfo=None), "three")]
 
 
-def test_a_key_of_two_times_is_made_and_kept_with_the_default_of_mariadb_before_10_10(
-    maria: MariaDBWorld, setting: Any
-) -> None:
+def test_a_key_of_two_timestamps_is_kept_with_mariadbs_old_default(maria: MariaDBWorld, setting: Any) -> None:
     setting("explicit_defaults_for_timestamp", "0")
     columns = (("start", "timestamp"), ("end", "timestamp"), ("city", "string"))
     sink = maria.bind(mode="upsert", key=["start", "end"], create=True)
@@ -137,7 +133,7 @@ def test_a_key_of_two_times_is_made_and_kept_with_the_default_of_mariadb_before_
     assert maria.rows() == [(WINDOW.replace(tzinfo=None), WINDOW.replace(tzinfo=None), "two")]
 
 
-def test_an_executor_survives_a_pause_that_is_longer_than_the_servers_wait_timeout(
+def test_an_executor_may_pause_longer_than_wait_timeout(
     maria: MariaDBWorld,
     setting: Any,
 ) -> None:
@@ -156,7 +152,7 @@ def test_an_executor_survives_a_pause_that_is_longer_than_the_servers_wait_timeo
     assert maria.rows() == rows_of(1)
 
 
-def test_a_release_that_a_gate_held_for_long_has_any_number_of_batches(maria: MariaDBWorld, setting: Any) -> None:
+def test_a_release_may_have_any_number_of_batches(maria: MariaDBWorld, setting: Any) -> None:
     setting("max_allowed_packet", "1048576")
     maria.table()
     sink = maria.new()

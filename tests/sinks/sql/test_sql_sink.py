@@ -45,7 +45,7 @@ CONTEXT = SinkContext("orders", "lake")
         ({"url": "host/database"}, "has no kind in front"),
     ],
 )
-def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dict[str, Any], message: str) -> None:
+def test_an_invalid_sink_is_refused_when_the_job_is_validated(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSinkError, match=message):
         SqlSink(**{"table": "orders", "url": "mysql://h/d", **given}).validate()
 
@@ -54,7 +54,7 @@ def test_a_sink_that_cannot_work_is_refused_when_the_job_is_validated(given: dic
     "dialect",
     ["postgresql", "oracle+oracledb", "mssql+pyodbc", "mysql+mysqldb", "mariadb+mariadbconnector", "sqlite+aiosqlite"],
 )
-def test_databases_and_drivers_for_which_it_is_not_known_to_be_right_are_refused_by_name(dialect: str) -> None:
+def test_unsupported_databases_and_drivers_are_refused(dialect: str) -> None:
     with pytest.raises(InvalidSinkError, match="for which a SqlSink is not known to be") as raised:
         SqlSink("orders", url=f"{dialect}://me:{PASSWORD}@h/d").validate()
     assert raised.value.data["dialect"] == dialect
@@ -78,12 +78,12 @@ def test_databases_and_drivers_for_which_it_is_not_known_to_be_right_are_refused
         ("mysql://h/d?ssl_disabled=perhaps", "'ssl_disabled' is unknown here, or not of its kind"),
     ],
 )
-def test_addresses_that_lead_astray_are_refused(url: str, message: str) -> None:
+def test_invalid_addresses_are_refused(url: str, message: str) -> None:
     with pytest.raises(InvalidSinkError, match=message):
         SqlSink("orders", url=url).bind(CONTEXT)
 
 
-def test_an_address_has_what_the_url_or_the_connection_says() -> None:
+def test_an_address_is_read_from_a_url_or_connection() -> None:
     expected = {"host": "h", "port": 3307, "user": "me", "password": "p@w", "database": "d", "connect_timeout": 5}
     by_url = Address.of_url("mariadb://me:p%40w@h:3307/d?connect_timeout=5&charset=utf8mb4")
     extra = {"connect_timeout": "5", "cursor": "dictcursor"}
@@ -108,14 +108,12 @@ def test_an_address_has_what_the_url_or_the_connection_says() -> None:
         ((("id", "interval day to second"),), {}, "is of type interval day to second"),
     ],
 )
-def test_rows_that_no_table_takes_are_refused_without_asking_the_database(
-    columns: Any, given: dict[str, Any], message: str
-) -> None:
+def test_unsuitable_rows_are_refused_without_a_query(columns: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(SinkInputError, match=message):
         SqlSink("orders", url="mysql://h/d").check_input(SinkInput("lake", columns, **given))
 
 
-def test_a_password_is_in_nothing_that_is_shown_or_recorded(maria: MariaDBWorld) -> None:
+def test_the_password_is_neither_shown_nor_recorded(maria: MariaDBWorld) -> None:
     sink = maria.table().sink()
     bound = maria.new()
     handle = staged(bound, 1)
@@ -131,7 +129,7 @@ def test_a_password_is_in_nothing_that_is_shown_or_recorded(maria: MariaDBWorld)
     assert PASSWORD not in f"{denied.value} {denied.value.data} {denied.value.__context__}"
 
 
-def test_a_connection_of_airflow_leads_to_the_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_airflow_connection_gives_the_address_of_the_database(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = world.table().url
     if isinstance(world, SQLiteWorld):
         uri = f"sqlite://{str(world.path).replace('/', '%2F')}"
@@ -162,20 +160,20 @@ class OperationalError(Exception):
         (1292, "Truncated incorrect DOUBLE value: 'secret for key 'x' or so'", ""),
     ],
 )
-def test_of_an_error_its_number_and_its_names_are_told_and_no_values(code: int, message: str, expected: str) -> None:
+def test_an_error_text_has_the_number_and_names_but_no_values(code: int, message: str, expected: str) -> None:
     assert error_text(OperationalError(code, message)) == f"error {code}, OperationalError" + (
         expected and f", {expected}"
     )
 
 
-def test_checks_are_taken_along_if_all_their_columns_are_given() -> None:
+def test_a_check_is_used_only_if_all_its_columns_are_given() -> None:
     assert refers_only_to("`a` <> '`b`' and `a` > 1", ["a"])
     assert not refers_only_to("`a` <> `b`", ["a"])
     assert not refers_only_to("1 = 1", ["a"])
 
 
 @pytest.mark.parametrize("remembered", [0, 2])
-def test_r9_the_ledger_forgets_what_no_call_will_speak_of_again_and_nothing_else(
+def test_r9_the_ledger_drops_only_batches_that_no_release_can_repeat(
     world: World, monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Each release repeats the handles of the release before, because the journal may not know that it succeeded."""

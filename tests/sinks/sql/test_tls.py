@@ -78,7 +78,7 @@ class Sessions:
         return begun - self._before[0], int(encrypted) - self._before[1]
 
 
-def test_a_session_without_tls_is_seen(encrypting: MariaDB) -> None:
+def test_a_session_without_tls_is_counted_as_unencrypted(encrypting: MariaDB) -> None:
     """The counts that the tests below rely on distinguish encrypted sessions from unencrypted ones."""
     world = TlsWorld(encrypting, "plain", "ssl_disabled=true")
     world.table()
@@ -89,7 +89,7 @@ def test_a_session_without_tls_is_seen(encrypting: MariaDB) -> None:
     assert encrypted == 0
 
 
-def test_who_stages_and_who_releases_is_encrypted(encrypting: MariaDB, authority: Authority) -> None:
+def test_stage_and_release_are_encrypted(encrypting: MariaDB, authority: Authority) -> None:
     world = TlsWorld(encrypting, "shop", f"ssl_ca={authority.keys.certificate}&ssl_verify_identity=true")
     world.table()
     sessions, sink = Sessions(world), world.new()
@@ -124,9 +124,7 @@ def test_driver_and_executors_stage_and_release_over_tls(
     assert job.files_with_password() == []
 
 
-def test_a_server_of_another_authority_is_refused_before_anything_is_written(
-    encrypting: MariaDB, tmp_path: Path
-) -> None:
+def test_a_server_certificate_of_another_authority_is_refused(encrypting: MariaDB, tmp_path: Path) -> None:
     another = Authority(tmp_path, "another").keys.certificate
     world = TlsWorld(encrypting, "foreign", f"ssl_ca={another}")
     sessions, before = Sessions(world), world.tables()
@@ -139,7 +137,7 @@ def test_a_server_of_another_authority_is_refused_before_anything_is_written(
     assert sessions.now()[0] == 0
 
 
-def test_a_certificate_of_another_host_is_refused_if_that_is_asked_for(authority: Authority) -> None:
+def test_a_certificate_of_another_host_is_refused_with_ssl_verify_identity(authority: Authority) -> None:
     with started(authority.signed("elsewhere", "DNS:elsewhere.example")) as server:
         watch(server)
         named = f"ssl_ca={authority.keys.certificate}"
@@ -174,7 +172,9 @@ def test_a_server_without_tls_is_refused(
         assert world.tables() == before
 
 
-def test_of_a_job_that_runs_it_may_pass(encrypting: MariaDB, authority: Authority, tmp_path: Path) -> None:
+def test_a_certificate_error_of_a_running_job_is_retryable(
+    encrypting: MariaDB, authority: Authority, tmp_path: Path
+) -> None:
     """The failure is retryable, because certificates are replaced on one machine after the other."""
     good = f"ssl_ca={authority.keys.certificate}"
     world = TlsWorld(encrypting, "changed", good)

@@ -35,7 +35,7 @@ def release(sinks: list[BoundSqlSink], number: int, *handles: Any) -> list[dict[
 
 
 @pytest.mark.slow
-def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_in_none(two_tables: World) -> None:
+def test_r9_a_crashed_release_of_two_tables_is_in_both_or_neither(two_tables: World) -> None:
     sinks, count, number = bind(two_tables, new=True), 99, 0
     for when in WHEN:
         at = 1
@@ -59,7 +59,7 @@ def test_r9_a_release_of_two_tables_that_dies_anywhere_has_happened_in_both_or_i
             at += 1
 
 
-def test_what_one_table_does_not_take_is_in_neither_and_the_error_names_its_sink(two_tables: World) -> None:
+def test_a_row_that_one_table_refuses_prevents_the_release_of_both(two_tables: World) -> None:
     sinks = bind(two_tables, new=True)
     handles = [[staged(sink, 1)] for sink in sinks]
     two_tables.put((10, "of somebody else"))

@@ -35,7 +35,7 @@ def release(sinks: dict[str, BoundSqlSink], checkpoint: int, *handles: Any) -> M
     return dict(zip(NAMES, shares[0].sink.release_together(shares, checkpoint), strict=True))
 
 
-def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_checkpoint_was_empty(
+def test_r9_a_lost_reply_before_an_empty_checkpoint_loses_no_counts(
     world: World, sinks: dict[str, BoundSqlSink]
 ) -> None:
     handles = [[staged(sink, 1)] for sink in sinks.values()]
@@ -56,7 +56,7 @@ def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_check
     refuse_lost_output(state, sinks)  # the next start checks this
 
 
-def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_two_sinks(
+def test_r9_a_driver_death_between_two_sinks_reports_loses_no_counts(
     world: World, sinks: dict[str, BoundSqlSink]
 ) -> None:
     handles = [[staged(sink, 1)] for sink in sinks.values()]
@@ -73,7 +73,7 @@ def test_r9_a_job_goes_on_twice_when_a_driver_has_died_between_the_answers_of_tw
     refuse_lost_output(state, sinks)  # the next start checks this
 
 
-def test_r9_the_same_when_one_is_asked_for_a_newer_checkpoint_as_its_gate_was_asked_later(
+def test_r9_sinks_with_different_checkpoints_of_a_group_lose_no_counts(
     world: World, sinks: dict[str, BoundSqlSink]
 ) -> None:
     handles = [[staged(sink, 1)] for sink in sinks.values()]

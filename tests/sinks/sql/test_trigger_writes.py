@@ -41,7 +41,7 @@ def refused(maria: MariaDBWorld, **given: Any) -> str:
 
 
 @pytest.mark.parametrize("engine", ["MyISAM", "Aria", "MEMORY"])
-def test_a_table_without_transactions_that_a_trigger_writes_to_is_refused(maria: MariaDBWorld, engine: str) -> None:
+def test_a_trigger_that_writes_to_a_table_without_transactions_is_refused(maria: MariaDBWorld, engine: str) -> None:
     maria.table(KEYED)
     add_audit(maria, engine)
     add_trigger(maria, "INSERT INTO audit VALUES (NEW.id, NEW.city)")
@@ -54,7 +54,7 @@ def test_a_table_without_transactions_that_a_trigger_writes_to_is_refused(maria:
     assert maria.rows("audit") == maria.rows() == rows_of(1)
 
 
-def test_and_at_a_release_if_the_trigger_comes_later(maria: MariaDBWorld) -> None:
+def test_a_trigger_added_after_stage_is_refused_at_the_release(maria: MariaDBWorld) -> None:
     sink = maria.table(KEYED).new()
     handle = staged(sink, 1)
     add_audit(maria)
@@ -73,7 +73,7 @@ def test_and_at_a_release_if_the_trigger_comes_later(maria: MariaDBWorld) -> Non
         ("AFTER DELETE", {"mode": "replace"}, True),
     ],
 )
-def test_only_triggers_that_a_release_fires_count(
+def test_only_triggers_that_a_release_fires_are_checked(
     maria: MariaDBWorld, event: str, mode: dict[str, Any], is_refused: bool
 ) -> None:
     maria.table(KEYED)
@@ -86,7 +86,7 @@ def test_only_triggers_that_a_release_fires_count(
 
 
 @pytest.mark.parametrize("how", ["a trigger of another table", "a procedure", "a function", "a view", "all of them"])
-def test_what_is_written_on_the_way_counts_too(maria: MariaDBWorld, how: str) -> None:
+def test_indirect_writes_of_a_trigger_are_checked(maria: MariaDBWorld, how: str) -> None:
     maria.table(KEYED)
     add_audit(maria)
     add_audit(maria, "InnoDB", "safe")
@@ -112,9 +112,7 @@ def test_what_is_written_on_the_way_counts_too(maria: MariaDBWorld, how: str) ->
     assert f'its trigger logsorders writes to "{maria.database}".audit' in refused(maria)
 
 
-def test_a_table_that_a_trigger_only_reads_is_no_obstacle(
-    maria: MariaDBWorld, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_table_that_a_trigger_only_reads_is_accepted(maria: MariaDBWorld, caplog: pytest.LogCaptureFixture) -> None:
     maria.table(KEYED)
     add_audit(maria, name="cities")
     add_audit(maria, "InnoDB")
@@ -125,7 +123,7 @@ def test_a_table_that_a_trigger_only_reads_is_no_obstacle(
 
 
 @pytest.mark.parametrize("grant", [None, "TRIGGER ON {s}orders", "SELECT ON {s}audit"])
-def test_what_the_user_may_not_see_is_a_warning(
+def test_triggers_that_the_user_may_not_read_are_a_warning(
     maria: MariaDBWorld, caplog: pytest.LogCaptureFixture, grant: str | None
 ) -> None:
     maria.table(KEYED)
@@ -169,7 +167,7 @@ def names(*tables: str) -> tuple[TableName, ...]:
         ("SELECT id INTO @n FROM a FOR UPDATE", []),
     ],
 )
-def test_names_that_a_statement_writes_to(statement: str, expected: list[Any]) -> None:
+def test_written_tables_are_parsed_from_a_statement(statement: str, expected: list[Any]) -> None:
     writes = read_words(statement, "shop").writes
     if expected and isinstance(expected[0][0], str):
         assert [[table.name for table in tables][-1:] for tables in writes] == [list(tables) for tables in expected]
@@ -177,7 +175,7 @@ def test_names_that_a_statement_writes_to(statement: str, expected: list[Any]) -
         assert list(writes) == expected
 
 
-def test_names_that_a_statement_calls() -> None:
+def test_called_routines_are_parsed_from_a_statement() -> None:
     words = read_words("BEGIN CALL noted; CALL other.noted(); SET @a = f(1) + `o`.`g`(2); END", "shop")
     assert words.called == set(names("noted", "other.noted"))
     assert words.calls == set(names("other.noted", "f", "o.g"))

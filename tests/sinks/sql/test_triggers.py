@@ -19,7 +19,7 @@ PICKY = "CREATE TRIGGER picky BEFORE INSERT ON orders WHEN NEW.id = 20 BEGIN SEL
 
 
 @pytest.mark.parametrize("mode", [{}, UPSERT, {"mode": "replace"}])
-def test_rows_that_a_trigger_leaves_out_fail_the_release(lite: SQLiteWorld, mode: dict[str, Any]) -> None:
+def test_rows_that_a_trigger_skips_fail_the_release(lite: SQLiteWorld, mode: dict[str, Any]) -> None:
     sink = lite.table(KEYED).new(**mode)
     lite.run(PICKY)
     first, second = staged(sink, 1), staged(sink, 2)
@@ -35,7 +35,7 @@ def test_rows_that_a_trigger_leaves_out_fail_the_release(lite: SQLiteWorld, mode
     assert lite.rows() == rows_of(1, 2)
 
 
-def test_a_key_that_is_there_is_not_left_as_it_was(lite: SQLiteWorld) -> None:
+def test_a_trigger_that_skips_the_update_of_a_key_fails_the_release(lite: SQLiteWorld) -> None:
     sink = lite.table(KEYED).new(**UPSERT)
     lite.put((20, "of somebody else"))
     lite.run(PICKY)
@@ -45,7 +45,7 @@ def test_a_key_that_is_there_is_not_left_as_it_was(lite: SQLiteWorld) -> None:
 
 
 @pytest.mark.parametrize("collation", ["BINARY", "NOCASE"])
-def test_of_a_table_of_keys_alone_each_has_to_be_there(lite: SQLiteWorld, collation: str) -> None:
+def test_each_row_of_a_keys_only_table_must_reach_the_table(lite: SQLiteWorld, collation: str) -> None:
     lite.table(f"city text COLLATE {collation} NOT NULL PRIMARY KEY")
     columns = (("city", "string"),)
     sink = lite.bind(mode="upsert", key=["city"])
@@ -58,7 +58,7 @@ def test_of_a_table_of_keys_alone_each_has_to_be_there(lite: SQLiteWorld, collat
         sink.release([stage(sink, Rows([[("a",), ("bad",)], [("bad",)]], columns), 3)], 3)
 
 
-def test_the_newer_row_may_win(lite: SQLiteWorld) -> None:
+def test_a_trigger_may_keep_the_newer_row(lite: SQLiteWorld) -> None:
     sink = lite.table(KEYED).new(**UPSERT)
     sink.release([stage(sink, Rows([[(1, "b"), (2, "b")]]), 1)], 1)
     lite.run("CREATE TRIGGER newer BEFORE UPDATE ON orders WHEN NEW.city < OLD.city BEGIN SELECT RAISE(IGNORE); END")
@@ -66,7 +66,7 @@ def test_the_newer_row_may_win(lite: SQLiteWorld) -> None:
     assert lite.rows() == [(1, "b"), (2, "c")]
 
 
-def test_a_trigger_that_passes_most_rows_on_is_no_obstacle_to_those_of_one_key(lite: SQLiteWorld) -> None:
+def test_a_mostly_passing_trigger_does_not_disturb_rows_with_one_key(lite: SQLiteWorld) -> None:
     sink = lite.table(KEYED).new(**UPSERT)
     lite.run(PICKY)
     lite.run("CREATE TABLE log (id int)")
@@ -78,7 +78,7 @@ def test_a_trigger_that_passes_most_rows_on_is_no_obstacle_to_those_of_one_key(l
 
 @pytest.mark.parametrize("how", ["IGNORE", "REPLACE"])
 @pytest.mark.parametrize("mode", [{}, UPSERT, {"mode": "replace"}])
-def test_a_trigger_may_say_what_becomes_of_its_own_rows(lite: SQLiteWorld, mode: dict[str, Any], how: str) -> None:
+def test_a_triggers_own_conflict_clause_is_respected(lite: SQLiteWorld, mode: dict[str, Any], how: str) -> None:
     """The conflict clause of SQLite's outer statement wins: its OR ABORT would fail a trigger's INSERT OR IGNORE."""
     sink = lite.table(KEYED).new(**mode)
     lite.run("CREATE TABLE cities (city text PRIMARY KEY, id int)")
@@ -99,7 +99,7 @@ KEEPING = {
 
 
 @pytest.mark.parametrize("how", KEEPING)
-def test_old_rows_that_a_trigger_keeps_fail_the_release_that_replaces_them(lite: SQLiteWorld, how: str) -> None:
+def test_old_rows_that_a_trigger_keeps_fail_a_replacing_release(lite: SQLiteWorld, how: str) -> None:
     sink, old = lite.table().new(mode="replace"), [(7, "old"), (8, "old")]
     lite.put(*old)
     lite.run(f"CREATE TRIGGER keeps {KEEPING[how]}")
@@ -112,7 +112,7 @@ def test_old_rows_that_a_trigger_keeps_fail_the_release_that_replaces_them(lite:
     assert lite.rows() == rows_of(1)
 
 
-def test_a_trigger_that_lets_rows_be_deleted_is_no_obstacle(lite: SQLiteWorld) -> None:
+def test_a_trigger_that_allows_deletes_does_not_disturb_a_replace(lite: SQLiteWorld) -> None:
     sink = lite.table().table(name="log").new(mode="replace")
     lite.put((7, "old"))
     lite.run("CREATE TRIGGER logs AFTER DELETE ON orders BEGIN INSERT INTO log VALUES (OLD.id, OLD.city); END")
@@ -129,7 +129,7 @@ def test_a_trigger_that_lets_rows_be_deleted_is_no_obstacle(lite: SQLiteWorld) -
         ("CREATE TABLE o (id int PRIMARY KEY, \"ON CONFLICT IGNORE\" text DEFAULT 'ON CONFLICT REPLACE')", False),
     ],
 )
-def test_what_a_constraint_does_is_read_off_its_text(table: str, expected: bool) -> None:
+def test_conflict_clauses_are_parsed_from_the_table_definition(table: str, expected: bool) -> None:
     assert skips_conflicts(table) is expected
 
 
@@ -144,5 +144,5 @@ def test_what_a_constraint_does_is_read_off_its_text(table: str, expected: bool)
         ("CREATE TRIGGER t BEFORE INSERT ON o BEGIN SELECT 1; -- RAISE(IGNORE)\nEND", False),
     ],
 )
-def test_what_a_trigger_may_do_is_read_off_its_text(trigger: str, expected: bool) -> None:
+def test_row_skipping_is_parsed_from_the_trigger_definition(trigger: str, expected: bool) -> None:
     assert trigger_skips_rows(trigger) is expected

@@ -78,7 +78,7 @@ VALUES: dict[str, tuple[Any, list[Any]]] = {
 
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("key", [False, True])
-def test_values_read_back_as_they_were(world: World, kind: str, key: bool) -> None:
+def test_values_round_trip(world: World, kind: str, key: bool) -> None:
     if key and kind in ("float", "double", "string"):
         return
     arrow, values = VALUES[kind]
@@ -140,7 +140,7 @@ NAMES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["append", "upsert"])
 @pytest.mark.parametrize("name", NAMES)
-def test_tables_and_columns_may_have_such_names(world: World, name: str, mode: str) -> None:
+def test_tables_and_columns_may_have_unusual_names(world: World, name: str, mode: str) -> None:
     columns = ((name, "integer"), ("v " + name[:3] + "x", "string"))
     table = '"' + name.replace('"', '""') + '"'
     given: dict[str, Any] = {"mode": "upsert", "key": [name]} if mode == "upsert" else {}
@@ -157,14 +157,14 @@ def test_tables_and_columns_may_have_such_names(world: World, name: str, mode: s
 @pytest.mark.parametrize(
     "check", ["city regexp '^[[:alpha:]]'", "city <> ':none'", "city like 'c%'", r"city <> 'a\\:b'"]
 )
-def test_rows_are_staged_whatever_a_check_of_the_table_says(maria: MariaDBWorld, check: str) -> None:
+def test_rows_are_staged_with_unusual_checks(maria: MariaDBWorld, check: str) -> None:
     maria.table(f"id int NOT NULL, city varchar(99), CHECK ({check})")
     sink = maria.new()
     sink.release([staged(sink, 1)], 1)
     assert maria.rows() == rows_of(1)
 
 
-def test_a_table_with_everything(maria: MariaDBWorld) -> None:
+def test_a_table_with_many_features_gets_rows_in_every_mode(maria: MariaDBWorld) -> None:
     maria.table(
         "id int NOT NULL, city varchar(99) NOT NULL, twice int AS (id * 2) STORED, seen timestamp(6) NOT NULL DEFAULT "
         "current_timestamp(6) ON UPDATE current_timestamp(6), PRIMARY KEY (id)) PARTITION BY HASH (id) PARTITIONS 3 -- "

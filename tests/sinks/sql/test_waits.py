@@ -21,7 +21,7 @@ def steps_of(world: World, at: int | None, when: When) -> SqlSteps:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_staging_table_is_made_once_whichever_step_fails(world: World, when: When) -> None:
+def test_a_staging_table_is_created_once_after_a_failure_at_any_step(world: World, when: When) -> None:
     """A step that fails after its change has lost its reply. The table may be there then."""
     world.table()
     world.new()

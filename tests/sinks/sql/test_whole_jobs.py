@@ -23,7 +23,7 @@ def job(world: World, tmp_path: Path) -> SqlJob:
 
 
 @pytest.mark.slow
-def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_password_is_nowhere(job: SqlJob) -> None:
+def test_a_job_releases_rows_once_to_table_and_folder_without_a_password(job: SqlJob) -> None:
     for number in range(3):
         job.put(number)
     job.write(create=True)
@@ -56,7 +56,7 @@ def test_rows_of_a_job_with_a_table_and_a_folder_are_in_both_once_and_the_passwo
 
 
 @pytest.mark.chaos
-def test_a_driver_that_is_killed_again_and_again_puts_each_row_into_the_table_once(job: SqlJob) -> None:
+def test_each_row_is_in_the_table_once_after_repeated_kills(job: SqlJob) -> None:
     job.write(bounded=False, create=True)
     job.put(0)
     for number in range(1, 4):
