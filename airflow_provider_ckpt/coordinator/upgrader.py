@@ -55,7 +55,9 @@ class Upgrader:
         requests = self._state.requests
         if requests.trying is not None:
             return self._deadline
-        return requests.stop.deadline if requests.stop is not None and requests.stop.upgrade is not None else None
+        if self._job.is_ending or requests.stop is None or requests.stop.upgrade is None:
+            return None
+        return requests.stop.deadline
 
     def advance(self, now: float) -> None:
         requests, timeout = self._state.requests, self._state.options.timeout
@@ -66,11 +68,10 @@ class Upgrader:
             if why is not None:
                 self._end_trial(RequestOutcome.failed(why), now)
             return
-        stop = requests.stop
-        late = stop is not None and stop.upgrade is not None and now >= stop.deadline
-        if stop is not None and late and not self._job.is_ending:
+        deadline = self.next_deadline()
+        if requests.stop is not None and deadline is not None and now >= deadline:
             # no checkpoint is taken during the stop, and a job that continues needs them
-            self._job.fail_stop(f"savepoint {stop.savepoint} is not released within {timeout:g} s", now)
+            self._job.fail_stop(f"savepoint {requests.stop.savepoint} is not released within {timeout:g} s", now)
 
     # -- helpers
 
