@@ -327,7 +327,6 @@ Report = (
     | SplitsReturned
     | QueryMeasured
     | BatchPublished
-    | ReadingBegun
     | SourceLogGrown
     | FilesChanged
     | FileAwaited
@@ -335,5 +334,5 @@ Report = (
     | SinkAwaited
 )
 """Reports for the coordinator."""
-TaskReport = Report | SubtaskFenced | DataAvailable
+TaskReport = Report | SubtaskFenced | DataAvailable | ReadingBegun
 """All reports of a task."""
