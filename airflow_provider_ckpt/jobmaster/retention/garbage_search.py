@@ -116,11 +116,11 @@ def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
         yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
     for name in storage.list(deployments_path(job_id)):
         if name.isdecimal() and int(name) < first_epoch:
-            yield from _numbered_folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
+            yield from _folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
     for name in storage.list(f"{job_path(job_id)}/checkpoints"):
         number = name.removeprefix("chk-")
         if number.isdecimal() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
-            yield from _numbered_folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
+            yield from _folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
     yield from _frozen(storage, state)
 
 
@@ -129,12 +129,6 @@ def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
         yield Garbage(path, reason, 1, storage.size(path))
     except ObjectNotFoundError:
         pass  # a new driver has deleted it meanwhile
-
-
-def _numbered_folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
-    sizes = [size for _, size in storage.files(path)]
-    if sizes:
-        yield garbage_of(path, reason, sizes)
 
 
 def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
@@ -162,9 +156,7 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
 def _deleted_job_files(storage: Storage, job_id: str) -> Iterator[Garbage]:
     home = job_path(job_id)
     for part in [name for name in storage.list(home) if name in PARTS]:
-        sizes = [size for _, size in storage.files(f"{home}/{part}")]
-        if sizes:  # an empty folder on a local disk is no garbage
-            yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
+        yield from _folder(storage, f"{home}/{part}", Reason.DELETED)
 
 
 def _finished_job_files(storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
@@ -181,7 +173,7 @@ def _finished_job_files(storage: Storage, state: JobState, sinks: Mapping[str, B
 
 def _folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
     sizes = [size for _, size in storage.files(path)]
-    if sizes:
+    if sizes:  # an empty folder on a local disk is no garbage
         yield garbage_of(path, reason, sizes)
 
 
