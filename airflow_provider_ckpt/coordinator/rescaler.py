@@ -22,9 +22,8 @@ from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.effects import Append
 from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleInProgress
-from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SubtasksAdded
-from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.words import counted
 
 
@@ -58,7 +57,7 @@ class Rescaler:
             self._state.rescaling.end()
         elif not change.has_begun:
             self._begin_if_quiet(change, now)
-        elif all(self._runs(subtask) for subtask in change.new):
+        elif all(self._state.subtasks.runs_or_has_ended(subtask) for subtask in change.new):
             self._state.rescaling.end()
 
     def refusal_of(self, uid: str, parallelism: int) -> str | None:
@@ -98,7 +97,3 @@ class Rescaler:
         for uid, number in decided.rescaled.items():
             new = [subtask for subtask in change.new if subtask.vertex == uid]
             state.splits.reassign(uid, [*readers[uid], *new][:number])
-
-    def _runs(self, subtask: SubtaskId) -> bool:
-        subtasks = self._state.subtasks
-        return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING

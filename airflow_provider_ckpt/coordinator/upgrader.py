@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.protocol.effects import Append, TryUpgrade
+from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
 from airflow_provider_ckpt.coordinator.state.requests import in_progress
-from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
@@ -34,11 +33,11 @@ class Upgrader:
     def requested(self, request: UpgradeRequest, now: float) -> None:
         requests, timeout = self._state.requests, self._state.options.timeout
         if (why := self._refusal()) is not None:
-            self._answer(request.name, RequestOutcome.refused(why), now)
+            self._state.answer(request.name, request.kind, RequestOutcome.refused(why), now)
             return
         requests.trying, self._deadline = request.name, now + timeout
         requests.note(request.name, request.kind)
-        self._answer(request.name, RequestOutcome(RequestResult.ACCEPTED), now)
+        self._state.answer(request.name, request.kind, RequestOutcome(RequestResult.ACCEPTED), now)
         self._state.out.append(TryUpgrade(request))
 
     def tried(self, message: UpgradeTried, now: float) -> None:
@@ -91,16 +90,10 @@ class Upgrader:
         return None if self._job.status is JobStatus.RUNNING else "the job does not run yet; ask again"
 
     def _abort_reason(self) -> str | None:
-        requests = self._state.requests
-        is_ending = self._job.is_ending or requests.stop is not None or requests.draining
-        return "the job is being ended" if is_ending else None
+        return "the job is being ended" if self._job.is_being_ended else None
 
     def _end_trial(self, outcome: RequestOutcome, now: float) -> None:
         request = self._state.requests.trying
         self._state.requests.trying = None
         self._state.requests.close_request(request)
-        if request is not None:
-            self._answer(request, outcome, now)
-
-    def _answer(self, request: str, outcome: RequestOutcome, now: float) -> None:
-        self._state.out.append(Append(RequestAnswered(request, UpgradeRequest.kind, outcome, now)))
+        self._state.answer(request, UpgradeRequest.kind, outcome, now)

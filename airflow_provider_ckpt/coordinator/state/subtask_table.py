@@ -162,6 +162,9 @@ class SubtaskTable:
         """Return whether the subtask has reported its end of data to this JobMaster, or was finished before."""
         return self._status[subtask] in _ENDED
 
+    def runs_or_has_ended(self, subtask: SubtaskId) -> bool:
+        return self._status[subtask] is SubtaskStatus.RUNNING or self.has_ended(subtask)
+
     def vertex_has_ended(self, vertex: str) -> bool:
         """Return whether every subtask of the vertex is at its end of data."""
         return self._ended[vertex] == self._size[vertex]
