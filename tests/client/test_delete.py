@@ -178,7 +178,7 @@ def test_a_journal_that_is_gone_is_no_job_that_was_never_run(make: Make) -> None
     job = make()
     shutil.rmtree(job.root / "orders" / "journal")
     before = job.files()
-    with pytest.raises(CorruptJournalError, match="queries of the job have written beside it"):
+    with pytest.raises(CorruptJournalError, match="the job's folder has files of its queries"):
         job.client.delete(unfinished=True)
     assert job.files() == before
 

@@ -116,7 +116,7 @@ def test_of_a_job_for_workers_who_may_go_on_without_a_jobmaster_nothing_is_delet
     journal = job.claimed(4)
     journal.write(ev.DeploymentPrepared(4, 1.0))
     journal.write(ev.StatusChanged(RUNNING, 1.0))
-    assert of(job, delete=True).skipped == "its JobMaster is gone, and its workers may go on"
+    assert of(job, delete=True).skipped == "its JobMaster is gone, and its workers may still run"
 
 
 def test_r8_an_attempt_that_had_not_begun_makes_nothing_garbage(tmp_path: Path) -> None:

@@ -77,9 +77,7 @@ def test_a_change_is_remembered_from_its_entry_on_whether_its_driver_tells_how_i
     """The change is in force. A reader of the last changes would otherwise see only the previous one."""
     state = JobState("job")
     ev.Reconfigured(1, {}, 1.0, request="first").apply(state)
-    assert [str(one.outcome) for one in state.reconfigurations] == [
-        "accepted: decided; every attempt from then on goes by it"
-    ]
+    assert [str(one.outcome) for one in state.reconfigurations] == ["accepted: decided; every later attempt applies it"]
     ev.Reconfigured(2, {}, 2.0, by="Weighs").apply(state)
     ev.ReconfigurationEnded(2, None, RequestOutcome.completed("it stood still"), {}, 3.0, by="Weighs").apply(state)
     told = [(one.number, one.request, one.by, one.at, one.outcome.is_last) for one in state.reconfigurations]

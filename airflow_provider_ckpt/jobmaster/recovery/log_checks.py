@@ -25,7 +25,7 @@ def check_journal(storage: Storage, state: JobState) -> None:
     if state.damage:
         raise CorruptJournalError(job_id=state.job_id, reason="; ".join(state.damage))
     if not state.epoch and storage.list(vertices_path(state.job_id)):
-        reason = "it holds nothing, though queries of the job have written beside it: bring it back from a backup"
+        reason = "it is empty, although the job's folder has files of its queries: restore it from a backup"
         raise CorruptJournalError(job_id=state.job_id, reason=reason)
 
 

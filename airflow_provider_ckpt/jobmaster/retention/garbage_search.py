@@ -87,7 +87,7 @@ def why_running(state: JobState) -> str | None:
     if state.is_held and alive is None:
         return f"its driver on {state.worker.host or 'a host unknown'} has reported no end and cannot be seen from here"
     if state.is_held and state.deployment:
-        return "its JobMaster is gone, and its workers may go on"
+        return "its JobMaster is gone, and its workers may still run"
     return None
 
 
