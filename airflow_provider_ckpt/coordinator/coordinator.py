@@ -191,7 +191,7 @@ class Coordinator:
     def draining(self) -> bool:
         return self._state.requests.draining
 
-    def is_first(self, failure: SubtaskFailed) -> bool:
+    def has_effect(self, failure: SubtaskFailed) -> bool:
         """Return whether a failure will restart its subtask or end the run. Call this before :meth:`handle`.
 
         The failure has no effect if its attempt is over (R22), or if the end of the run is already decided.

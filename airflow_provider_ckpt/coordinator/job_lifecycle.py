@@ -117,11 +117,11 @@ class JobLifecycle:
     def _waits_for_releases(self, ending: _Ending) -> bool:
         # the next driver releases anyway, so a failed run need not try an unreachable sink for minutes first
         lenient = ending.at_once or ending.status is JobStatus.RESTARTING
-        return self._state.releases.waits(for_failing=not lenient)
+        return self._state.releases.has_outstanding(for_failing=not lenient)
 
     def _decide(self) -> None:
         state = self._state
-        if state.cycle.pending is not None or state.releases.waits(for_failing=True):
+        if state.cycle.pending is not None or state.releases.has_outstanding(for_failing=True):
             return
         stop = state.requests.stop
         if state.subtasks.all_finished:

@@ -79,7 +79,7 @@ class Rescaler:
         """Begin the new subtasks, unless a checkpoint was planned without them or a stop is in progress."""
         state = self._state
         busy = state.cycle.pending is not None or bool(state.pauses.current)
-        if busy or state.requests.stop is not None or self._job.is_ending or not state.rescaling.is_known():
+        if busy or state.requests.stop is not None or self._job.is_ending or not state.rescaling.reaches_all_consumers():
             return
         self._begin(change)
         if state.rescaling.has_workers:

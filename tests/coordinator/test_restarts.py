@@ -120,15 +120,15 @@ def test_r22_what_the_failed_attempt_says_afterwards_is_not_heard(message: Subta
 def test_a_failure_is_the_first_one_if_a_restart_follows_from_it() -> None:
     h = chain()
     failed = SubtaskFailed(1, MID, A, "boom")
-    assert h.c.is_first(failed)
+    assert h.c.has_effect(failed)
     h.handle(failed)
-    assert not h.c.is_first(failed)
-    assert not h.c.is_first(SubtaskFailed(2, MID, B, "of another epoch"))
-    assert h.c.is_first(SubtaskFailed(1, SRC, A, "of another subtask, which begins again by itself"))
-    assert h.c.is_first(SubtaskFailed(1, MID, B, "its next attempt came to nothing"))
+    assert not h.c.has_effect(failed)
+    assert not h.c.has_effect(SubtaskFailed(2, MID, B, "of another epoch"))
+    assert h.c.has_effect(SubtaskFailed(1, SRC, A, "of another subtask, which begins again by itself"))
+    assert h.c.has_effect(SubtaskFailed(1, MID, B, "its next attempt came to nothing"))
     h.next_attempt(MID)
-    assert not h.c.is_first(failed)
-    assert h.c.is_first(SubtaskFailed(1, MID, B, "boom"))
+    assert not h.c.has_effect(failed)
+    assert h.c.has_effect(SubtaskFailed(1, MID, B, "boom"))
 
 
 def test_a_failure_is_not_the_first_one_of_a_run_that_ends_already() -> None:
@@ -138,10 +138,10 @@ def test_a_failure_is_not_the_first_one_of_a_run_that_ends_already() -> None:
     h.ack(MID)
     h.fail(MID)
     assert only(EndJob, h.effects) == [], "what is completed is released yet"
-    assert not h.c.is_first(SubtaskFailed(1, SRC, A, "boom"))
+    assert not h.c.has_effect(SubtaskFailed(1, SRC, A, "boom"))
     h.released()
     assert end(h)[0] == "RESTARTING"
-    assert not h.c.is_first(SubtaskFailed(1, SRC, A, "boom"))
+    assert not h.c.has_effect(SubtaskFailed(1, SRC, A, "boom"))
 
 
 def test_a_next_attempt_that_comes_to_nothing_is_the_next_failure() -> None:

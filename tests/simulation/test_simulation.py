@@ -37,7 +37,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
-from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
+from airflow_provider_ckpt.model.pause_reason import ReplaceAttempt
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
@@ -122,7 +122,7 @@ def test_subtasks_do_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
         sent.extend(found)
         return found
 
-    def noted(self: ReplacementState, pause: Pause[RestartFromScratch], batch_id: int, now: float) -> Event | None:
+    def noted(self: ReplacementState, pause: Pause[ReplaceAttempt], batch_id: int, now: float) -> Event | None:
         if self._is_changing:
             put_off.append(pause.subtask)
         return change(self, pause, batch_id, now)
@@ -425,7 +425,7 @@ class BeginsUnannounced(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._state.rescaling.is_known = lambda: True  # type: ignore[method-assign]
+        self._state.rescaling.reaches_all_consumers = lambda: True  # type: ignore[method-assign]
 
 
 class ChecksNoStatus(Coordinator):

@@ -175,7 +175,7 @@ class SubtaskTable:
         return any(self._count[status] for status in _BLOCKING)
 
     @property
-    def waited_for(self) -> list[SubtaskId]:
+    def blocking(self) -> list[SubtaskId]:
         """Return the subtasks that do not run but must acknowledge a checkpoint."""
         return list(self.in_status(*_BLOCKING))
 

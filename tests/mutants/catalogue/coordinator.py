@@ -394,7 +394,7 @@ COORDINATOR = (
     Mutant(
         "let-pass-is-held",
         "R16",
-        "ReleaseState.waits",
+        "ReleaseState.has_outstanding",
         "        queue.under_way is not None\n        or (",
         "        (",
         ("tests/coordinator/test_gates_and_stops.py",),
