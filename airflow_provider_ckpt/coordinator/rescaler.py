@@ -77,12 +77,12 @@ class Rescaler:
 
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
         """Begin the new subtasks, unless a checkpoint was planned without them or a stop is in progress."""
-        state = self._state
+        state, rescaling = self._state, self._state.rescaling
         busy = state.cycle.pending is not None or bool(state.pauses.current)
-        if busy or state.requests.stop is not None or self._job.is_ending or not state.rescaling.reaches_all_consumers():
+        if busy or state.requests.stop is not None or self._job.is_ending or not rescaling.reaches_all_consumers():
             return
         self._begin(change)
-        if state.rescaling.has_workers:
+        if rescaling.has_workers:
             state.out.append(Append(SubtasksAdded(change.new, now)))
         for subtask in change.new:
             state.subtasks.add(subtask, AttemptId.vacant(state.subtasks.epoch))

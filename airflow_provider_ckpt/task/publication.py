@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import IO_EXCEPTION
-from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, BarrierDeclined, TaskReport
+from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, BarrierDeclined, Report
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.model.counts import added
 from airflow_provider_ckpt.model.ids import TaskId
@@ -45,7 +45,7 @@ class Publication:
         task_id: TaskId,
         inputs: Inputs | None = None,
         *,
-        post: Callable[[TaskReport], None],
+        post: Callable[[Report], None],
         notify: Callable[[], None],
         plan: VertexPlan | None = None,
         clock: Callable[[], float] = time.monotonic,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, BarrierDeclined, TaskReport
+from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, BarrierDeclined, Report
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.storage.memory import MemoryStorage
@@ -37,7 +37,7 @@ def make(request: pytest.FixtureRequest) -> Callable[[bytes], tuple[Publication,
         log.load()
         log.open(AttemptId.first(1, "a"))
 
-        def tell(report: TaskReport) -> None:
+        def tell(report: Report) -> None:
             told.append(type(report).__name__)
 
         task_id = TaskId(1, SubtaskId("v/0"), AttemptId.first(1, "a"))

@@ -10,12 +10,12 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
+    Report,
     SplitsCompleted,
     SplitsReturned,
     SubtaskAtEndOfData,
     SubtaskDone,
     SubtaskRunning,
-    TaskReport,
 )
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
@@ -38,7 +38,7 @@ class Subtask:
         task_id = TaskId(attempt.epoch, SubtaskId("parts/0"), attempt)
         self.reading = SplitReading("parts", Publication(self.log, task_id, post=self._tell, notify=lambda: None))
 
-    def _tell(self, report: TaskReport) -> None:
+    def _tell(self, report: Report) -> None:
         about = getattr(report, "splits", getattr(report, "checkpoint", None))
         self.told.append((type(report), about))
 

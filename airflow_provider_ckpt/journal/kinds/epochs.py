@@ -10,7 +10,7 @@ from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reconciled
 from airflow_provider_ckpt.journal.kinds.requests import forget_answered, requeue_taken
-from airflow_provider_ckpt.journal.kinds.splits import drop_splits, unassign_all, rewind_splits
+from airflow_provider_ckpt.journal.kinds.splits import drop_splits, rewind_splits, unassign_all
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId

@@ -87,7 +87,7 @@ RESCALING = (
         "rescale-begins-unannounced",
         "R21",
         "Rescaler._begin_if_quiet",
-        " or not state.rescaling.reaches_all_consumers():",
+        " or not rescaling.reaches_all_consumers():",
         ":",
         _FOUND,
         "a consumer ends without the rows of the new subtasks",
