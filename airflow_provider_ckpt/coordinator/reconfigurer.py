@@ -67,7 +67,7 @@ class Reconfigurer:
             return state.answer(request, KIND, RequestOutcome.refused(error.data["why"]), now)
         current = state.reconfiguration.begin(message, change, scales, affected, now, state.options.timeout)
         for uid in scales:
-            state.splits.hold(uid)
+            state.splits.keep_open(uid)
         state.requests.note(request, KIND)
         accepted = state.answer(request, KIND, RequestOutcome(RequestResult.ACCEPTED), now)
         if not affected:  # no query has to be built or paused before the decision
@@ -181,7 +181,7 @@ class Reconfigurer:
     def _end_undecided(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
         """End the change before it is decided. The paused subtasks resume unchanged."""
         for uid in current.rescales:
-            self._state.splits.unhold(uid)
+            self._state.splits.allow_end(uid)
         self._lifecycle.resume(self._state.pauses.abandon(self._state.reconfiguration))
         self._end(current, 0, outcome, now)
 

@@ -41,14 +41,14 @@ class Rescaler:
         subtasks, so the source does not end until all consumers have reported that they run.
         """
         for uid in self._state.rescaling.unsettled():
-            self._state.splits.hold(uid)
+            self._state.splits.keep_open(uid)
         if self._state.rescaling.has_workers and self._state.rescaling.waiting:
             self._state.out.append(Append(SubtasksAdded(self._state.rescaling.waiting, now)))
 
     def advance(self, now: float) -> None:
         """Carry out the next step that is possible now."""
         for uid in self._state.rescaling.settle():
-            self._state.splits.unhold(uid)
+            self._state.splits.allow_end(uid)
         change = self._state.rescaling.current
         if change is None:
             return

@@ -225,8 +225,8 @@ def test_one_at_a_time_of_both_kinds() -> None:
 
 def test_in_batch_mode_a_source_can_be_changed_and_a_query_cannot() -> None:
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2, sinks="out"), splits=True)
-    takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
-    restored = RestoredState(splits={"parts": RestoredSplits(IDS, takers)})
+    readers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
+    restored = RestoredState(splits={"parts": RestoredSplits(IDS, readers)})
     harness = Harness(graph(parts), restored=restored, mode="batch", slots=4)
     effects = harness.handle(ReconfigureRequest({"parts": by(1)}, name="r"))
     assert outcomes(effects) == ["accepted", "completed: parts is read by 1"]

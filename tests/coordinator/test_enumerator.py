@@ -12,8 +12,8 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 A = [SubtaskId.of("a", n) for n in range(4)]
 
 
-def source(count: int, *takers: SubtaskId, done: set[int] | None = None) -> SplitEnumerator:
-    return SplitEnumerator(RestoredSplits([f"s{n}" for n in range(count)], takers, covered=done or set()))
+def source(count: int, *readers: SubtaskId, done: set[int] | None = None) -> SplitEnumerator:
+    return SplitEnumerator(RestoredSplits([f"s{n}" for n in range(count)], readers, covered=done or set()))
 
 
 def handed(assignments: list[Assignment]) -> dict[SubtaskId, tuple[int, ...]]:
@@ -55,7 +55,7 @@ def test_whoever_has_nothing_and_gets_nothing_is_told_that_no_more_comes() -> No
     assert enumerator.due([A[0], A[1], A[2]]) == []
 
 
-def test_a_subtask_that_is_no_taker_gets_nothing() -> None:
+def test_a_subtask_that_is_no_reader_gets_nothing() -> None:
     enumerator = source(10, A[0])
     assert Assignment(A[1], (), is_last=True) in enumerator.due([A[0], A[1]])
 
@@ -116,9 +116,9 @@ def test_one_that_is_to_leave_is_not_told_so_while_more_are_to_begin() -> None:
     enumerator = reading_small_ones_and_to_leave()
     for number in range(12):
         enumerator.completed(A[0], number)
-    enumerator.hold()
+    enumerator.keep_open()
     assert [one for one in enumerator.due([A[0], A[1]]) if one.subtask == A[0]] == []
-    enumerator.unhold()
+    enumerator.allow_end()
     assert Assignment(A[0], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 

@@ -17,11 +17,11 @@ from tests.coordinator.harness import Harness, graph, only, vertex
 IDS = [f"s{number}" for number in range(40)]
 
 
-def splits(published: Any = None, takers: tuple[str, ...] = ("parts/0", "parts/1")) -> Harness:
+def splits(published: Any = None, readers: tuple[str, ...] = ("parts/0", "parts/1")) -> Harness:
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     job = graph(parts, vertex("v", sources="live", sinks="sink"))
     restored = RestoredState(
-        splits={"parts": RestoredSplits(IDS, [SubtaskId(one) for one in takers], published=published or {})}
+        splits={"parts": RestoredSplits(IDS, [SubtaskId(one) for one in readers], published=published or {})}
     )
     return Harness(job, restored=restored, running=False)
 
@@ -95,7 +95,7 @@ def test_r14_a_checkpoint_covers_what_lies_before_its_barriers_in_one_entry_with
 
 
 def test_a_subtask_that_closed_is_covered_as_a_whole() -> None:
-    harness = splits(takers=(SubtaskId("parts/0"),))
+    harness = splits(readers=(SubtaskId("parts/0"),))
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
     complete(harness, "s0", 4)

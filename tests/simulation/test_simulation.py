@@ -450,7 +450,7 @@ class LetsTheSourceEnd(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._state.splits.hold = lambda uid: None  # type: ignore[method-assign]
+        self._state.splits.keep_open = lambda uid: None  # type: ignore[method-assign]
 
 
 class ReadsOnAsBefore(StreamingRunner):

@@ -174,7 +174,7 @@ def test_r14_a_subtask_whose_end_is_in_its_log_alone_takes_nothing_of_what_is_le
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     two = graph("all_to_all").rescaled({"parts": 2})
     found = restored_splits(JobState(JOB), two, logs, lists, {"parts": 1})["parts"]
-    assert (list(found.takers), list(found.ended)) == (["parts/1"], ["parts/0"])
+    assert (list(found.readers), list(found.ended)) == (["parts/1"], ["parts/0"])
 
 
 class _GoesOn(SubtaskLog):
