@@ -134,7 +134,8 @@ def _journal(storage: Storage) -> None:
     json.dumps(job_view(state, None))
     for name, value in summary(state):
         f"{name} {value}".encode(errors="backslashreplace")
-    [state.checkpoint_views(), state.split_progress(), state.released_by_sink(), state.covering(), state.watermarks()]
+    [state.checkpoint_views(), state.split_progress(), state.released_by_sink(), state.valid_snapshots()]
+    state.watermarks()
     assert [one.job_id for one in list_jobs(storage)] == ["orders"]
     for told in state.damage:
         raise DamagedError(told)

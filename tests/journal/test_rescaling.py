@@ -63,11 +63,11 @@ def test_r21_whoever_is_asked_for_a_subtask_runs_what_was_put_beside_it_once_it_
     assert (state.with_colocated(asked), state.assignable()) == (tuple(asked), ("history/0", "history/1"))
     changed.apply(state)
     assert (state.with_colocated(asked), state.assignable()) == (tuple(asked), ("history/0", "history/1"))
-    assert state.resolve("history") == ("history/0", "history/1"), "by the vertex's name neither"
+    assert state.subtasks_of_process("history") == ("history/0", "history/1"), "by the vertex's name neither"
     added.apply(state)
     assert (state.with_colocated(asked), state.assignable()) == (("history/1", "history/3"), ("history/0", "history/1"))
-    assert state.resolve("history/1") == ("history/1", "history/3")
-    assert state.resolve("history") == ("history/0", "history/1", "history/3"), "history/2 is to wait yet"
+    assert state.subtasks_of_process("history/1") == ("history/1", "history/3")
+    assert state.subtasks_of_process("history") == ("history/0", "history/1", "history/3"), "history/2 is to wait yet"
     assert state_from_json(state_to_json(state)) == state
 
 

@@ -442,7 +442,7 @@ class Splitting:
             log = SubtaskLog(self.world.storage, subtask_log_path(self.world.job_id, uid, number))
             log.load()
             records = [one for _, one in log.records()]
-            if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.since(uid):
+            if max((one.epoch for one in records if isinstance(one, Open)), default=0) < state.valid_from(uid):
                 continue  # from before the restart from scratch
             found += [(name, number) for one in records if isinstance(one, Batch) for name in one.splits]
         twice = [split for split, count in Counter(split for split, _ in found).items() if count > 1]

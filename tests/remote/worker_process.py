@@ -161,7 +161,7 @@ class WorkerProcess(SimulatedProcess):
         if not self.cluster.by_vertex:
             return state.with_colocated(self.subtasks)
         names = dict.fromkeys(one.vertex for one in self.subtasks)
-        return tuple(one for name in names for one in state.resolve(name))
+        return tuple(one for name in names for one in state.subtasks_of_process(name))
 
     def _turn(self) -> None:
         """Do one turn of :meth:`Worker.run`."""

@@ -34,7 +34,7 @@ def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
 
     Raises SubtaskLogLostError.
     """
-    for subtask, snapshot in state.covering().items():
+    for subtask, snapshot in state.valid_snapshots().items():
         if subtask in logs and snapshot.position >= max(1, logs[subtask].position):
             raise SubtaskLogLostError(
                 log=logs[subtask].path,
@@ -77,7 +77,7 @@ def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """
     for subtask in sorted(state.finished & logs.keys()):
         log = logs[subtask]
-        if not log.state.closed and not is_outdated(log, state.since(subtask.vertex)):
+        if not log.state.closed and not is_outdated(log, state.valid_from(subtask.vertex)):
             raise reopened(log.path, subtask)
 
 

@@ -134,7 +134,7 @@ def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
 def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """Yield frozen lists that no source uses any longer.
 
-    The name of a list has the first epoch whose attempts count for the source (``JobState.since``). The name of a
+    The name of a list has the first epoch whose attempts count for the source (``JobState.valid_from``). The name of a
     source's first list has no epoch. If a source is dropped and added again, the name has the epoch of the driver that
     added it again.
     """
@@ -144,10 +144,10 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         match = _FROZEN.fullmatch(name)
         if match is None:
             continue
-        uid, generation = match[1], int(match[2] or 0)
-        path = frozen_path(state.job_id, uid, generation)
+        uid, epoch = match[1], int(match[2] or 0)
+        path = frozen_path(state.job_id, uid, epoch)
         was_dropped = uid in state.abandoned and uid not in state.graph().operators
-        is_past = generation < state.since(uid) or (was_dropped and generation <= state.epoch)
+        is_past = epoch < state.valid_from(uid) or (was_dropped and epoch <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
             yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
             yield from _file(storage, path, Reason.FROZEN)

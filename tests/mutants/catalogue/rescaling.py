@@ -305,7 +305,7 @@ RESCALING = (
     Mutant(
         "rescaled-workers-begun-by-the-vertex",
         "R21",
-        "JobState.resolve",
+        "JobState.subtasks_of_process",
         " if subtask not in self.plan.waiting",
         "",
         ("tests/journal/test_rescaling.py",),
