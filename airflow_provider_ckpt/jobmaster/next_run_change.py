@@ -30,7 +30,7 @@ _UNTRIED = ("logic", "digests", "state_partitions")
 """Settings that the next run applies without a trial."""
 
 
-class NextRunLogic:
+class NextRunChange:
     """One change for the next run of a job. Call :meth:`assign` one time.
 
     Args:
