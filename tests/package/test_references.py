@@ -52,7 +52,7 @@ def test_a_member_in_a_docstring_is_one_of_its_class() -> None:
 def _members(of: str) -> set[str]:
     """Return the names in the classes called ``of`` and in their base classes."""
     classes = _classes().get(of, [])
-    bases = {base.id for node in classes for base in node.bases if isinstance(base, ast.Name)}
+    bases = {name for node in classes for base in node.bases for name in _names_in(ast.walk(base))}
     return set().union(*(_names_in(ast.walk(node)) for node in classes), *map(_members, bases - {of}))
 
 
