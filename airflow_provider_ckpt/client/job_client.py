@@ -269,11 +269,11 @@ class JobClient(JobView):
         Raises the errors of :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN
         for any other change.
         """
-        from airflow_provider_ckpt.jobmaster.next_run_logic import NextRunLogic
+        from airflow_provider_ckpt.jobmaster.next_run_change import NextRunChange
 
         self.state()
         changed, back = changes.changes, changes.taken_back
-        return NextRunLogic(self._storage(), self.job_id, changed, back, driver_is_gone=driver_is_gone).assign()
+        return NextRunChange(self._storage(), self.job_id, changed, back, driver_is_gone=driver_is_gone).assign()
 
     def release(self, job: Job, *, driver_is_gone: bool = False) -> list[CheckpointReleased]:
         """Release completed checkpoints of a job that no driver runs. Return the releases; empty if all were released.

@@ -43,10 +43,11 @@ class Admission:
         self._releases = state.releases
 
     def refuse(self, message: Message) -> str | None:
+        """Return why the message is dropped. A named request is accepted once, because it is read repeatedly."""
         if isinstance(message, RunAbandoned):
             return None
         if isinstance(message, JobRequest):
-            return None if self._requests.is_new(message.name) else "stale"
+            return None if self._requests.note_seen(message.name) else "stale"
         if isinstance(message, UpgradeTried):
             return None if self._requests.trying == message.request else "stale"
         if message.epoch != self._epoch:

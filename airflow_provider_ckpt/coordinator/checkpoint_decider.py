@@ -37,7 +37,7 @@ class CheckpointDecider:
 
     def _refusal_text(self) -> str:
         """Return why no checkpoint can be triggered, with the subtasks that prevent it; "" if one can."""
-        refusal, waiting = self._state.cycle.refusal(), self._state.subtasks.waited_for
+        refusal, waiting = self._state.cycle.refusal(), self._state.subtasks.blocking
         names = f" ({', '.join(waiting)})" if waiting else ""
         return "" if refusal is None else f": {refusal.message}{names}"
 

@@ -106,7 +106,7 @@ class ControllerLoop:
     def advance(self, now: float) -> None:
         self._note_outcome(now)
         last_begun = self._state.reconfiguration.last_begun
-        if self._is_changing() or self._last_seen != last_begun:
+        if self._state.is_changing or self._last_seen != last_begun:
             self._last_seen = last_begun
             for watch in self._watches:
                 watch.reset(now)
@@ -117,12 +117,8 @@ class ControllerLoop:
     # -- conditions
 
     def _may_poll(self) -> bool:
-        state = self._state
-        ending = self._job.is_ending or state.requests.stop is not None or state.requests.draining
-        return self._job.status is JobStatus.RUNNING and not ending and not self._is_changing()
-
-    def _is_changing(self) -> bool:
-        return self._state.reconfiguration.current is not None or self._state.requests.upgrade is not None
+        is_running = self._job.status is JobStatus.RUNNING
+        return is_running and not self._job.is_being_ended and not self._state.is_changing
 
     # -- polling
 

@@ -54,13 +54,12 @@ from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState,
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.coordinator.upgrader import Upgrader
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.journal.events import RequestAnswered, SourceFilesChanged
+from airflow_provider_ckpt.journal.events import SourceFilesChanged
 from airflow_provider_ckpt.model.file_status import awaited
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_request import (
     DrainRequest,
-    JobRequest,
     ReconfigureRequest,
     StopRequest,
     UpgradeRequest,
@@ -177,8 +176,7 @@ class Coordinator:
 
     @property
     def is_changing(self) -> bool:
-        """Return whether a change is in progress: a reconfiguration or an upgrade."""
-        return self._state.reconfiguration.current is not None or self._state.requests.upgrade is not None
+        return self._state.is_changing
 
     @property
     def stopping(self) -> bool:
@@ -193,7 +191,7 @@ class Coordinator:
     def draining(self) -> bool:
         return self._state.requests.draining
 
-    def is_first(self, failure: SubtaskFailed) -> bool:
+    def has_effect(self, failure: SubtaskFailed) -> bool:
         """Return whether a failure will restart its subtask or end the run. Call this before :meth:`handle`.
 
         The failure has no effect if its attempt is over (R22), or if the end of the run is already decided.
@@ -311,7 +309,8 @@ class Coordinator:
             case StopRequest():
                 self._stop(message, now)
             case DrainRequest():
-                self._answer(message, self._state.requests.take_drain(message), now)
+                outcome = self._state.requests.take_drain(message)
+                self._state.answer(message.name, message.kind, outcome, now)
             case ReconfigureRequest():
                 self._reconfigurer.requested(message, now)
             case UpgradeRequest():
@@ -332,13 +331,9 @@ class Coordinator:
             outcome = RequestOutcome.refused(_NO_SAVEPOINT)
         else:
             outcome = self._state.requests.take_stop(request, now + self._state.options.timeout)
-        self._answer(request, outcome, now)
+        self._state.answer(request.name, request.kind, outcome, now)
         if no_savepoint and request.leaves:
             self._job.end(JobStatus.RESTARTING, _NO_SAVEPOINT)
-
-    def _answer(self, request: JobRequest, outcome: RequestOutcome, now: float) -> None:
-        if request.name:
-            self._state.out.append(Append(RequestAnswered(request.name, request.kind, outcome, now)))
 
     @property
     def _takes_no_savepoint(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_cycle import CheckpointCycle
 from airflow_provider_ckpt.coordinator.checkpoints.final_checkpoints import FinalCheckpoints
 from airflow_provider_ckpt.coordinator.protocol.commands import Command
-from airflow_provider_ckpt.coordinator.protocol.effects import Effect
+from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.state.pauses import Pauses
@@ -21,8 +21,10 @@ from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.state.scheduler import Scheduler
 from airflow_provider_ckpt.coordinator.state.split_sources import SplitSources
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState, SubtaskTable
+from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId, TaskId
+from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,19 @@ class CoordinatorState:
         """Return the id of the subtask's current attempt, to which a command is addressed."""
         return TaskId(self.epoch, subtask, self.subtasks.attempt(subtask))
 
+    @property
+    def is_changing(self) -> bool:
+        """Return whether a change is in progress: a reconfiguration or an upgrade."""
+        return self.reconfiguration.current is not None or self.requests.upgrade is not None
+
     def send(self, command: Command) -> None:
         self.out.append(command)
+
+    def answer(self, request: str | None, kind: str, outcome: RequestOutcome, now: float) -> RequestOutcome:
+        """Journal the answer to a request, and return ``outcome``. A request without a name gets no answer."""
+        if request:
+            self.out.append(Append(RequestAnswered(request, kind, outcome, now)))
+        return outcome
 
 
 def make_state(

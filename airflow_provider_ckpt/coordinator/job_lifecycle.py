@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob
 from airflow_provider_ckpt.coordinator.state.requests import Stop
-from airflow_provider_ckpt.journal.events import RequestAnswered, StatusChanged
+from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
@@ -50,6 +50,12 @@ class JobLifecycle:
     def is_ending(self) -> bool:
         """Return whether the end of the job is decided, so that nothing new may begin."""
         return self._ending is not None
+
+    @property
+    def is_being_ended(self) -> bool:
+        """Return whether the end of the job is decided or requested, so that no change of the job may begin."""
+        requests = self._state.requests
+        return self.is_ending or requests.stop is not None or requests.draining
 
     @property
     def work_is_done(self) -> bool:
@@ -111,11 +117,11 @@ class JobLifecycle:
     def _waits_for_releases(self, ending: _Ending) -> bool:
         # the next driver releases anyway, so a failed run need not try an unreachable sink for minutes first
         lenient = ending.at_once or ending.status is JobStatus.RESTARTING
-        return self._state.releases.waits(for_failing=not lenient)
+        return self._state.releases.has_outstanding(for_failing=not lenient)
 
     def _decide(self) -> None:
         state = self._state
-        if state.cycle.pending is not None or state.releases.waits(for_failing=True):
+        if state.cycle.pending is not None or state.releases.has_outstanding(for_failing=True):
             return
         stop = state.requests.stop
         if state.subtasks.all_finished:
@@ -192,4 +198,4 @@ class JobLifecycle:
     def _answer(self, kind: str | None, outcome: RequestOutcome, now: float) -> None:
         """Answer the open requests of one kind, or of every kind if ``kind`` is None."""
         for request, its_kind in self._state.requests.close(kind):
-            self._state.out.append(Append(RequestAnswered(request, its_kind, outcome, now)))
+            self._state.answer(request, its_kind, outcome, now)

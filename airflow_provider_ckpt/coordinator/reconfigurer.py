@@ -33,7 +33,7 @@ from airflow_provider_ckpt.coordinator.state.reconfiguration_state import Reconf
 from airflow_provider_ckpt.coordinator.state.requests import in_progress
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
-from airflow_provider_ckpt.journal.events import ReconfigurationEnded, RequestAnswered
+from airflow_provider_ckpt.journal.events import ReconfigurationEnded
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.request_outcome import AS_IT_IS, RequestOutcome, RequestResult
@@ -61,15 +61,15 @@ class Reconfigurer:
             change, scales = query_changes(settings), rescales(settings)
             self._refuse(change, scales)
             if not scales and merged(state.reconfiguration.settings, change) == dict(state.reconfiguration.settings):
-                return self._answer(request, RequestOutcome.completed(AS_IT_IS), now)
+                return state.answer(request, KIND, RequestOutcome.completed(AS_IT_IS), now)
             affected = self._affected(change)
         except ReconfigurationRefusedError as error:
-            return self._answer(request, RequestOutcome.refused(error.data["why"]), now)
+            return state.answer(request, KIND, RequestOutcome.refused(error.data["why"]), now)
         current = state.reconfiguration.begin(message, change, scales, affected, now, state.options.timeout)
         for uid in scales:
-            state.splits.hold(uid)
+            state.splits.keep_open(uid)
         state.requests.note(request, KIND)
-        accepted = self._answer(request, RequestOutcome(RequestResult.ACCEPTED), now)
+        accepted = state.answer(request, KIND, RequestOutcome(RequestResult.ACCEPTED), now)
         if not affected:  # no query has to be built or paused before the decision
             state.out.append(Append(state.reconfiguration.decide(current, now)))
         for subtask in affected:
@@ -104,7 +104,8 @@ class Reconfigurer:
             return
         for subtask in current.affected:
             self._restart_repartitioned(current, subtask, now)
-        if all(self._runs(subtask) for subtask in current.affected) and self._state.rescaling.current is None:
+        all_run = all(self._state.subtasks.runs_or_has_ended(subtask) for subtask in current.affected)
+        if all_run and self._state.rescaling.current is None:
             self._complete(current, now)
 
     # -- refusals
@@ -116,7 +117,7 @@ class Reconfigurer:
         """
         if (upgrade := self._state.requests.upgrade) is not None:
             raise ReconfigurationRefusedError(why=in_progress(upgrade))
-        if self._is_ending:
+        if self._job.is_being_ended:
             raise ReconfigurationRefusedError(why="the job is being ended")
         if change and self._state.options.is_batch:
             raise ReconfigurationRefusedError(why="the job is in batch mode, and its queries read all there is and end")
@@ -154,7 +155,7 @@ class Reconfigurer:
     def _abandon_reason(self, current: ReconfigurationInProgress, now: float) -> str | None:
         """Return why the change must be abandoned, or None if it continues."""
         state = self._state
-        if self._is_ending:
+        if self._job.is_being_ended:
             return "the job is being ended"
         for subtask in current.affected:
             status = state.subtasks.status(subtask)
@@ -174,13 +175,13 @@ class Reconfigurer:
         return f"{', '.join(late)} did not pause" if current.pause_requested else "the pause could not begin"
 
     def _abandon(self, current: ReconfigurationInProgress, why: str, now: float) -> None:
-        cause = why if self._is_ending else f"{why}; the job continues unchanged"
+        cause = why if self._job.is_being_ended else f"{why}; the job continues unchanged"
         self._end_undecided(current, RequestOutcome.failed(cause), now)
 
     def _end_undecided(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
         """End the change before it is decided. The paused subtasks resume unchanged."""
         for uid in current.rescales:
-            self._state.splits.unhold(uid)
+            self._state.splits.allow_end(uid)
         self._lifecycle.resume(self._state.pauses.abandon(self._state.reconfiguration))
         self._end(current, 0, outcome, now)
 
@@ -209,21 +210,4 @@ class Reconfigurer:
         )
         state.out.append(Append(ended))
         state.requests.close_request(current.request)
-        self._answer(current.request, outcome, now)
-
-    # -- helpers
-
-    @property
-    def _is_ending(self) -> bool:
-        requests = self._state.requests
-        return self._job.is_ending or requests.stop is not None or requests.draining
-
-    def _runs(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask runs or has ended."""
-        subtasks = self._state.subtasks
-        return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING
-
-    def _answer(self, request: str | None, outcome: RequestOutcome, now: float) -> RequestOutcome:
-        if request is not None:
-            self._state.out.append(Append(RequestAnswered(request, KIND, outcome, now)))
-        return outcome
+        state.answer(current.request, KIND, outcome, now)

@@ -74,8 +74,7 @@ class ReleaseCoordinator:
         if reached is None:
             return False
         checkpoint, counts = reached
-        is_ahead = answer is not None and answer.checkpoint > checkpoint
-        if is_ahead and answer is not None:
+        if answer is not None and answer.checkpoint > checkpoint:
             self._journal_sink_released(answer, now)
         self._state.out.append(Append(CheckpointReleased(checkpoint, now, counts)))
         return True

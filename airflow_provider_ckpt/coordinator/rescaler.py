@@ -22,9 +22,8 @@ from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.effects import Append
 from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleInProgress
-from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.journal.events import SubtasksAdded
-from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
+from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.words import counted
 
 
@@ -42,14 +41,14 @@ class Rescaler:
         subtasks, so the source does not end until all consumers have reported that they run.
         """
         for uid in self._state.rescaling.unsettled():
-            self._state.splits.hold(uid)
+            self._state.splits.keep_open(uid)
         if self._state.rescaling.has_workers and self._state.rescaling.waiting:
             self._state.out.append(Append(SubtasksAdded(self._state.rescaling.waiting, now)))
 
     def advance(self, now: float) -> None:
         """Carry out the next step that is possible now."""
         for uid in self._state.rescaling.settle():
-            self._state.splits.unhold(uid)
+            self._state.splits.allow_end(uid)
         change = self._state.rescaling.current
         if change is None:
             return
@@ -58,7 +57,7 @@ class Rescaler:
             self._state.rescaling.end()
         elif not change.has_begun:
             self._begin_if_quiet(change, now)
-        elif all(self._runs(subtask) for subtask in change.new):
+        elif all(self._state.subtasks.runs_or_has_ended(subtask) for subtask in change.new):
             self._state.rescaling.end()
 
     def refusal_of(self, uid: str, parallelism: int) -> str | None:
@@ -78,12 +77,12 @@ class Rescaler:
 
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
         """Begin the new subtasks, unless a checkpoint was planned without them or a stop is in progress."""
-        state = self._state
+        state, rescaling = self._state, self._state.rescaling
         busy = state.cycle.pending is not None or bool(state.pauses.current)
-        if busy or state.requests.stop is not None or self._job.is_ending or not state.rescaling.is_known():
+        if busy or state.requests.stop is not None or self._job.is_ending or not rescaling.reaches_all_consumers():
             return
         self._begin(change)
-        if state.rescaling.has_workers:
+        if rescaling.has_workers:
             state.out.append(Append(SubtasksAdded(change.new, now)))
         for subtask in change.new:
             state.subtasks.add(subtask, AttemptId.vacant(state.subtasks.epoch))
@@ -98,7 +97,3 @@ class Rescaler:
         for uid, number in decided.rescaled.items():
             new = [subtask for subtask in change.new if subtask.vertex == uid]
             state.splits.reassign(uid, [*readers[uid], *new][:number])
-
-    def _runs(self, subtask: SubtaskId) -> bool:
-        subtasks = self._state.subtasks
-        return subtasks.has_ended(subtask) or subtasks.status(subtask) is SubtaskStatus.RUNNING

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
-from airflow_provider_ckpt.coordinator.protocol.effects import Append, TryUpgrade
+from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
 from airflow_provider_ckpt.coordinator.state.requests import in_progress
-from airflow_provider_ckpt.journal.events import RequestAnswered
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
@@ -34,11 +33,11 @@ class Upgrader:
     def requested(self, request: UpgradeRequest, now: float) -> None:
         requests, timeout = self._state.requests, self._state.options.timeout
         if (why := self._refusal()) is not None:
-            self._answer(request.name, RequestOutcome.refused(why), now)
+            self._state.answer(request.name, request.kind, RequestOutcome.refused(why), now)
             return
         requests.trying, self._deadline = request.name, now + timeout
         requests.note(request.name, request.kind)
-        self._answer(request.name, RequestOutcome(RequestResult.ACCEPTED), now)
+        self._state.answer(request.name, request.kind, RequestOutcome(RequestResult.ACCEPTED), now)
         self._state.out.append(TryUpgrade(request))
 
     def tried(self, message: UpgradeTried, now: float) -> None:
@@ -55,7 +54,9 @@ class Upgrader:
         requests = self._state.requests
         if requests.trying is not None:
             return self._deadline
-        return requests.stop.deadline if requests.stop is not None and requests.stop.upgrade is not None else None
+        if self._job.is_ending or requests.stop is None or requests.stop.upgrade is None:
+            return None
+        return requests.stop.deadline
 
     def advance(self, now: float) -> None:
         requests, timeout = self._state.requests, self._state.options.timeout
@@ -66,11 +67,10 @@ class Upgrader:
             if why is not None:
                 self._end_trial(RequestOutcome.failed(why), now)
             return
-        stop = requests.stop
-        late = stop is not None and stop.upgrade is not None and now >= stop.deadline
-        if stop is not None and late and not self._job.is_ending:
+        deadline = self.next_deadline()
+        if requests.stop is not None and deadline is not None and now >= deadline:
             # no checkpoint is taken during the stop, and a job that continues needs them
-            self._job.fail_stop(f"savepoint {stop.savepoint} is not released within {timeout:g} s", now)
+            self._job.fail_stop(f"savepoint {requests.stop.savepoint} is not released within {timeout:g} s", now)
 
     # -- helpers
 
@@ -90,16 +90,10 @@ class Upgrader:
         return None if self._job.status is JobStatus.RUNNING else "the job does not run yet; ask again"
 
     def _abort_reason(self) -> str | None:
-        requests = self._state.requests
-        is_ending = self._job.is_ending or requests.stop is not None or requests.draining
-        return "the job is being ended" if is_ending else None
+        return "the job is being ended" if self._job.is_being_ended else None
 
     def _end_trial(self, outcome: RequestOutcome, now: float) -> None:
         request = self._state.requests.trying
         self._state.requests.trying = None
         self._state.requests.close_request(request)
-        if request is not None:
-            self._answer(request, outcome, now)
-
-    def _answer(self, request: str, outcome: RequestOutcome, now: float) -> None:
-        self._state.out.append(Append(RequestAnswered(request, UpgradeRequest.kind, outcome, now)))
+        self._state.answer(request, UpgradeRequest.kind, outcome, now)

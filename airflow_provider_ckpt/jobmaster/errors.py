@@ -36,7 +36,7 @@ class ReleaseHeldError(TransientError):
 
     template = (
         "what job {job!r} has completed up to checkpoint {checkpoint} is not released in {sinks}: the gates of {gates} "
-        "are closed. The rows stay staged; release again when the gates let them pass"
+        "are closed. The rows stay staged; release again when the gates are open"
     )
 
 

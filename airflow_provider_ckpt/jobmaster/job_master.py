@@ -306,7 +306,7 @@ class JobMaster:
 
     def _note_failed(self, report: SubtaskFailed) -> None:
         """Report the first failure in full, and later failures in one line, because the first failure caused them."""
-        if not self._coordinator.is_first(report):
+        if not self._coordinator.has_effect(report):
             self._log_further_failure(report)
             return
         if report.traceback is not None:

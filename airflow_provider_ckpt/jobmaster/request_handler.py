@@ -86,7 +86,7 @@ class RequestHandler:
         holds = self._holds_changes(requests, now, is_running=is_running)
         for request in requests:
             if was_decided(self._journal.state, request):
-                self._answer(request, RequestOutcome.completed("it was decided before, and later runs go by it"))
+                self._answer(request, RequestOutcome.completed("it was decided before, and later runs apply it"))
             elif holds and request.is_change:
                 continue
             elif isinstance(request, DrainRequest) and self._coordinator.upgrading is not None:

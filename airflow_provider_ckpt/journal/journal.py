@@ -20,7 +20,6 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.journal.codec import decode_all, encode, release
@@ -36,9 +35,6 @@ from airflow_provider_ckpt.storage.log.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.redaction import redact_given
 from airflow_provider_ckpt.storage.refusal import UNREADABLE, described
 from airflow_provider_ckpt.storage.storage import Storage
-
-if TYPE_CHECKING:
-    from airflow_provider_ckpt.journal.events import Event
 
 __all__ = ["Journal", "job_ids", "list_jobs"]
 

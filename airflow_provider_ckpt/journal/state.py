@@ -79,11 +79,11 @@ class JobState(Reconfigurations):
         """True if the job is FINISHED, or was FINISHED when it was deleted."""
         return JobStatus.FINISHED in (self.status, self.deletion.was if self.deletion is not None else None)
 
-    def since(self, uid: str) -> int:
+    def valid_from(self, uid: str) -> int:
         """Return the first epoch whose attempts count for a vertex or source. Earlier results are void."""
         return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
 
-    def covering(self) -> dict[SubtaskId, Snapshot]:
+    def valid_snapshots(self) -> dict[SubtaskId, Snapshot]:
         """Return the valid snapshots of the last completed checkpoint.
 
         Snapshots from before a restart from scratch, or of an operator that was dropped and has come back, do not
@@ -136,7 +136,7 @@ class JobState(Reconfigurations):
     def released_by_sink(self) -> dict[str, SinkProgress]:
         sinks = {uid for vertex in self.graph().vertices for uid in vertex.sinks}
         last = {uid: max(self.last_released, self.sinks_released.get(uid, 0)) for uid in sinks}
-        return {uid: SinkProgress(self.checkpoints.get(number), self.since(uid)) for uid, number in last.items()}
+        return {uid: SinkProgress(self.checkpoints.get(number), self.valid_from(uid)) for uid, number in last.items()}
 
     @property
     def has_unreleased(self) -> bool:
@@ -274,7 +274,7 @@ class JobState(Reconfigurations):
         guests = [guest for guest, host in sorted(self.hosts.items()) if host in given and guest not in given]
         return (*given, *(guest for guest in guests if guest not in waiting))
 
-    def resolve(self, name: str) -> tuple[SubtaskId, ...]:
+    def subtasks_of_process(self, name: str) -> tuple[SubtaskId, ...]:
         """Return the subtasks that a process runs if it is started for ``name`` (:meth:`JobGraph.subtasks_named`).
 
         Subtasks that a rescale has placed with them are included when they may begin. Without a plan there are none.

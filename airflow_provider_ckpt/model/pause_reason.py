@@ -34,10 +34,10 @@ class Reconfigure(PauseReason):
 
 
 @dataclass(frozen=True)
-class RestartFromScratch(PauseReason):
+class ReplaceAttempt(PauseReason):
     """A restart as a new attempt with the same plan and a short log, because Spark's log of the input has grown."""
 
 
-_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, RestartFromScratch])
+_REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, ReplaceAttempt])
 REASON = own_form(_REASONS.to_json, _REASONS.from_json)
 """Metadata of a field that contains a reason."""

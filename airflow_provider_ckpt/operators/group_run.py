@@ -113,4 +113,4 @@ def may_run_again(state: JobState) -> bool:
 
 
 def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:
-    return state.resolve(name)
+    return state.subtasks_of_process(name)

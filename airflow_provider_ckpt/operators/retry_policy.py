@@ -37,7 +37,7 @@ class JobProgress:
     @classmethod
     def of(cls, state: JobState) -> JobProgress:
         covered = sum(
-            0 if progress.batch_id is None else progress.batch_id + 1 for progress in state.covering().values()
+            0 if progress.batch_id is None else progress.batch_id + 1 for progress in state.valid_snapshots().values()
         )
         ended = sum(map(len, state.ended.values())) + len(state.end_of_data) + len(state.finished)
         return cls(covered, ended, sum(progress.done for progress in state.split_progress()))

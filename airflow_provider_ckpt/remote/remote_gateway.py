@@ -12,10 +12,9 @@ from dataclasses import replace
 
 from airflow_provider_ckpt.coordinator.protocol.commands import Command
 from airflow_provider_ckpt.coordinator.protocol.reports import (
-    DataAvailable,
+    Report,
     SubtaskDone,
     SubtaskFailed,
-    SubtaskFenced,
     SubtaskOpened,
     TaskReport,
 )
@@ -207,8 +206,8 @@ class RemoteGateway:
         return bool(messages)
 
     def _receive(self, host: _Host, message: object) -> None:
-        if not isinstance(message, TaskReport) or isinstance(message, (DataAvailable, SubtaskFenced)):
-            return  # workers do not send these to a JobMaster
+        if not isinstance(message, Report):
+            return  # workers send only reports for the coordinator
         if isinstance(message, (SubtaskOpened, SubtaskFailed)):
             with self._lock:
                 previous = host.attempts.get(message.subtask)

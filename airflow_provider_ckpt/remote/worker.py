@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.protocol.commands import (
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     DataAvailable,
     QueryMeasured,
+    ReadingBegun,
     Report,
     SubtaskFailed,
     SubtaskFenced,
@@ -182,6 +183,8 @@ class Worker:
             case SubtaskFailed():
                 log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
                 self._take_failed(replace(report, stack_trace=""), gateway)
+            case ReadingBegun():
+                pass  # only a JobMaster in the same process counts from it
             case _:
                 self._note(report, gateway)
 
@@ -291,7 +294,7 @@ class Worker:
         rest: Iterable[TaskReport] = iter(self._reports.get_nowait, None) if not self._reports.empty() else ()
         try:
             for report in rest:
-                if not isinstance(report, (DataAvailable, SubtaskFenced, SubtaskFailed)):
+                if isinstance(report, Report) and not isinstance(report, SubtaskFailed):
                     self._send(report)
         except queue.Empty:
             pass

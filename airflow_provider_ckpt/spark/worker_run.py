@@ -288,9 +288,9 @@ def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[Subtas
                 subtask=name,
                 host=host,
             )
-        if not state.resolve(name):
+        if not state.subtasks_of_process(name):
             raise NoSuchSubtaskError(job_id=state.job_id, subtask=name, known=", ".join(state.assignable()))
-    return tuple(dict.fromkeys(subtask for name in requested for subtask in state.resolve(name)))
+    return tuple(dict.fromkeys(subtask for name in requested for subtask in state.subtasks_of_process(name)))
 
 
 def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:

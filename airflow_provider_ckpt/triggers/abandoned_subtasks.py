@@ -60,4 +60,4 @@ class AbandonedSubtasks:
             return []
         if state.status is not None and not state.status.is_alive:
             return []
-        return [name for name in names if state.plan and not set(state.resolve(name)) <= state.finished]
+        return [name for name in names if state.plan and not set(state.subtasks_of_process(name)) <= state.finished]

@@ -178,7 +178,7 @@ def test_deleting_a_job_whose_journal_is_lost_is_refused(make: Make) -> None:
     job = make()
     shutil.rmtree(job.root / "orders" / "journal")
     before = job.files()
-    with pytest.raises(CorruptJournalError, match="queries of the job have written beside it"):
+    with pytest.raises(CorruptJournalError, match="the job's folder has files of its queries"):
         job.client.delete(unfinished=True)
     assert job.files() == before
 

@@ -118,7 +118,7 @@ def test_a_job_whose_workers_may_still_run_is_skipped(tmp_path: Path) -> None:
     journal = job.claimed(4)
     journal.write(ev.DeploymentPrepared(4, 1.0))
     journal.write(ev.StatusChanged(RUNNING, 1.0))
-    assert collect_job(job, delete=True).skipped == "its JobMaster is gone, and its workers may go on"
+    assert collect_job(job, delete=True).skipped == "its JobMaster is gone, and its workers may still run"
 
 
 def test_r8_an_attempt_without_a_folder_makes_no_older_attempt_garbage(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
 )
 from airflow_provider_ckpt.model.file_status import ChangedFile
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
-from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure, RestartFromScratch
+from airflow_provider_ckpt.model.pause_reason import DropSource, Reconfigure, ReplaceAttempt
 from airflow_provider_ckpt.model.progress import BatchProgress, Snapshot
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -90,7 +90,7 @@ MESSAGES: list[Any] = [
     FileAwaited(*WORLD, "live", "/in/a", 15.5),
     InputLeftUnread(*WORLD, "the drain has ended source live, and left 3 files (120 bytes) unread"),
     SinkAwaited(*WORLD, "orders", 8.0, "SQLSTATE 25006"),
-    SubtaskPaused(*WORLD, RestartFromScratch(), 4),
+    SubtaskPaused(*WORLD, ReplaceAttempt(), 4),
     AssignSplits(*WORLD, ("2026-02", "2026-03"), is_last=False),
     TriggerBarrier(*WORLD, 2),
     DeploySubtask(*WORLD, VertexPlan(0, ("history",))),

@@ -231,8 +231,8 @@ def test_a_second_change_is_refused_while_one_is_in_progress() -> None:
 
 def test_a_source_can_be_rescaled_in_batch_mode() -> None:
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2, sinks="out"), splits=True)
-    takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
-    restored = RestoredState(splits={"parts": RestoredSplits(IDS, takers)})
+    readers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
+    restored = RestoredState(splits={"parts": RestoredSplits(IDS, readers)})
     harness = Harness(graph(parts), restored=restored, mode="batch", slots=4)
     effects = harness.handle(ReconfigureRequest({"parts": by(1)}, name="r"))
     assert outcomes(effects) == ["accepted", "completed: parts is read by 1"]

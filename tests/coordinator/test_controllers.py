@@ -178,8 +178,8 @@ def test_a_controller_is_not_polled_during_its_change_and_cool_down() -> None:
 def test_a_controller_is_not_polled_during_and_after_a_users_change(kind: str) -> None:
     policy = Policy()
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
-    takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
-    restored = RestoredState(splits={"parts": RestoredSplits([f"s{n}" for n in range(40)], takers)})
+    readers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
+    restored = RestoredState(splits={"parts": RestoredSplits([f"s{n}" for n in range(40)], readers)})
     of = graph(parts, vertex("b", sources="other", sinks="out"), edges="parts>b")
     harness = Harness(of, controllers=[policy], restored=restored, interval=1000.0, timeout=60.0)
     if kind == "change":

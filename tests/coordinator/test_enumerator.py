@@ -12,8 +12,8 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 A = [SubtaskId.of("a", n) for n in range(4)]
 
 
-def source(count: int, *takers: SubtaskId, done: set[int] | None = None) -> SplitEnumerator:
-    return SplitEnumerator(RestoredSplits([f"s{n}" for n in range(count)], takers, covered=done or set()))
+def source(count: int, *readers: SubtaskId, done: set[int] | None = None) -> SplitEnumerator:
+    return SplitEnumerator(RestoredSplits([f"s{n}" for n in range(count)], readers, covered=done or set()))
 
 
 def handed(assignments: list[Assignment]) -> dict[SubtaskId, tuple[int, ...]]:
@@ -55,7 +55,7 @@ def test_a_subtask_without_splits_gets_the_last_assignment() -> None:
     assert enumerator.due([A[0], A[1], A[2]]) == []
 
 
-def test_a_subtask_outside_the_takers_gets_no_split() -> None:
+def test_a_subtask_outside_the_readers_gets_no_split() -> None:
     enumerator = source(10, A[0])
     assert Assignment(A[1], (), is_last=True) in enumerator.due([A[0], A[1]])
 
@@ -116,9 +116,9 @@ def test_a_leaving_subtask_is_not_notified_while_assignment_is_held() -> None:
     enumerator = with_a_leaving_reader_of_small_splits()
     for number in range(12):
         enumerator.completed(A[0], number)
-    enumerator.hold()
+    enumerator.keep_open()
     assert [assignment for assignment in enumerator.due([A[0], A[1]]) if assignment.subtask == A[0]] == []
-    enumerator.unhold()
+    enumerator.allow_end()
     assert Assignment(A[0], (), is_last=True) in enumerator.due([A[0], A[1]])
 
 

@@ -14,12 +14,12 @@ from airflow_provider_ckpt.coordinator.protocol.reports import SourceLogGrown, S
 from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered, SubtaskRestarting
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
-from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
+from airflow_provider_ckpt.model.pause_reason import ReplaceAttempt
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from tests.coordinator.harness import CHAIN, MID0, ONE, V0, A, Harness, events, names, only
 
-PAUSE = PauseSubtask(1, MID0, A, RestartFromScratch())
+PAUSE = PauseSubtask(1, MID0, A, ReplaceAttempt())
 RESTART = RestartSubtask(1, MID0, A, 0.0, VertexPlan(1, ()))
 
 
@@ -28,7 +28,7 @@ def report_log_grown(h: Harness, subtask: str = "mid/0", attempt: AttemptId | No
 
 
 def report_paused(h: Harness, subtask: str = "mid/0") -> list[Effect]:
-    return h.handle(SubtaskPaused(**h.world(subtask), reason=RestartFromScratch(), batch_id=30))
+    return h.handle(SubtaskPaused(**h.world(subtask), reason=ReplaceAttempt(), batch_id=30))
 
 
 def test_r7_a_query_whose_source_log_grew_restarts_without_a_failure() -> None:
@@ -66,7 +66,7 @@ def test_a_repeated_report_of_growth_restarts_a_query_once() -> None:
     assert report_log_grown(h, attempt=A) == []
     assert PAUSE not in h.running("mid/0", plan=1)
     assert h.c.dropped_messages == {"stale": 1, "attempt": 1}
-    assert only(PauseSubtask, report_log_grown(h)) == [PauseSubtask(1, MID0, h.attempts[MID0], RestartFromScratch())]
+    assert only(PauseSubtask, report_log_grown(h)) == [PauseSubtask(1, MID0, h.attempts[MID0], ReplaceAttempt())]
 
 
 def test_r22_a_failure_before_the_pause_restarts_like_any_failure() -> None:

@@ -36,8 +36,8 @@ def workers(
     """
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=parallelism), splits=True)
     job = graph(parts, vertex("v", sources="h", bounded="h", sinks="sink"), edges="parts>v")
-    takers = [SubtaskId.of("parts", number) for number in range(parallelism)]
-    splits = {"parts": RestoredSplits(ids, takers)}
+    readers = [SubtaskId.of("parts", number) for number in range(parallelism)]
+    splits = {"parts": RestoredSplits(ids, readers)}
     restored = RestoredState(splits=splits, hosts=hosts or {}, waiting=waiting)
     return Harness(job, epoch=7, deployment=4, restored=restored, running=False, has_workers=True, slots=9, mode=mode)
 

@@ -38,8 +38,8 @@ def parts_and_consumer(ids: list[str] = IDS, *, running: bool = True, **options:
     """Return a job of parts (two subtasks, by split) -> v (with a live source and a sink)."""
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     job = graph(parts, vertex("v", sources="live", sinks="sink"), edges="parts>v")
-    takers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
-    restored = RestoredState(splits={"parts": RestoredSplits(ids, takers)})
+    readers = [SubtaskId("parts/0"), SubtaskId("parts/1")]
+    restored = RestoredState(splits={"parts": RestoredSplits(ids, readers)})
     return Harness(job, restored=restored, running=running, **options)
 
 

@@ -120,15 +120,15 @@ def test_r22_later_reports_of_a_failed_attempt_are_dropped(message: SubtaskFaile
 def test_a_failure_is_first_if_it_causes_a_restart() -> None:
     h = chain()
     failed = SubtaskFailed(1, MID, A, "boom")
-    assert h.c.is_first(failed)
+    assert h.c.has_effect(failed)
     h.handle(failed)
-    assert not h.c.is_first(failed)
-    assert not h.c.is_first(SubtaskFailed(2, MID, B, "of another epoch"))
-    assert h.c.is_first(SubtaskFailed(1, SRC, A, "of another subtask, which begins again by itself"))
-    assert h.c.is_first(SubtaskFailed(1, MID, B, "its next attempt came to nothing"))
+    assert not h.c.has_effect(failed)
+    assert not h.c.has_effect(SubtaskFailed(2, MID, B, "of another epoch"))
+    assert h.c.has_effect(SubtaskFailed(1, SRC, A, "of another subtask, which begins again by itself"))
+    assert h.c.has_effect(SubtaskFailed(1, MID, B, "its next attempt came to nothing"))
     h.next_attempt(MID)
-    assert not h.c.is_first(failed)
-    assert h.c.is_first(SubtaskFailed(1, MID, B, "boom"))
+    assert not h.c.has_effect(failed)
+    assert h.c.has_effect(SubtaskFailed(1, MID, B, "boom"))
 
 
 def test_a_failure_in_an_ending_run_is_not_first() -> None:
@@ -138,10 +138,10 @@ def test_a_failure_in_an_ending_run_is_not_first() -> None:
     h.ack(MID)
     h.fail(MID)
     assert only(EndJob, h.effects) == [], "the completed checkpoint is not released yet"
-    assert not h.c.is_first(SubtaskFailed(1, SRC, A, "boom"))
+    assert not h.c.has_effect(SubtaskFailed(1, SRC, A, "boom"))
     h.released()
     assert end(h)[0] == "RESTARTING"
-    assert not h.c.is_first(SubtaskFailed(1, SRC, A, "boom"))
+    assert not h.c.has_effect(SubtaskFailed(1, SRC, A, "boom"))
 
 
 def test_a_next_attempt_that_does_not_open_counts_as_a_failure() -> None:

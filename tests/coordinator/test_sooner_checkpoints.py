@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.coordinator.protocol.reports import BatchPublished
-from airflow_provider_ckpt.journal.events import CheckpointTriggered
+from airflow_provider_ckpt.journal.events import CheckpointAborted, CheckpointTriggered
 from airflow_provider_ckpt.model.ids import AttemptId
-from tests.coordinator.harness import V0, Harness, events
+from tests.coordinator.harness import CHAIN, V0, Harness, events
 
 
-def published(h: Harness, at: float) -> list[CheckpointTriggered]:
+def published(h: Harness, at: float, subtask: str = "v/0") -> list[CheckpointTriggered]:
     h.now = at
-    return events(CheckpointTriggered, h.handle(BatchPublished(**h.world(V0))))
+    return events(CheckpointTriggered, h.handle(BatchPublished(**h.world(subtask))))
 
 
 def triggered(h: Harness, at: float) -> bool:
@@ -62,6 +62,16 @@ def test_a_batch_before_a_late_barrier_does_not_hasten_a_checkpoint() -> None:
     h.now = 1.65
     assert events(CheckpointTriggered, h.ack()) == []
     assert triggered(h, 2.0)
+
+
+def test_a_batch_that_only_an_aborted_checkpoint_covered_brings_the_next_one_forward() -> None:
+    h = Harness(CHAIN, interval=1.0, tolerable_failed=1)
+    assert triggered(h, 1.0)
+    published(h, 1.6, "mid/0")
+    h.ack("mid/0")
+    effects = h.decline("IO_EXCEPTION", "src/0")
+    assert events(CheckpointAborted, effects)
+    assert len(events(CheckpointTriggered, effects)) == 1
 
 
 def test_an_early_checkpoint_keeps_the_minimum_pause() -> None:

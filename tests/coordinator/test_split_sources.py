@@ -17,11 +17,11 @@ from tests.coordinator.harness import Harness, graph, only, vertex
 IDS = [f"s{number}" for number in range(40)]
 
 
-def splits(published: Any = None, takers: tuple[str, ...] = ("parts/0", "parts/1")) -> Harness:
+def splits(published: Any = None, readers: tuple[str, ...] = ("parts/0", "parts/1")) -> Harness:
     parts = replace(vertex("parts", sources="parts", bounded="parts", parallelism=2), splits=True)
     job = graph(parts, vertex("v", sources="live", sinks="sink"))
     restored = RestoredState(
-        splits={"parts": RestoredSplits(IDS, [SubtaskId(taker) for taker in takers], published=published or {})}
+        splits={"parts": RestoredSplits(IDS, [SubtaskId(taker) for taker in readers], published=published or {})}
     )
     return Harness(job, restored=restored, running=False)
 
@@ -100,7 +100,7 @@ def test_r14_a_checkpoint_covers_the_splits_before_its_barriers() -> None:
 
 
 def test_a_checkpoint_covers_all_splits_of_a_closed_subtask() -> None:
-    harness = splits(takers=(SubtaskId("parts/0"),))
+    harness = splits(readers=(SubtaskId("parts/0"),))
     for name in ("parts/0", "parts/1", "v/0"):
         harness.running(name)
     complete(harness, "s0", 4)

@@ -86,6 +86,20 @@ def test_an_upgrade_whose_savepoint_is_not_released_in_time_fails() -> None:
     assert [trigger.kind for trigger in events(CheckpointTriggered, effects)] == ["checkpoint"]
 
 
+def test_an_upgrade_of_a_job_that_is_ending_has_no_deadline() -> None:
+    """Sink ``a`` has failed, so the run ends when sink ``b`` has released. A past deadline would wake the JobMaster all
+    the time."""
+    h = Harness(graph(vertex("v", sources="h live", bounded="h", sinks="a b")), timeout=60.0)
+    h.handle(UpgradeRequest(name="u"))
+    tried(h)
+    h.ack()
+    h.release_failed("a", terminal=True)
+    assert h.c.next_deadline(h.now) is None
+    h.at(60.0)
+    assert not h.c.is_over
+    assert h.c.next_deadline(h.now) is None
+
+
 def test_a_query_failure_abandons_the_upgrade_and_restarts_the_query() -> None:
     """After a stop, no query restarts. This job must continue, so its query restarts."""
     h, _ = request_upgrade(restart_attempts=3, restart_delay=1.0)

@@ -135,7 +135,8 @@ def _journal(storage: Storage) -> None:
     json.dumps(job_view(state, None))
     for name, value in summary(state):
         f"{name} {value}".encode(errors="backslashreplace")
-    [state.checkpoint_views(), state.split_progress(), state.released_by_sink(), state.covering(), state.watermarks()]
+    [state.checkpoint_views(), state.split_progress(), state.released_by_sink(), state.valid_snapshots()]
+    state.watermarks()
     assert [job.job_id for job in list_jobs(storage)] == ["orders"]
     for damage in state.damage:
         raise DamagedError(damage)

@@ -78,7 +78,7 @@ def test_a_change_without_an_outcome_is_remembered() -> None:
     state = JobState("job")
     ev.Reconfigured(1, {}, 1.0, request="first").apply(state)
     assert [str(change.outcome) for change in state.reconfigurations] == [
-        "accepted: decided; every attempt from then on goes by it"
+        "accepted: decided; every later attempt applies it"
     ]
     ev.Reconfigured(2, {}, 2.0, by="Weighs").apply(state)
     ev.ReconfigurationEnded(2, None, RequestOutcome.completed("it stood still"), {}, 3.0, by="Weighs").apply(state)

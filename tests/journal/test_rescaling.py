@@ -63,14 +63,16 @@ def test_r21_a_worker_also_runs_colocated_subtasks_that_may_begin() -> None:
     assert (state.with_colocated(assigned), state.assignable()) == (tuple(assigned), ("history/0", "history/1"))
     changed.apply(state)
     assert (state.with_colocated(assigned), state.assignable()) == (tuple(assigned), ("history/0", "history/1"))
-    assert state.resolve("history") == ("history/0", "history/1"), "nor by the name of the vertex"
+    assert state.subtasks_of_process("history") == ("history/0", "history/1"), "nor by the name of the vertex"
     added.apply(state)
     assert (state.with_colocated(assigned), state.assignable()) == (
         ("history/1", "history/3"),
         ("history/0", "history/1"),
     )
-    assert state.resolve("history/1") == ("history/1", "history/3")
-    assert state.resolve("history") == ("history/0", "history/1", "history/3"), "history/2 still has to wait"
+    assert state.subtasks_of_process("history/1") == ("history/1", "history/3")
+    assert state.subtasks_of_process("history") == ("history/0", "history/1", "history/3"), (
+        "history/2 still has to wait"
+    )
     assert state_from_json(state_to_json(state)) == state
 
 

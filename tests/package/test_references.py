@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from tests.package.test_layers import FILES, MODULES, module_of, nodes
 
 TESTS = Path(__file__).parents[1]
 _REFERENCE = re.compile(r":(?:class|func|meth|mod|attr|exc):`~?(\.+)([\w.]+)`")
+_OF_CLASS = re.compile(r":(?:meth|attr):`~?(?:\.*[\w.]*\.)?(\w+)\.(\w+)`")
 _SECTION = re.compile(r"\bArgs:\n((?: .*\n|\n)*)")
 _ARGUMENT = re.compile(r"^    \*{0,2}(\w+):|:param (\w+):", re.MULTILINE)
 _TYPE = re.compile(r'"type": \\*"([A-Z]\w+)')
@@ -41,11 +42,38 @@ def _resolves(path: Path, dots: str, name: str) -> bool:
     return module is not None and set(whole[module.count(".") + 1 :]) <= _names(MODULES[module])
 
 
+def test_a_member_in_a_docstring_is_one_of_its_class() -> None:
+    found = [(path, *member) for path in FILES for member in _OF_CLASS.findall(path.read_text("utf-8"))]
+    assert len(found) > 50
+    assert [f"{path}: {of}.{name}" for path, of, name in found if name not in _members(of)] == []
+
+
+@cache
+def _members(of: str) -> set[str]:
+    """Return the names in the classes called ``of`` and in their base classes."""
+    classes = _classes().get(of, [])
+    bases = {name for node in classes for base in node.bases for name in _names_in(ast.walk(base))}
+    return set().union(*(_names_in(ast.walk(node)) for node in classes), *map(_members, bases - {of}))
+
+
+@cache
+def _classes() -> dict[str, list[ast.ClassDef]]:
+    """Return name → the classes of this name."""
+    found: dict[str, list[ast.ClassDef]] = {}
+    for node in (node for path in FILES for node in nodes(path) if isinstance(node, ast.ClassDef)):
+        found.setdefault(node.name, []).append(node)
+    return found
+
+
 @cache
 def _names(path: Path) -> set[str]:
     """Return the names that a module defines or uses."""
+    return _names_in(nodes(path))
+
+
+def _names_in(tree: Iterable[ast.AST]) -> set[str]:
     names = set[str]()
-    for node in nodes(path):
+    for node in tree:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 names.add(name)

@@ -444,7 +444,7 @@ class Splitting:
             log = SubtaskLog(self.world.storage, subtask_log_path(self.world.job_id, uid, number))
             log.load()
             records = [record for _, record in log.records()]
-            if max((record.epoch for record in records if isinstance(record, Open)), default=0) < state.since(uid):
+            if max((record.epoch for record in records if isinstance(record, Open)), default=0) < state.valid_from(uid):
                 continue  # from before the restart from scratch
             completed += [(name, number) for record in records if isinstance(record, Batch) for name in record.splits]
         twice = [split for split, count in Counter(split for split, _ in completed).items() if count > 1]

@@ -161,7 +161,7 @@ class WorkerProcess(SimulatedProcess):
         if not self.cluster.by_vertex:
             return state.with_colocated(self.subtasks)
         names = dict.fromkeys(subtask.vertex for subtask in self.subtasks)
-        return tuple(subtask for name in names for subtask in state.resolve(name))
+        return tuple(subtask for name in names for subtask in state.subtasks_of_process(name))
 
     def _turn(self) -> None:
         """Do one turn of :meth:`Worker.run`."""

@@ -37,7 +37,7 @@ from airflow_provider_ckpt.journal.events import (
 )
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
-from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
+from airflow_provider_ckpt.model.pause_reason import ReplaceAttempt
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import Settings
 from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
@@ -122,9 +122,7 @@ def test_some_schedules_restart_subtasks_from_scratch(monkeypatch: pytest.Monkey
         sent.extend(subtasks)
         return subtasks
 
-    def note_changes(
-        self: ReplacementState, pause: Pause[RestartFromScratch], batch_id: int, now: float
-    ) -> Event | None:
+    def note_changes(self: ReplacementState, pause: Pause[ReplaceAttempt], batch_id: int, now: float) -> Event | None:
         if self._is_changing:
             put_off.append(pause.subtask)
         return change(self, pause, batch_id, now)
@@ -427,7 +425,7 @@ class StartsUnannounced(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._state.rescaling.is_known = lambda: True  # type: ignore[method-assign]
+        self._state.rescaling.reaches_all_consumers = lambda: True  # type: ignore[method-assign]
 
 
 class ChecksNoStatus(Coordinator):
@@ -452,7 +450,7 @@ class LetsTheSourceEnd(Coordinator):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._state.splits.hold = lambda uid: None  # type: ignore[method-assign]
+        self._state.splits.keep_open = lambda uid: None  # type: ignore[method-assign]
 
 
 class IgnoresNewChannels(StreamingRunner):

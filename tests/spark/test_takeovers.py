@@ -416,7 +416,7 @@ def test_a_job_with_a_lost_journal_does_not_start_as_new(world: World) -> None:
     world.run(mixed(world), world.ask("stop", lambda: world.released_count() > 0))
     shutil.rmtree(world.root / "job" / "journal")
     written = world.everything_under_root()
-    with pytest.raises(CorruptJournalError, match="holds nothing"):
+    with pytest.raises(CorruptJournalError, match="it is empty"):
         world.run(mixed(world))
     assert world.everything_under_root() == written
 

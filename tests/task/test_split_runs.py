@@ -178,7 +178,7 @@ def test_r14_a_subtask_that_ended_in_its_log_takes_no_splits() -> None:
     lists = {"parts": [Split(f"s{n}", n) for n in range(5)]}
     two = graph("all_to_all").rescaled({"parts": 2})
     splits = restored_splits(JobState(JOB), two, logs, lists, {"parts": 1})["parts"]
-    assert (list(splits.takers), list(splits.ended)) == (["parts/1"], ["parts/0"])
+    assert (list(splits.readers), list(splits.ended)) == (["parts/1"], ["parts/0"])
 
 
 class _GoesOn(SubtaskLog):

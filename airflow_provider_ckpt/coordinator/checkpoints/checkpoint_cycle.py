@@ -66,6 +66,8 @@ class CheckpointCycle:
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
         """Subtask → time of its last published batch of a live source, if that came after its last barrier."""
+        self._covered_at: dict[SubtaskId, float] = {}
+        """Like ``_published_at``, for batches that only the pending checkpoint covers."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -160,7 +162,8 @@ class CheckpointCycle:
         """
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
-        self._published_at.pop(subtask, None)  # its earlier batches lie before its barrier
+        if subtask in self._published_at:  # its batches so far lie before its barrier
+            self._covered_at[subtask] = self._published_at.pop(subtask)
         return self._complete(now)
 
     def finished(self, subtask: SubtaskId, now: float) -> Completed | None:
@@ -201,6 +204,7 @@ class CheckpointCycle:
         self._out.append(NotifyCompleted(pending.checkpoint))
         self.last_completed = pending.checkpoint
         self.failures.completed(pending.checkpoint)
+        self._covered_at.clear()
         self.pending, self._ended_at, self._aborted_at = None, now, None
         covered = {name for name, uid in pending.covers if uid is None}
         covered.update(name for name, snapshot in snapshots.items() if snapshot.finished)
@@ -221,6 +225,8 @@ class CheckpointCycle:
         self._out.append(Append(CheckpointAborted(pending.checkpoint, reason.name, now)))
         if pending.kind != "savepoint" and not for_stop:
             self.failures.failed(pending.checkpoint, reason)
+        self._published_at = {**self._covered_at, **self._published_at}  # a later batch counts
+        self._covered_at.clear()
         self.pending, self._ended_at, self._aborted_at = None, now, now
         return pending
 

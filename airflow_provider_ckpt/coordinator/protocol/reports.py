@@ -332,7 +332,6 @@ Report = (
     | SplitsReturned
     | QueryMeasured
     | BatchPublished
-    | ReadingBegun
     | SourceLogGrown
     | FilesChanged
     | FileAwaited
@@ -340,5 +339,5 @@ Report = (
     | SinkAwaited
 )
 """Reports for the coordinator."""
-TaskReport = Report | SubtaskFenced | DataAvailable
+TaskReport = Report | SubtaskFenced | DataAvailable | ReadingBegun
 """All reports of a task."""

@@ -26,7 +26,7 @@ class RestoredSplits:
 
     Attributes:
         ids: ids of the splits, in the frozen order. A place is an index into this list.
-        takers: the subtasks that read the remaining splits.
+        readers: the subtasks that read the remaining splits.
         covered: places that the last completed checkpoint covers.
         published: place → (subtask, position of its log entry), for splits whose log entries still exist.
         assigned: subtask → places assigned to its attempt, if the attempt survived a change of the JobMaster. These
@@ -35,7 +35,7 @@ class RestoredSplits:
     """
 
     ids: Sequence[str]
-    takers: Collection[SubtaskId]
+    readers: Collection[SubtaskId]
     covered: Collection[int] = ()
     published: Mapping[int, tuple[SubtaskId, int]] = field(default_factory=dict)
     assigned: Mapping[SubtaskId, Collection[int]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class SplitEnumerator:
     """The splits of one source. Each split is unassigned, assigned to a subtask's current attempt, or done (R14)."""
 
     def __init__(self, restored: RestoredSplits) -> None:
-        self._takers = frozenset(restored.takers)
+        self._readers = frozenset(restored.readers)
         self._done = {*restored.covered, *restored.published}
         self._assigned: dict[SubtaskId, dict[int, None]] = {
             subtask: dict.fromkeys(number for number in numbers if number not in self._done)
@@ -68,7 +68,7 @@ class SplitEnumerator:
         self._together: dict[SubtaskId, int] = {}
         """Subtask → number of splits that it reads together, if that is more than one."""
         self._had_last = set(restored.ended)
-        self._is_held = False
+        self._kept_open = False
 
     @property
     def done(self) -> int:
@@ -87,17 +87,17 @@ class SplitEnumerator:
         """Return whether the subtask can still be assigned splits. False after its last assignment."""
         return subtask not in self._had_last
 
-    def hold(self) -> None:
-        """Prevent the readers of the source from ending until :meth:`reassign` or :meth:`unhold`."""
-        self._is_held = True
+    def keep_open(self) -> None:
+        """Prevent the readers of the source from ending until :meth:`reassign` or :meth:`allow_end`."""
+        self._kept_open = True
 
-    def unhold(self) -> None:
+    def allow_end(self) -> None:
         """Allow the readers of the source to end again."""
-        self._is_held = False
+        self._kept_open = False
 
-    def reassign(self, takers: Collection[SubtaskId]) -> None:
-        """Assign the remaining splits to ``takers`` only. Any other subtask ends after its assigned splits."""
-        self._takers, self._is_held = frozenset(takers), False
+    def reassign(self, readers: Collection[SubtaskId]) -> None:
+        """Assign the remaining splits to ``readers`` only. Any other subtask ends after its assigned splits."""
+        self._readers, self._kept_open = frozenset(readers), False
 
     def began(self, subtask: SubtaskId) -> None:
         """Unassign the splits of the previous attempt, because a new attempt of the subtask runs."""
@@ -133,7 +133,7 @@ class SplitEnumerator:
         """
         reading = [subtask for subtask in running if subtask not in self._had_last]
         needing = [subtask for subtask in reading if self._count(subtask) <= self._threshold(subtask)]
-        reader_runs = not self._takers.isdisjoint(reading)
+        reader_runs = not self._readers.isdisjoint(reading)
         assignments = []
         for subtask in sorted(needing, key=self._count):
             assignment = self._assign(subtask, reader_runs=reader_runs)
@@ -147,11 +147,11 @@ class SplitEnumerator:
     def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
-        A subtask that is not a taker may end only if a taker runs (``reader_runs``). Otherwise all takers may have
+        A subtask that is no reader may end only if a reader runs (``reader_runs``). Otherwise all readers may have
         ended, and no subtask would read the splits that a failed subtask returns later.
         """
-        if subtask not in self._takers and reader_runs:
-            if self._is_held or self._count(subtask) > AHEAD:  # it may return some, even if it has not so far
+        if subtask not in self._readers and reader_runs:
+            if self._kept_open or self._count(subtask) > AHEAD:  # it may return some, even if it has not so far
                 return Assignment(subtask, (), is_last=False)
             self._had_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
@@ -162,7 +162,7 @@ class SplitEnumerator:
             count = 0  # the last splits go to subtasks that have none
         numbers = tuple(heapq.heappop(self._unassigned) for _ in range(count))
         self._assigned.setdefault(subtask, {}).update(dict.fromkeys(numbers))
-        is_last = not self._unassigned and not self._count(subtask) and not self._is_held and not self._may_return()
+        is_last = not self._unassigned and not self._count(subtask) and not self._kept_open and not self._may_return()
         if is_last:
             self._had_last.add(subtask)
         return Assignment(subtask, numbers, is_last)
@@ -172,7 +172,7 @@ class SplitEnumerator:
         return LOW if together == 1 else max(LOW, min(2 * together, self._fair_share()))
 
     def _fair_share(self) -> int:
-        return len(self._unassigned) // (2 * max(1, len(self._takers)))
+        return len(self._unassigned) // (2 * max(1, len(self._readers)))
 
     def _may_return(self) -> bool:
         """Return whether a subtask has so many splits that it may return some to subtasks without splits."""

@@ -186,7 +186,7 @@ class ReleaseState:
         ]
         return min((sum(number > queue.released for number in self._completed) for queue in queues), default=0)
 
-    def waits(self, *, for_failing: bool) -> bool:
+    def has_outstanding(self, *, for_failing: bool) -> bool:
         """Return whether a release is outstanding. Sinks whose last try failed count if ``for_failing`` is True.
 
         Releases that a gate holds do not count. A release in progress counts, because its gate may have opened.

@@ -10,11 +10,11 @@ from airflow_provider_ckpt.coordinator.state.pauses import Pause, PlanChanges
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationState
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.model.ids import SubtaskId
-from airflow_provider_ckpt.model.pause_reason import RestartFromScratch
+from airflow_provider_ckpt.model.pause_reason import ReplaceAttempt
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
-class ReplacementState(PlanChanges[RestartFromScratch]):
+class ReplacementState(PlanChanges[ReplaceAttempt]):
     """The planned restarts of subtasks, one at a time, each after a micro-batch.
 
     A requested change comes first, because the current attempt prepares it. The journal does not record the restarts.
@@ -43,18 +43,18 @@ class ReplacementState(PlanChanges[RestartFromScratch]):
 
     # -- reasons to pause
 
-    def wanted(self) -> list[tuple[Pause[RestartFromScratch]]]:
-        return [] if self._is_changing else [(Pause(subtask, RestartFromScratch()),) for subtask in self._wanted]
+    def wanted(self) -> list[tuple[Pause[ReplaceAttempt]]]:
+        return [] if self._is_changing else [(Pause(subtask, ReplaceAttempt()),) for subtask in self._wanted]
 
-    def note_requested(self, pause: Pause[RestartFromScratch]) -> None:
+    def note_requested(self, pause: Pause[ReplaceAttempt]) -> None:
         del self._wanted[pause.subtask]
 
-    def attempt_began(self, subtask: SubtaskId, unreached: Pause[RestartFromScratch] | None) -> None:
+    def attempt_began(self, subtask: SubtaskId, unreached: Pause[ReplaceAttempt] | None) -> None:
         """Cancel the subtask's planned restart, because its log is short after a restart for any reason."""
         self._wanted.pop(subtask, None)
         self._paused.pop(subtask, None)
 
-    def change(self, pause: Pause[RestartFromScratch], batch_id: int, now: float) -> Event | None:
+    def change(self, pause: Pause[ReplaceAttempt], batch_id: int, now: float) -> Event | None:
         if not self._is_changing:
             self._paused[pause.subtask] = None
         return None

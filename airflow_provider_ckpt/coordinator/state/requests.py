@@ -66,8 +66,8 @@ class Requests:
             return self.trying
         return self.stop.upgrade
 
-    def is_new(self, request: str | None) -> bool:
-        """Return True at the first call for a request, and if it has no name. Requests are read repeatedly."""
+    def note_seen(self, request: str | None) -> bool:
+        """Record that a request was read. Return False if it was read before; a request without a name never was."""
         if not request:
             return True
         is_new = request not in self._seen

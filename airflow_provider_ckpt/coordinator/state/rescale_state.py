@@ -103,7 +103,7 @@ class RescaleState(PlanChanges[Rescale]):
         names = self._graph.now.vertex(uid).subtasks
         return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 
-    def is_known(self) -> bool:
+    def reaches_all_consumers(self) -> bool:
         """Return whether every running consumer of the source has the new subtasks among its inputs."""
         change = self.current
         return change is not None and not any(not self._subtasks.has_ended(consumer) for consumer in change.unaware)

@@ -60,19 +60,19 @@ class SplitSources:
         source = self._source(subtask)
         return source is not None and source.enumerator.may_read(subtask)
 
-    def hold(self, uid: str) -> None:
-        """Prevent the readers of the source from ending until :meth:`reassign` or :meth:`unhold`."""
+    def keep_open(self, uid: str) -> None:
+        """Prevent the readers of the source from ending until :meth:`reassign` or :meth:`allow_end`."""
         if (source := self._sources.get(uid)) is not None:
-            source.enumerator.hold()
+            source.enumerator.keep_open()
 
-    def unhold(self, uid: str) -> None:
+    def allow_end(self, uid: str) -> None:
         """Allow the readers of the source to end again."""
         if (source := self._sources.get(uid)) is not None:
-            source.enumerator.unhold()
+            source.enumerator.allow_end()
 
-    def reassign(self, uid: str, takers: Collection[SubtaskId]) -> None:
-        """Make ``takers`` the readers of the source."""
-        self._sources[uid].enumerator.reassign(takers)
+    def reassign(self, uid: str, readers: Collection[SubtaskId]) -> None:
+        """Make ``readers`` the readers of the source."""
+        self._sources[uid].enumerator.reassign(readers)
 
     def opened(self, subtask: SubtaskId) -> None:
         """Record that a new attempt has opened the log of a subtask, of any vertex.

@@ -162,6 +162,9 @@ class SubtaskTable:
         """Return whether the subtask has reported its end of data to this JobMaster, or was finished before."""
         return self._status[subtask] in _ENDED
 
+    def runs_or_has_ended(self, subtask: SubtaskId) -> bool:
+        return self._status[subtask] is SubtaskStatus.RUNNING or self.has_ended(subtask)
+
     def vertex_has_ended(self, vertex: str) -> bool:
         """Return whether every subtask of the vertex is at its end of data."""
         return self._ended[vertex] == self._size[vertex]
@@ -172,7 +175,7 @@ class SubtaskTable:
         return any(self._count[status] for status in _BLOCKING)
 
     @property
-    def waited_for(self) -> list[SubtaskId]:
+    def blocking(self) -> list[SubtaskId]:
         """Return the subtasks that do not run but must acknowledge a checkpoint."""
         return list(self.in_status(*_BLOCKING))
 

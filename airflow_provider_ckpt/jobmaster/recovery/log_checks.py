@@ -25,7 +25,7 @@ def check_journal(storage: Storage, state: JobState) -> None:
     if state.damage:
         raise CorruptJournalError(job_id=state.job_id, reason="; ".join(state.damage))
     if not state.epoch and storage.list(vertices_path(state.job_id)):
-        reason = "it holds nothing, though queries of the job have written beside it: bring it back from a backup"
+        reason = "it is empty, although the job's folder has files of its queries: restore it from a backup"
         raise CorruptJournalError(job_id=state.job_id, reason=reason)
 
 
@@ -34,7 +34,7 @@ def check_whole(state: JobState, logs: Mapping[SubtaskId, LogReader]) -> None:
 
     Raises SubtaskLogLostError.
     """
-    for subtask, snapshot in state.covering().items():
+    for subtask, snapshot in state.valid_snapshots().items():
         if subtask in logs and snapshot.position >= max(1, logs[subtask].position):
             raise SubtaskLogLostError(
                 log=logs[subtask].path,
@@ -77,7 +77,7 @@ def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
     """
     for subtask in sorted(state.finished & logs.keys()):
         log = logs[subtask]
-        if not log.state.closed and not is_outdated(log, state.since(subtask.vertex)):
+        if not log.state.closed and not is_outdated(log, state.valid_from(subtask.vertex)):
             raise reopened(log.path, subtask)
 
 

@@ -47,7 +47,8 @@ def open_logs(
     attempts = first_attempts(epoch, logs)
     check_closed(state, logs)
     for subtask, log in logs.items():
-        is_void = (restore is not None and restore.is_from_scratch) or is_outdated(log, state.since(subtask.vertex))
+        is_from_scratch = restore is not None and restore.is_from_scratch
+        is_void = is_from_scratch or is_outdated(log, state.valid_from(subtask.vertex))
         reset = resets.get(subtask)
         stays_closed = not is_void and reset is None
         if log.state.closed and stays_closed:
@@ -76,7 +77,7 @@ def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> No
     """
     state = journal.state
     for vertex in state.graph().vertices:
-        since = state.since(vertex.uid)
+        since = state.valid_from(vertex.uid)
         if not vertex.splits or not since:
             continue
         logs = {

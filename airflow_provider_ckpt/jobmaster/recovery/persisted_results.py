@@ -126,7 +126,7 @@ class _SubtaskResult:
         path = subtask_log_path(state.job_id, subtask.vertex, subtask.number)
         log = TailingLogReader(storage, path)
         records = log.records()
-        if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):
+        if not fold(records).closed or is_outdated(log, state.valid_from(subtask.vertex)):
             raise reopened(path, subtask)
         batches = tuple(record for _, record in records if isinstance(record, Batch))
         return cls(partition_path(state.job_id, subtask.vertex, subtask.number), batches)

@@ -171,7 +171,7 @@ class Reconciler:
             if subtask not in self._logs:
                 path = subtask_log_path(self._job_id, subtask.vertex, subtask.number)
                 self._logs[subtask] = TailingLogReader(self._storage, path)
-            if not is_outdated(self._logs[subtask], state.since(subtask.vertex)):
+            if not is_outdated(self._logs[subtask], state.valid_from(subtask.vertex)):
                 valid[subtask] = self._logs[subtask]
         return valid
 

@@ -86,7 +86,7 @@ class DeletionTerms:
         if state.has_unreleased and not self.discard_unreleased:
             raise JobNotDeletedError(
                 "job {job_id!r} is {status} and is not deleted: it has completed checkpoint {completed}, and "
-                "released {released}. What lies between would be lost: release it first (`{release}`, "
+                "released {released}. The unreleased output would be lost: release it first (`{release}`, "
                 "JobClient.release). To discard it, add --discard-unreleased (in Python discard_unreleased=True)",
                 reason=DeletionRefusal.UNRELEASED_OUTPUT,
                 job_id=state.job_id,

@@ -87,7 +87,7 @@ def why_running(state: JobState) -> str | None:
     if state.is_held and alive is None:
         return f"its driver on {state.worker.host or 'a host unknown'} has reported no end and cannot be seen from here"
     if state.is_held and state.deployment:
-        return "its JobMaster is gone, and its workers may go on"
+        return "its JobMaster is gone, and its workers may still run"
     return None
 
 
@@ -116,11 +116,11 @@ def superseded_files(storage: Storage, state: JobState) -> Iterator[Garbage]:
         yield from _file(storage, request_path(job_id, name), Reason.REQUEST)
     for name in storage.list(deployments_path(job_id)):
         if name.isdecimal() and int(name) < first_epoch:
-            yield from _numbered_folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
+            yield from _folder(storage, deployment_path(job_id, int(name)), Reason.DEPLOYMENT)
     for name in storage.list(f"{job_path(job_id)}/checkpoints"):
         number = name.removeprefix("chk-")
         if number.isdecimal() and int(number) <= state.last_completed and int(number) not in state.checkpoints:
-            yield from _numbered_folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
+            yield from _folder(storage, checkpoint_path(job_id, int(number)), Reason.CHECKPOINT)
     yield from _frozen(storage, state)
 
 
@@ -131,16 +131,10 @@ def _file(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
         pass  # a new driver has deleted it meanwhile
 
 
-def _numbered_folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
-    sizes = [size for _, size in storage.files(path)]
-    if sizes:
-        yield garbage_of(path, reason, sizes)
-
-
 def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
     """Yield frozen lists that no source uses any longer.
 
-    The name of a list has the first epoch whose attempts count for the source (``JobState.since``). The name of a
+    The name of a list has the first epoch whose attempts count for the source (``JobState.valid_from``). The name of a
     source's first list has no epoch. If a source is dropped and added again, the name has the epoch of the driver that
     added it again.
     """
@@ -150,10 +144,10 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         match = _FROZEN.fullmatch(name)
         if match is None:
             continue
-        uid, generation = match[1], int(match[2] or 0)
-        path = frozen_path(state.job_id, uid, generation)
+        uid, epoch = match[1], int(match[2] or 0)
+        path = frozen_path(state.job_id, uid, epoch)
         was_dropped = uid in state.abandoned and uid not in state.graph().operators
-        is_past = generation < state.since(uid) or (was_dropped and generation <= state.epoch)
+        is_past = epoch < state.valid_from(uid) or (was_dropped and epoch <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
             yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
             yield from _file(storage, path, Reason.FROZEN)
@@ -162,9 +156,7 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
 def _deleted_job_files(storage: Storage, job_id: str) -> Iterator[Garbage]:
     home = job_path(job_id)
     for part in [name for name in storage.list(home) if name in PARTS]:
-        sizes = [size for _, size in storage.files(f"{home}/{part}")]
-        if sizes:  # an empty folder on a local disk is no garbage
-            yield garbage_of(f"{home}/{part}", Reason.DELETED, sizes)
+        yield from _folder(storage, f"{home}/{part}", Reason.DELETED)
 
 
 def _finished_job_files(storage: Storage, state: JobState, sinks: Mapping[str, BoundSink]) -> Iterator[Garbage]:
@@ -181,7 +173,7 @@ def _finished_job_files(storage: Storage, state: JobState, sinks: Mapping[str, B
 
 def _folder(storage: Storage, path: str, reason: Reason) -> Iterator[Garbage]:
     sizes = [size for _, size in storage.files(path)]
-    if sizes:
+    if sizes:  # an empty folder on a local disk is no garbage
         yield garbage_of(path, reason, sizes)
 
 

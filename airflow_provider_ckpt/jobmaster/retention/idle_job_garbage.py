@@ -87,8 +87,8 @@ class IdleJobGarbage:
         )
 
     def _is_finished(self, subtask: SubtaskId) -> bool:
-        covering = self._state.covering().get(subtask)
-        return covering is not None and covering.finished_on_restore
+        snapshot = self._state.valid_snapshots().get(subtask)
+        return snapshot is not None and snapshot.finished_on_restore
 
     def _old_feeds(self, subtask_files: SubtaskFiles, edge: JobEdge) -> Iterator[Garbage]:
         newest = [self._subtasks[consumer].newest for consumer in self._graph.vertex(edge.consumer).subtasks]
@@ -115,4 +115,4 @@ class IdleJobGarbage:
         uid, epochs = subtask_files.subtask.vertex, [attempt.epoch for attempt in subtask_files.opened]
         if uid not in self._graph.operators and uid in self._state.abandoned:
             return True
-        return bool(epochs) and max(epochs) < self._state.since(uid)
+        return bool(epochs) and max(epochs) < self._state.valid_from(uid)

@@ -50,7 +50,7 @@ def partitions_with_metrics(storage: Storage, state: JobState) -> tuple[Partitio
 
 def _partition(storage: Storage, state: JobState, subtask: SubtaskId) -> PartitionWithMetrics | None:
     log = TailingLogReader(storage, subtask_log_path(state.job_id, subtask.vertex, subtask.number))
-    if is_outdated(log, state.since(subtask.vertex)):
+    if is_outdated(log, state.valid_from(subtask.vertex)):
         return None
     records = log.records()
     batches = [record for _, record in records if isinstance(record, Batch)]

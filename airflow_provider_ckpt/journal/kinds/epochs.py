@@ -10,7 +10,7 @@ from airflow_provider_ckpt.journal.kinds.deletion import Deletion
 from airflow_provider_ckpt.journal.kinds.event import JournalEvent
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reconciled
 from airflow_provider_ckpt.journal.kinds.requests import forget_answered, requeue_taken
-from airflow_provider_ckpt.journal.kinds.splits import drop_splits, release_assigned, rewind_splits
+from airflow_provider_ckpt.journal.kinds.splits import drop_splits, rewind_splits, unassign_all
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -75,7 +75,7 @@ class EpochClaimed(JournalEvent):
         else:
             state.prepared_by = state.running_since = None
             state.taken.clear()  # their authors learn that the driver was overtaken
-            release_assigned(state)
+            unassign_all(state)
             if not self.upgrades:  # an upgraded driver must not take a request again that it has answered
                 forget_answered(state)
         resumes = self.deployment and state.running_since is not None  # the workers continue to publish

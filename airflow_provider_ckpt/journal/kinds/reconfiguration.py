@@ -131,7 +131,7 @@ class ReconfigurationEnded(JournalEvent):
             _remember(state, self)
 
 
-_DECIDED = RequestOutcome(RequestResult.ACCEPTED, "decided; every attempt from then on goes by it")
+_DECIDED = RequestOutcome(RequestResult.ACCEPTED, "decided; every later attempt applies it")
 
 
 def _remember(state: Reconfigurations, reconfiguration: ReconfigurationEnded) -> None:

@@ -87,7 +87,7 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
     return covered
 
 
-def release_assigned(state: Splits) -> None:
+def unassign_all(state: Splits) -> None:
     """Unassign all splits, because another driver has claimed the job."""
     state.splits_assigned.clear()
 

@@ -56,7 +56,7 @@ class SparkTaskFactory:
         self._context, self._logs, self._log_of = context, logs, log_of
         self._streaming = make_streaming_factory(context, prepared, frozen, logs, log_of)
         self._frozen, self._splits, self._schemas = frozen, splits, plan.schemas
-        self._since = {vertex.uid: state.since(vertex.uid) for vertex in plan.graph.vertices}
+        self._since = {vertex.uid: state.valid_from(vertex.uid) for vertex in plan.graph.vertices}
         self._thread, self._batch = thread, plan.mode == "batch"
         self._produces_again = nothing_is_covered(state)
         self._current: dict[SubtaskId, Runner] = {}

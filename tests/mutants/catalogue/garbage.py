@@ -196,7 +196,7 @@ GARBAGE = (
         "gc-new-list-of-a-dropped-source",
         "R11",
         "garbage_search:_frozen",
-        "(was_dropped and generation <= state.epoch)",
+        "(was_dropped and epoch <= state.epoch)",
         "was_dropped",
         (f"{_RACES}test_r11_garbage_of_a_removed_operator_has_no_files_of_its_return",),
         "a source that was added again loses the frozen list of its files",

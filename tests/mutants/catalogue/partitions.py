@@ -608,7 +608,7 @@ _PERSISTED = (
         "persisted-by-an-open-log",
         "R16",
         "_SubtaskResult.of",
-        "    if not fold(records).closed or is_outdated(log, state.since(subtask.vertex)):\n",
+        "    if not fold(records).closed or is_outdated(log, state.valid_from(subtask.vertex)):\n",
         "    if False:\n",
         (_KEPT + "test_a_damaged_log_keeps_the_result_from_the_clean_up",),
         "a log that lost its entries names no result, so the clean-up deletes all of it",

@@ -59,10 +59,10 @@ RECONFIGURING = (
     Mutant(
         "assigned-to-a-run-without-a-plan",
         "R21",
-        "NextRunLogic._admit",
+        "NextRunChange._admit",
         "    if state.plan is None:\n",
         "    if state is None:\n",
-        ("tests/client/test_next_run_logic.py",),
+        ("tests/client/test_next_run_change.py",),
         "a function assigned to a job before its first plan is silently lost",
     ),
     Mutant(
@@ -441,10 +441,10 @@ RECONFIGURING = (
     Mutant(
         "next-run-takes-the-job-from-its-driver",
         "R21",
-        "NextRunLogic._admit",
+        "NextRunChange._admit",
         "    if alive or (alive is None and not self._driver_is_gone):\n",
         "    if False:\n",
-        ("tests/client/test_next_run_logic.py",),
+        ("tests/client/test_next_run_change.py",),
         "a change for the next run ends the job that is running",
     ),
     Mutant(

@@ -40,7 +40,7 @@ UPGRADES = (
         "upgrade-stops-checkpoints-forever",
         "R21",
         "Upgrader.advance",
-        "    if stop is not None and late and not self._job.is_ending:",
+        "    if requests.stop is not None and deadline is not None and now >= deadline:",
         "    if False:",
         (f"{_COORDINATOR}test_an_upgrade_whose_savepoint_is_not_released_in_time_fails",),
         "no checkpoint is taken while a sink is out of reach",

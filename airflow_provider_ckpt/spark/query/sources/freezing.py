@@ -62,7 +62,7 @@ def freeze_sources(
     state, where = journal.state, locations or {}
     for uid, read in reads.items():
         recorded = state.frozen.get(uid)
-        path = frozen_path(job_id, uid, state.since(uid))
+        path = frozen_path(job_id, uid, state.valid_from(uid))
         inside = path[len(job_id) + 1 :]
         if recorded is not None:
             if recorded.path is not None:
@@ -110,7 +110,7 @@ def freeze_split_lists(
         if uid in state.frozen:
             frozen[uid] = tuple(splits)  # the plan already uses the frozen list
             continue
-        path = frozen_path(job_id, uid, state.since(uid))
+        path = frozen_path(job_id, uid, state.valid_from(uid))
         frozen[uid] = freeze_splits(storage, path, uid, splits)
         journal.write(SourceFrozen(uid, path[len(job_id) + 1 :], len(frozen[uid]), time.time()))
     return frozen

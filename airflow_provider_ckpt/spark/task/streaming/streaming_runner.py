@@ -318,7 +318,7 @@ class StreamingRunner:
         is_news = self._reported_published is None or (published and not self._reported_published)
         if self._context.in_master_process and is_news:
             self._reported_published = published
-            self._publication.post(ReadingBegun(*self._publication.task_id, published))
+            self._context.post(ReadingBegun(*self._publication.task_id, published))
 
     @property
     def _wants_early_checkpoint(self) -> bool:

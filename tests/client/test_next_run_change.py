@@ -59,7 +59,7 @@ def test_a_job_without_a_plan_refuses_changes(tmp_path: Path) -> None:
     journal.write(ev.JobCreated("orders", GRAPH, "streaming", SubmittedOptions(), 1.0))
     journal.write(ev.StatusChanged(JobStatus.FAILED, 3.0, "no such table"))
     epoch = client(tmp_path).state().epoch
-    with pytest.raises(RequestRefusedError, match="no run of it has got as far as a plan"):
+    with pytest.raises(RequestRefusedError, match="no run of it has recorded a plan"):
         client(tmp_path).assign_for_next_run(good())
     assert client(tmp_path).state().epoch == epoch
 

@@ -30,7 +30,7 @@ _UNTRIED = ("logic", "digests", "state_partitions")
 """Settings that the next run applies without a trial."""
 
 
-class NextRunLogic:
+class NextRunChange:
     """One change for the next run of a job. Call :meth:`assign` one time.
 
     Args:
@@ -79,7 +79,7 @@ class NextRunLogic:
         if state.status in _OVER:
             raise self._impossible(f"it is {state.status}, and does not run again")
         if state.plan is None:
-            why = "no run of it has got as far as a plan, and the next one reads the functions of the job's own file"
+            why = "no run of it has recorded a plan, and the next run reads the functions of the job's own file"
             raise self._impossible(why)
         alive = is_alive(state.worker) if state.is_held else False
         driver = None
