@@ -91,7 +91,7 @@ def test_an_upgrade_of_a_job_that_is_ending_has_no_deadline() -> None:
     the time."""
     h = Harness(graph(vertex("v", sources="h live", bounded="h", sinks="a b")), timeout=60.0)
     h.handle(UpgradeRequest(name="u"))
-    tried(h)
+    report_trial(h)
     h.ack()
     h.release_failed("a", terminal=True)
     assert h.c.next_deadline(h.now) is None
