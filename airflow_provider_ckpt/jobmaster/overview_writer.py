@@ -18,6 +18,9 @@ log = logging.getLogger(__name__)
 LAST_WRITE = 10.0
 """Most seconds that the end of a run waits for the last overview."""
 
+UNCHANGED = 60.0
+"""Seconds after which an overview is written again, although only its time differs."""
+
 
 class OverviewWriter:
     """Writes overviews in a thread of its own, at most one at a time.
@@ -32,6 +35,8 @@ class OverviewWriter:
         self._threads, self._is_idle = DaemonThreads(), threading.Event()
         self._is_idle.set()
         self._has_failed = False
+        self._last: JobOverview | None = None
+        """The last overview that was written, or whose write is in progress."""
 
     def write_if_due(self, now: float, make: Callable[[], JobOverview]) -> None:
         """Write the overview that ``make`` returns, if one is due and the last write has ended.
@@ -40,7 +45,9 @@ class OverviewWriter:
         """
         if now >= self._next_write and self._is_idle.is_set():
             self._next_write = now + self._interval
-            self._start(make())
+            overview = make()
+            if self._last is None or overview.at - self._last.at >= UNCHANGED or overview.differs_from(self._last):
+                self._start(overview)
 
     def close(self, make: Callable[[], JobOverview]) -> None:
         """Write the last overview of a run, and wait for it at most :data:`LAST_WRITE` seconds."""
@@ -49,16 +56,16 @@ class OverviewWriter:
             self._threads.join(LAST_WRITE)
 
     def _start(self, overview: JobOverview) -> None:
+        self._last = overview
         self._is_idle.clear()
         self._threads.start("ckpt-overview", lambda: self._write(overview))
 
     def _write(self, overview: JobOverview) -> None:
         try:
             write_overview(self._storage, overview.redacted(_redact))
-        except CkptError as error:
-            self._warn(str(error))
         except Exception as error:
-            self._warn(f"{type(error).__name__}: {error}")
+            self._last = None
+            self._warn(str(error) if isinstance(error, CkptError) else f"{type(error).__name__}: {error}")
         else:
             self._has_failed = False
         finally:

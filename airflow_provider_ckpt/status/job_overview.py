@@ -219,6 +219,10 @@ class JobOverview:
             ),
         )
 
+    def differs_from(self, earlier: JobOverview) -> bool:
+        """Return True if more than the times of the two overviews differ."""
+        return self != replace(earlier, at=self.at, measured_at=self.measured_at)
+
     def redacted(self, redact: Callable[[str], str]) -> JobOverview:
         """Return the overview with ``redact`` applied to the texts of errors. Names and counts are no secrets."""
 

@@ -43,6 +43,20 @@ def test_overviews_are_written_at_most_once_in_an_interval(tmp_path: Path) -> No
     assert (made, epoch_in(storage)) == ([1, 2, 3], 3)
 
 
+def test_an_unchanged_overview_is_written_once_a_minute(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path)
+    writer = OverviewWriter(storage, 5.0)
+
+    def write_at(now: float, epoch: int = 1) -> float | None:
+        writer.write_if_due(now, lambda: JobOverview("orders", now, "RUNNING", epoch, measured_at=now))
+        writer._threads.join(10)
+        stored = read_overview(storage, "orders")
+        return None if stored is None else stored.at
+
+    assert [write_at(now) for now in (100.0, 105.0, 159.0, 165.0)] == [100.0, 100.0, 100.0, 165.0]
+    assert write_at(170.0, epoch=2) == 170.0
+
+
 def test_an_interval_of_zero_writes_nothing(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     writer = OverviewWriter(storage, 0.0)

@@ -83,7 +83,9 @@ class IdleDriver:
             master._step()
 
     def _job_master(self) -> Any:
-        options = RunOptions(job="idle.py:job", root=self.meter.uri, job_id=JOB, checkpoint_interval=1e9)
+        options = RunOptions(
+            job="idle.py:job", root=self.meter.uri, job_id=JOB, checkpoint_interval=1e9, overview_interval=0
+        )
         made: Any = job_master(
             JobIdentity(self.meter, JOB, self.epoch, options),
             self.journal,

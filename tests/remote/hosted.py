@@ -28,7 +28,9 @@ class RunningAttempt:
 
     def __post_init__(self) -> None:
         storage = self.cluster.world.live
-        options = RunOptions("synthetic.py:job", storage.uri, JOB, attempt="hosted", stop_after=self.stop_after)
+        options = RunOptions(
+            "synthetic.py:job", storage.uri, JOB, attempt="hosted", stop_after=self.stop_after, overview_interval=0
+        )
         job = SimpleNamespace(sinks=(), controllers=())
         remote = RemoteJob(job, options, Location(storage.uri), Timing(0.02))
         self.host = MasterHost(lambda begins: run_master(remote, self.lines.append, begins), self.ends.append)

@@ -99,6 +99,7 @@ class MasterProcess(SimulatedProcess):
             restart_delay=0.0,
             retained_checkpoints=1,
             attempt=self.name,
+            overview_interval=0,  # its thread is not part of the simulated schedule
         )
         remote = RemoteJob(
             SimpleNamespace(sinks=cluster.operators, controllers=cluster.controllers),

@@ -102,6 +102,7 @@ class World:
             "job_id": self.job_id,
             "checkpoint_interval": 0.3,
             "checkpoint_timeout": 60,
+            "overview_interval": 0,  # its thread would change the order of the storage's verbs
             "allow_code_from": [str(self.base)],
         }
         return RunOptions.from_json({**values, **given})

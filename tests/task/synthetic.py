@@ -302,6 +302,7 @@ class SyntheticJob:
             restart_attempts=restarts,
             restart_delay=0.0,
             retained_checkpoints=1,
+            overview_interval=0,
         )
         return job_master(
             JobIdentity(storage, JOB, taken.epoch, options),
