@@ -18,6 +18,7 @@ from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
 from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration
+from airflow_provider_ckpt.job.options.units import whole_number
 from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
@@ -229,11 +230,8 @@ class CheckpointSensor(BaseSensorOperator):
             return "final" if all(value is None for value in conditions) else None
         if self.checkpoint in ("final", "next"):
             return cast('Literal["final", "next"]', self.checkpoint)
-        try:
-            number = int(self.checkpoint)
-        except (TypeError, ValueError):
-            number = 0
-        if number < 1:
+        number = whole_number(str(self.checkpoint))
+        if not number:
             raise InvalidTaskArgumentError(
                 argument="checkpoint", value=self.checkpoint, problem='write a number above 0, "final" or "next"'
             )

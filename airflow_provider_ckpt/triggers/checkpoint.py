@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.errors import TerminalError, kind_and_text
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
@@ -23,7 +23,8 @@ class CheckpointTrigger(BaseTrigger):
     """Trigger that fires once, with a :class:`Verdict` as JSON, when the wait is over.
 
     The trigger is serialized without secrets, because it reads the connection where it runs. It writes nothing, so a
-    second instance in another triggerer does no harm. It polls again if the storage does not answer.
+    second instance in another triggerer does no harm. It logs errors and polls again, because an
+    exception would cost the task a try.
 
     Args:
         condition: Fields of a :class:`CheckpointCondition`.
@@ -62,20 +63,21 @@ class CheckpointTrigger(BaseTrigger):
 
     async def _wait(self) -> Verdict:
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        shown = None
-        try:
-            await hook.asettings()
-            poll = self._job_poll(hook)
-            while True:
+        poll, shown = self._job_poll(hook), None
+        while True:
+            try:
+                await hook.asettings()
                 verdict = await in_thread(poll, root=hook.root_uri)
-                if verdict.outcome != "wait":
-                    return verdict
-                if verdict.message != shown:
-                    shown = verdict.message
-                    self.log.info("%s", shown)
-                await asyncio.sleep(self.poll_interval)
-        except (TerminalError, AirflowException) as error:
-            return Verdict("failed", str(error))
+            except (TerminalError, AirflowNotFoundException) as error:
+                return Verdict("failed", str(error))
+            except Exception as error:  # from Airflow's API or from a file system
+                verdict = Verdict("wait", f"The job cannot be read: {kind_and_text(error)}")
+            if verdict.outcome != "wait":
+                return verdict
+            if verdict.message != shown:
+                shown = verdict.message
+                self.log.info("%s", shown)
+            await asyncio.sleep(self.poll_interval)
 
     def _job_poll(self, hook: CheckpointHook) -> JobPoll:
         task = None if self.job_task is None else JobOfTask(**self.job_task)

@@ -22,6 +22,7 @@ from airflow_provider_ckpt.remote.fair_semaphore import FairSemaphore
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.storage.redaction import redact_text
 from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
 from airflow_provider_ckpt.triggers.group_attempt import ask_to_stop, is_of_group, is_twin_of
 from airflow_provider_ckpt.triggers.master_verdict import MasterRestartPolicy, MasterVerdict
@@ -103,7 +104,7 @@ class JobMasterTrigger(BaseTrigger):
         yield TriggerEvent(verdict.to_json())  # type: ignore[no-untyped-call]
 
     async def _verdict(self) -> MasterVerdict:
-        restart_policy = MasterRestartPolicy(self._timing.silence)
+        restart_policy, redact = MasterRestartPolicy(self._timing.silence), redact_text
         while True:
             try:
                 hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
@@ -113,7 +114,7 @@ class JobMasterTrigger(BaseTrigger):
                     job_end = await self._with_slot(partial(self._journaled_end, hook))
                     verdict = job_end or verdict
             except (TerminalError, AirflowNotFoundException) as error:
-                return MasterVerdict.of_error(error)
+                return MasterVerdict.of_error(error).redacted(redact)
             except Exception as error:  # from Airflow's API or a file system; raising would cost a try
                 self.log.warning("Job %s: %s: %s", self.job_id, type(error).__name__, error)
                 await self._sleep(RETRY)
@@ -213,10 +214,12 @@ class JobMasterTrigger(BaseTrigger):
         from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor, Owner
 
         is_twin = partial(is_twin_of, self._attempt)
-        watch = LeaderMonitor(hook.storage(), self.job_id, is_twin, self._timing.lost_after, STAND_BY)
+        watch: LeaderMonitor | None = None
         self.log.info("Job %s has another JobMaster. If it is in another triggerer, this one stands by", self.job_id)
         while True:
             try:
+                storage = await in_thread(hook.storage, root=self.root)
+                watch = watch or LeaderMonitor(storage, self.job_id, is_twin, self._timing.lost_after, STAND_BY)
                 owner, state = await in_thread(watch.poll, root=self.root)
                 if owner is Owner.OVER:
                     return MasterVerdict.of_state(state)

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import kind_and_text
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
@@ -163,8 +162,8 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
                     raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
                 self._warn_of_missing_sink(state)
                 progress = await self._begin_progress(state) if progress is None else progress.for_job(state)
-            except (CkptError, AirflowException, AirflowRuntimeError, OSError) as error:
-                self._warn_once(str(error))
+            except Exception as error:  # from Airflow's API, a file system or the journal
+                self._warn_once(kind_and_text(error))
             else:
                 for event in release_events(state, progress.checkpoint, self.sink):
                     yield TriggerEvent(event.to_json())  # type: ignore[no-untyped-call]

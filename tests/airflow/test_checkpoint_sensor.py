@@ -56,7 +56,7 @@ def test_a_number_that_came_out_of_a_template_is_a_number(make: Any, journal: Jo
     assert make(checkpoint="2").poke({})
 
 
-@pytest.mark.parametrize("checkpoint", ["last", 0])
+@pytest.mark.parametrize("checkpoint", ["last", 0, -1, 2.7, 2.0, True, "2.7", "1_0"])
 def test_what_is_no_checkpoint_fails_the_task_for_good(make: Any, checkpoint: Any) -> None:
     with pytest.raises(AirflowFailException, match="final"):
         made_of_a_template(make, "checkpoint", checkpoint).poke({})

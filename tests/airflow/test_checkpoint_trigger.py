@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
@@ -84,6 +87,26 @@ def test_a_job_that_failed_for_good_is_an_event_not_a_wait(root: Storage, journa
 def test_a_root_that_cannot_be_used_is_an_event_too(arguments: dict[str, Any]) -> None:
     event = asyncio.run(first_event(CheckpointTrigger(condition=ORDERS, **arguments)))
     assert event["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)), AirflowException("503"), OSError("reset")],
+    ids=lambda error: type(error).__name__,
+)
+def test_it_polls_again_if_airflow_does_not_answer(
+    root: Storage, journal: Journals, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    complete(start_driver(journal("orders")), 1)
+    errors, settings = [error], CheckpointHook.asettings
+
+    async def unanswered_at_first(hook: CheckpointHook) -> Any:
+        if errors:
+            raise errors.pop()
+        return await settings(hook)
+
+    monkeypatch.setattr(CheckpointHook, "asettings", unanswered_at_first)
+    assert asyncio.run(first_event(trigger(root.uri, checkpoint=1)))["outcome"] == "reached"
 
 
 def test_what_is_stored_of_it_is_the_connections_id_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
