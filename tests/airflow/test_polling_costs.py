@@ -44,9 +44,8 @@ class Hour:
         if left == 0:
             raise OverError
 
-    def of(self, trigger: Any, module: str | None = None) -> Cost:
-        if module is not None:
-            self.monkeypatch.setattr(f"airflow_provider_ckpt.triggers.{module}.asyncio.sleep", self.sleep)
+    def of(self, trigger: Any) -> Cost:
+        self.monkeypatch.setattr(trigger, "_sleep", self.sleep)
 
         async def wait() -> None:
             async for event in trigger.run():
@@ -71,7 +70,7 @@ def release(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> Callable[[], C
             return watched.client
 
         monkeypatch.setattr(trigger, "_client", client)
-        return Hour(watched, monkeypatch).of(trigger, "release")
+        return Hour(watched, monkeypatch).of(trigger)
 
     return hour
 
@@ -94,9 +93,9 @@ def test_a_deferred_sensor_costs_what_one_that_holds_a_slot_does(
 ) -> None:
     condition = {"job_id": JOB, "wait_for_restart": True}
     trigger = CheckpointTrigger(condition=condition, root=watched.storage.uri, poll_interval=10.0)
-    look = trigger._job_poll
-    monkeypatch.setattr(trigger, "_job_poll", lambda hook: look(watched.hook))
-    assert Hour(watched, monkeypatch).of(trigger, "checkpoint") == looks.sensor(10)
+    look = trigger._new_job_poll
+    monkeypatch.setattr(trigger, "_new_job_poll", lambda hook: look(watched.hook))
+    assert Hour(watched, monkeypatch, first=1).of(trigger) == looks.sensor(10)
 
 
 def test_a_deferred_task_asks_the_cluster_each_minute_and_looks_once_more_then(
@@ -111,7 +110,6 @@ def test_a_deferred_task_asks_the_cluster_each_minute_and_looks_once_more_then(
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_watch", watch)
-    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     assert hour.of(trigger) == looks.deferred_task(10, 60)
 
 
@@ -127,7 +125,6 @@ def test_a_task_that_waits_for_a_jobmaster_looks_at_the_journal_and_at_the_beat(
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_watch", watch)
-    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     assert hour.of(trigger) == looks.awaiting_task(10)
 
 
@@ -151,7 +148,6 @@ def test_a_task_that_has_finished_in_batch_mode_costs_what_a_sensor_does_and_hun
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_group_polls", looks_of_group)
-    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     one = hour.of(trigger)
     assert one == looks.sensor(10) == looks.finished_tasks(1, 10)
     assert one.gets < looks.finished_tasks(300, 10).gets <= 2 * one.gets
