@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -94,11 +94,7 @@ class TaskStart:
                 f"over (epoch {self.state.epoch}). A retry would take it back; clear the task to do that."
             )
         if self.state.status is JobStatus.FAILED:
-            cause = cause_first(self.state.cause or "unknown")
-            raise AirflowFailException(
-                f"Job {self.job_id} failed for good, another try would fail the same way: {cause}. "
-                "Correct the cause, then clear the task."
-            )
+            raise failed_job_error(self.state, "task")
         pointer = new.as_of(self.state)
         return replace(pointer, status=JobStatus.FINISHED) if self.state.status is JobStatus.FINISHED else pointer
 
@@ -203,6 +199,14 @@ def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: C
     if before.epoch is not None and _journaled(hook, chosen_id) is None:
         raise JobGoneError(job_id=chosen_id, root=redact_uri(hook.root_uri))
     return chosen_id
+
+
+def failed_job_error(state: JobState, unit: Literal["task", "group"]) -> AirflowFailException:
+    """Return the error for a job that FAILED. The user must clear ``unit`` to resume the job."""
+    return AirflowFailException(
+        f"Job {state.job_id} failed for good, another try would fail the same way: "
+        f"{cause_first(state.cause or 'unknown')}. Correct the cause, then clear the {unit}."
+    )
 
 
 def is_held_since(state: JobState, before: Pointer) -> bool:

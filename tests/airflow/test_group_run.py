@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.worker import Worker
-from airflow_provider_ckpt.operators.group_run import GroupRun, GroupStatus, subtasks_of
+from airflow_provider_ckpt.operators.group_run import GroupRun, GroupStatus
 from tests.airflow.group_journal import (
     ADDED_SUBTASK,
     JOB_ID,
@@ -76,17 +76,17 @@ def test_how_the_job_ended_decides(orders: Journal, status: str, standing: Group
 def test_what_has_finished_is_done_for_its_task_alone(orders: Journal) -> None:
     finished(coordinated(prepared(orders)), "history/0")
     state = orders.state
-    assert MINE.status_for(state, subtasks_of(state, "history/0")) is GroupStatus.DONE
-    assert MINE.status_for(state, subtasks_of(state, "history")) is GroupStatus.RUNS
+    assert MINE.status_for(state, state.resolve("history/0")) is GroupStatus.DONE
+    assert MINE.status_for(state, state.resolve("history")) is GroupStatus.RUNS
     assert MINE.status_for(state) is GroupStatus.RUNS
     finished(orders, "history/1")
-    assert MINE.status_for(orders.state, subtasks_of(orders.state, "history")) is GroupStatus.DONE
+    assert MINE.status_for(orders.state, orders.state.resolve("history")) is GroupStatus.DONE
 
 
 def test_a_name_means_a_subtask_or_a_vertex(orders: Journal) -> None:
     state = prepared(orders).state
-    assert [name for one in ("history", "rows/0") for name in subtasks_of(state, one)] == SUBTASKS
-    assert not subtasks_of(state, "histor")
+    assert [name for one in ("history", "rows/0") for name in state.resolve(one)] == SUBTASKS
+    assert not state.resolve("histor")
 
 
 def test_a_job_that_nobody_has_run_belongs_to_nobody(orders: Journal) -> None:
@@ -95,7 +95,7 @@ def test_a_job_that_nobody_has_run_belongs_to_nobody(orders: Journal) -> None:
 
 def test_a_task_is_done_when_what_was_put_beside_its_subtask_is(orders: Journal) -> None:
     state = finished(rescaled(coordinated(prepared(orders))), "history/0").state
-    assert subtasks_of(state, "history/0") == ("history/0", ADDED_SUBTASK)
-    assert MINE.status_for(state, subtasks_of(state, "history/0")) is GroupStatus.RUNS
+    assert state.resolve("history/0") == ("history/0", ADDED_SUBTASK)
+    assert MINE.status_for(state, state.resolve("history/0")) is GroupStatus.RUNS
     finished(orders, ADDED_SUBTASK)
-    assert MINE.status_for(orders.state, subtasks_of(orders.state, "history/0")) is GroupStatus.DONE
+    assert MINE.status_for(orders.state, orders.state.resolve("history/0")) is GroupStatus.DONE
