@@ -65,7 +65,7 @@ class TaskStart:
         """True if an earlier try of this task claimed the job and no user has cleared the task since."""
         if self.before is None or self.state is None or self.is_cleared:
             return False
-        return self.before.epoch is not None or is_own(self.state, self.own_id)
+        return self.before.epoch is not None or is_of_task(self.state, self.own_id)
 
     def adjusted(self, options: RunOptions) -> RunOptions:
         if self.is_retry:
@@ -77,7 +77,7 @@ class TaskStart:
     @property
     def is_taken(self) -> bool:
         """True if another driver has taken over the job from an earlier try's driver, and may still run the job."""
-        if self.state is None or self.before is None or is_own(self.state, self.own_id):
+        if self.state is None or self.before is None or is_of_task(self.state, self.own_id):
             return False
         return is_held_since(self.state, self.before)
 
@@ -157,13 +157,13 @@ def find_task_start(
     own_id = own_job_id(ti)
 
     def owns(state: JobState) -> bool:
-        return is_own(state, own_id)
+        return is_of_task(state, own_id)
 
     base_id = check_job_id(own_id if job_id is None else job_id)  # refuses a template that renders to ""
     generation = before.generation if before else 0
     if before is None:
         state = _journaled(hook, base_id)
-        is_cleared = state is not None and is_own(state, own_id)
+        is_cleared = state is not None and is_of_task(state, own_id)
     else:
         is_cleared = was_cleared(before, ti, retries, clear_number)
         if not is_cleared:
@@ -253,6 +253,6 @@ def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
     return state if is_journaled(state) else None
 
 
-def is_own(state: JobState, own_id: str) -> bool:
+def is_of_task(state: JobState, own_id: str) -> bool:
     """Return True if a task with this default job id started the last driver of the job."""
     return (state.attempt or "").startswith(f"{own_id}~t")

@@ -170,7 +170,7 @@ def test_a_text_is_no_flag(make: Any, flag: str) -> None:
 @pytest.mark.parametrize("instant", ["yesterday", "2026-01-01T00:00:00", "", datetime(2026, 1, 1)])  # noqa: DTZ001
 @pytest.mark.parametrize("argument", ["since", "watermark"])
 def test_an_instant_needs_its_zone(make: Any, argument: str, instant: Any) -> None:
-    with pytest.raises(InvalidTaskArgumentError, match=f"{argument}="):
+    with pytest.raises(BadOptionError, match=f"{argument}="):
         make(**{argument: instant})
     with pytest.raises(AirflowFailException, match=f"{argument}="):
         made_of_a_template(make, argument, instant).poke({})
