@@ -280,7 +280,7 @@ def test_an_empty_change_is_none() -> None:
 
 
 def test_a_query_that_is_behind_gets_more_at_a_time_and_nobody_had_to_ask() -> None:
-    harness = job(Autoscaler("b", max_files_per_batch=(3, 12), looks=2))
+    harness = job(Autoscaler("b", max_files_per_batch=(3, 12), polls=2))
     for _ in range(2):
         for number in range(5):
             measured(harness, replace(BATCH, batch_id=number))

@@ -96,14 +96,14 @@ def test_a_rate_that_rises_is_followed_and_the_backlog_goes() -> None:
 
 def test_nothing_is_changed_before_so_many_looks_said_so() -> None:
     query = Query(lambda at: 20.0)
-    policy = keep_up(looks=5)
+    policy = keep_up(polls=5)
     assert watched(query, policy, 4) == []
     assert watched(query, policy, 1) == [("max_files_per_batch", 2)]
     assert watched(query, policy, 4) == [], "it counts anew behind a change"
 
 
 def test_one_look_that_says_otherwise_begins_to_count_anew() -> None:
-    policy = keep_up(looks=3)
+    policy = keep_up(polls=3)
     full, not_full = (metrics(BatchProgress(1, 9.0, 0.0, n, n, n)) for n in (1, 0))
     for seen in (full, full, not_full, full, full):
         assert policy.on_metrics(0.0, seen) is None
@@ -116,7 +116,7 @@ def metrics(*batches: BatchProgress, idle: bool = False, elapsed: float = 10.0, 
 
 def test_a_rate_that_falls_is_followed_down_to_the_lower_bound_and_no_further() -> None:
     query = Query(lambda at: 30.0 if at < 300 else 0.2)
-    policy = keep_up(idle_looks=6, max_files_per_batch=(2, 64))
+    policy = keep_up(idle_polls=6, max_files_per_batch=(2, 64))
     query.files = 2
     watched(query, policy, 30)
     top = query.limit()
@@ -129,7 +129,7 @@ def test_a_rate_that_falls_is_followed_down_to_the_lower_bound_and_no_further() 
 
 def test_an_idle_query_gives_back_what_it_had_and_never_less_than_the_job_declares() -> None:
     query = Query(lambda at: 0.0, settings=VertexSettings(max_files_per_batch=8, state_partitions=16))
-    policy = keep_up(idle_looks=4, state_partitions=(4, 32))
+    policy = keep_up(idle_polls=4, state_partitions=(4, 32))
     changes = watched(query, policy, 40)
     assert changes == [
         ("state_partitions", 8),
@@ -141,7 +141,7 @@ def test_an_idle_query_gives_back_what_it_had_and_never_less_than_the_job_declar
 
 
 def test_what_nobody_has_changed_is_not_given_back() -> None:
-    assert watched(Query(lambda at: 0.0, parts=200), keep_up(idle_looks=2, state_partitions=(4, 32)), 20) == []
+    assert watched(Query(lambda at: 0.0, parts=200), keep_up(idle_polls=2, state_partitions=(4, 32)), 20) == []
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -150,7 +150,7 @@ def test_a_noisy_rate_does_not_make_it_flap(seed: int, mean: float) -> None:
     """The rate swings about one mean, so the policy takes some steps up and does not repeat steps that it took back."""
     draw = random.Random(seed)
     query = Query(lambda at: draw.uniform(0.2, 1.8) * mean)
-    changes = [value for _, value in watched(query, keep_up(idle_looks=12), 400)]
+    changes = [value for _, value in watched(query, keep_up(idle_polls=12), 400)]
     assert turns(changes) <= 1, changes
     assert query.backlog < 200
 
@@ -170,14 +170,14 @@ def test_no_more_than_the_upper_bound() -> None:
 
 def test_a_query_that_pauses_between_full_batches_is_not_behind() -> None:
     """Files arrive one at a time, and the limit is one file."""
-    policy = keep_up(looks=1)
+    policy = keep_up(polls=1)
     assert policy.on_metrics(0.0, metrics(BatchProgress(1, 0.5, 0.0, 1, files=1))) is None
     busy = [BatchProgress(number, 0.5, 0.0, 1, files=1) for number in range(15)]
     assert policy.on_metrics(0.0, metrics(*busy)) is not None
 
 
 def test_a_look_in_the_middle_of_a_long_batch_says_nothing() -> None:
-    policy = keep_up(looks=2, idle_looks=2)
+    policy = keep_up(polls=2, idle_polls=2)
     full = metrics(BatchProgress(1, 30.0, 0.0, 5, files=4), max_files_per_batch=4)
     assert policy.on_metrics(0.0, full) is None
     for _ in range(10):
@@ -191,7 +191,7 @@ def test_a_look_in_the_middle_of_a_long_batch_says_nothing() -> None:
 
 
 def test_a_limit_of_bytes_is_full_when_one_more_file_would_not_go_in() -> None:
-    policy = Autoscaler("q", max_bytes_per_batch=("10m", "40m"), looks=1)
+    policy = Autoscaler("q", max_bytes_per_batch=("10m", "40m"), polls=1)
     some = BatchProgress(1, 8.0, 0.0, 1, files=3, size=6 * MIB)
     assert policy.on_metrics(0.0, metrics(some)) is None
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 0.0, 1, files=3, size=9 * MIB)))
@@ -208,7 +208,7 @@ def test_batches_that_take_longer_than_their_interval_get_more_parts_of_the_stat
 
 def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None:
     """Each micro-batch is full and late, and no change of the limit is ever applied."""
-    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), looks=1)
+    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), polls=1)
     full = BatchProgress(1, 5.0, 1.0, 2, 2, 2 * MIB, state_partitions=4)
     settings: dict[str, Any] = {}
     asked = []
@@ -223,7 +223,7 @@ def test_where_the_limit_is_refused_the_parts_of_the_state_are_changed() -> None
 
 
 def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
-    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_looks=1)
+    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_polls=1)
     quick = BatchProgress(1, 0.1, 1.0, 1, 1, MIB, state_partitions=8)
     asked = []
     for now in range(2):
@@ -234,7 +234,7 @@ def test_where_the_parts_are_not_taken_back_the_limit_is() -> None:
 
 
 def test_the_number_of_parts_that_was_seen_counts_and_not_the_bound() -> None:
-    policy = Autoscaler("q", state_partitions=(4, 32), looks=1)
+    policy = Autoscaler("q", state_partitions=(4, 32), polls=1)
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=12)))
     assert asked is not None
     assert asked.changes["q"].state_partitions == 24
@@ -254,7 +254,7 @@ def test_a_query_that_is_not_there_is_left_alone() -> None:
 
 
 def test_an_operator_in_the_middle_of_a_query_stands_for_the_query() -> None:
-    policy, full = keep_up(looks=1), metrics(BatchProgress(1, 8.0, 0.0, 1, files=1))
+    policy, full = keep_up(polls=1), metrics(BatchProgress(1, 8.0, 0.0, 1, files=1))
     as_last = {**full.queries}
     chained = JobMetrics(full.elapsed, {"last": as_last["q"]}, {}, {"q": "last", "last": "last"})
     wanted = policy.on_metrics(0.0, chained)
@@ -285,12 +285,12 @@ def test_a_source_with_splits_gets_as_many_subtasks_as_it_takes_to_be_read_in_ti
 
 
 def test_it_gives_subtasks_back_when_it_will_be_read_long_before() -> None:
-    policy = Autoscaler("q", parallelism=(1, 8), within="3h", idle_looks=5)
+    policy = Autoscaler("q", parallelism=(1, 8), within="3h", idle_polls=5)
     assert reading(policy, 0.2, 60, readers=4) == [2, 1]
 
 
 def test_a_pace_is_not_told_by_one_split() -> None:
-    assert reading(Autoscaler("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
+    assert reading(Autoscaler("q", parallelism=(1, 8), within="1m", polls=1), 0.01, 15) == []
 
 
 @pytest.mark.parametrize("hours", [1, 6])
@@ -334,9 +334,9 @@ def test_a_stall_that_is_over_is_forgotten() -> None:
         ({"state_partitions": 4}, "two whole numbers above 0"),
         ({"state_partitions": (1, 2.5)}, "two whole numbers above 0"),
         ({"state_partitions": (1, 2**31)}, "state_partitions is 2147483647 at the most"),
-        ({"state_partitions": (1, 2), "looks": 0}, "looks and idle_looks are whole numbers, 1 or more, not 0"),
-        ({"state_partitions": (1, 2), "looks": 2.5}, "whole numbers, 1 or more, not 2.5"),
-        ({"state_partitions": (1, 2), "idle_looks": "3"}, "whole numbers, 1 or more, not '3'"),
+        ({"state_partitions": (1, 2), "polls": 0}, "polls and idle_polls are whole numbers, 1 or more, not 0"),
+        ({"state_partitions": (1, 2), "polls": 2.5}, "whole numbers, 1 or more, not 2.5"),
+        ({"state_partitions": (1, 2), "idle_polls": "3"}, "whole numbers, 1 or more, not '3'"),
         ({"state_partitions": (1, 2), "every": 0}, "every is above 0"),
     ],
 )
@@ -360,5 +360,5 @@ def test_a_limit_of_the_other_kind_that_somebody_sets_is_theirs(
 ) -> None:
     """The policy neither replaces that limit nor complains that the job declares a wrong one."""
     query = Query(lambda now: rate, files=20, settings=VertexSettings(**theirs))
-    policy = keep_up(**given, looks=1, idle_looks=2)
+    policy = keep_up(**given, polls=1, idle_polls=2)
     assert watched(query, policy, 12) == []
