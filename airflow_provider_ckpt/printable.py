@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -25,6 +26,11 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """Return ``text`` with control characters, line breaks and tabs escaped."""
     return _ALL.sub(_escaped, text)
+
+
+def instant_text(epoch_seconds: float) -> str:
+    """Return the instant in UTC, to the second, so that each machine shows the same text."""
+    return datetime.fromtimestamp(epoch_seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def without_colours(text: str) -> str:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.options.run_options import BY_NAME, read_storage_options
@@ -82,7 +81,7 @@ def job_client(args: argparse.Namespace) -> JobClient:
     Raises InvalidJobIdError if the id cannot name a job, and InvalidStorageOptionsError if the root's file system
     refuses its storage options.
     """
-    return JobClient(arguments.location(args), args.job)
+    return JobClient(location(args), args.job)
 
 
 def add_poll(parser: argparse.ArgumentParser) -> None:

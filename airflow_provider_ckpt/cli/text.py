@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from datetime import datetime, timezone
 from typing import Any
 
-from airflow_provider_ckpt.printable import one_line, printable
+from airflow_provider_ckpt.printable import instant_text, one_line, printable
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -27,10 +26,7 @@ def fields(pairs: Sequence[tuple[str, object]]) -> str:
 
 
 def instant(epoch_seconds: float | None) -> str | None:
-    """Return the instant in UTC, to the second, so that each machine shows the same text."""
-    if epoch_seconds is None:
-        return None
-    return datetime.fromtimestamp(epoch_seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+    return None if epoch_seconds is None else instant_text(epoch_seconds)
 
 
 def duration(milliseconds: float | None) -> str | None:

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import amask_secret, mask_secret
 
 from airflow_provider_ckpt.client.errors import NoSuchJobError
-from airflow_provider_ckpt.hooks.connection_settings import settings
+from airflow_provider_ckpt.hooks.connection_settings import location_of
 from airflow_provider_ckpt.hooks.driver_connections import connections_here
 from airflow_provider_ckpt.hooks.errors import (
     InvalidCkptConnectionError,
@@ -90,7 +90,7 @@ class CheckpointHook(BaseHook):
                 connection = None
             with refused_as(self._bad_extra):
                 extra = connection.extra_dejson if connection else {}
-            self._settings = settings(self.ckpt_conn_id, connection, extra, self.root)
+            self._settings = location_of(self.ckpt_conn_id, connection, extra, self.root)
             for secret in self._settings.secrets():
                 mask_secret(secret)
         return self._settings
@@ -105,7 +105,7 @@ class CheckpointHook(BaseHook):
                 connection = None
             with refused_as(self._bad_extra):
                 extra = await connection.aextra_dejson() if connection else {}
-            self._settings = settings(self.ckpt_conn_id, connection, extra, self.root)
+            self._settings = location_of(self.ckpt_conn_id, connection, extra, self.root)
             for secret in self._settings.secrets():
                 await amask_secret(secret)
         return self._settings

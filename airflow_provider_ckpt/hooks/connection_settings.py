@@ -32,7 +32,7 @@ class ConnectionFields(Protocol):
     def password(self) -> str | None: ...
 
 
-def settings(
+def location_of(
     conn_id: str | None,
     connection: ConnectionFields | None,
     extra: Mapping[str, Any],

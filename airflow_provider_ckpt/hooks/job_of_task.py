@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.sdk.execution_time.xcom import XCom
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 JOB_ID_XCOM = "ckpt_job_id"
 """XCom key under which a task publishes the id of its job when it begins, for sensors of the same Dag run."""
+UNANSWERED = (AirflowException, AirflowRuntimeError, OSError, EOFError)
+"""Errors of a request to Airflow's API server. The caller waits and asks again."""
 _NOT_BEGUN = (None, "scheduled", "queued")
 _OVER = ("failed", "upstream_failed", "skipped", "removed")
 
@@ -49,7 +52,10 @@ class JobOfTask:
     task_id: str
 
     def find(self) -> FoundJob:
-        """Return the job id that the task's latest try published. Raises InvalidTaskArgumentError for a mapped task."""
+        """Return the job id that the task's latest try published.
+
+        Raises InvalidTaskArgumentError for a mapped task, and one of UNANSWERED if the API server does not answer.
+        """
         answer = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, task_ids=[self.task_id], run_ids=[self.run_id])
         states = answer.get(self.run_id, {})
         if states and self.task_id not in states:

@@ -29,15 +29,15 @@ class Autoscaler(Controller):
 
     Each setting moves between two bounds. The lower bound is the value that the job declares. The controller doubles
 
-    * ``max_files_per_batch`` or ``max_bytes_per_batch`` when the micro-batches of ``looks`` calls in a row were all as
+    * ``max_files_per_batch`` or ``max_bytes_per_batch`` when the micro-batches of ``polls`` calls in a row were all as
       large as allowed,
-    * ``state_partitions`` when the micro-batches of ``looks`` calls in a row all took longer than their interval,
+    * ``state_partitions`` when the micro-batches of ``polls`` calls in a row all took longer than their interval,
     * ``parallelism`` of a source with splits when the remaining splits would take longer than ``within``.
 
     If a limit and the state partitions would both help, the controller requests one change. If that change is refused
     or fails, the controller requests the other.
 
-    A setting is halved when a quarter of it was enough in ``idle_looks`` calls in a row. Any other call restarts the
+    A setting is halved when a quarter of it was enough in ``idle_polls`` calls in a row. Any other call restarts the
     count. A call during a micro-batch does not count.
 
     Raises BadControllerError if an argument is out of range, or if arguments exclude each other.
@@ -52,8 +52,8 @@ class Autoscaler(Controller):
         state_partitions: Range | None = None,
         parallelism: Range | None = None,
         within: Duration = "1h",
-        looks: int = 3,
-        idle_looks: int = 30,
+        polls: int = 3,
+        idle_polls: int = 30,
         every: Duration = "10s",
         cool_down: Duration = "1m",
     ) -> None:
@@ -67,10 +67,10 @@ class Autoscaler(Controller):
         }
         self._limit = self._only_limit()
         self._within = parse_duration(within, "within")
-        self._looks, self._idle_looks = looks, idle_looks
-        for count in (looks, idle_looks):
+        self._polls, self._idle_polls = polls, idle_polls
+        for count in (polls, idle_polls):
             if type(count) is not int or count < 1:
-                problem = f"looks and idle_looks are whole numbers, 1 or more, not {count!r}"
+                problem = f"polls and idle_polls are whole numbers, 1 or more, not {count!r}"
                 raise BadControllerError(controller=self.name, problem=problem)
         self._behind = 0
         self._idle: dict[str, int] = {}
@@ -109,7 +109,7 @@ class Autoscaler(Controller):
             decrease := self._choose([change for setting in slack for change in self._decreases(query, setting)])
         ) is not None:
             return decrease
-        if self._behind < self._looks:
+        if self._behind < self._polls:
             return None
         return self._choose(self._increases(query, full=is_full, late=is_late))
 
@@ -123,9 +123,8 @@ class Autoscaler(Controller):
         if late and self._bounds["state_partitions"] is not None:
             now, most = self._current(query, "state_partitions"), self._bounds_of("state_partitions")[1]
             if now < most:
-                reason = (
-                    f"micro-batches take {query.batch_time:.1f} s, and one is to begin every {_interval(query):g} s"
-                )
+                interval = query.batches[-1].interval
+                reason = f"micro-batches take {query.batch_time:.1f} s, and one must begin every {interval:g} s"
                 changes.append(("state_partitions", min(most, now * FACTOR), reason))
         return changes
 
@@ -209,7 +208,7 @@ class Autoscaler(Controller):
         if self._count_call(behind=remaining > self._within, slack=slack) and source.readers > least:
             return self._change("parallelism", max(least, source.readers // FACTOR), reason)
         wanted = min(most, source.readers * FACTOR, source.readers + source.left)
-        if self._behind >= self._looks and wanted > source.readers:
+        if self._behind >= self._polls and wanted > source.readers:
             return self._change("parallelism", wanted, reason)
         return None
 
@@ -220,7 +219,7 @@ class Autoscaler(Controller):
             self._readers = source.readers
         if not self._paces or source.done > self._paces[-1][1]:
             self._paces.append((now, source.done))
-        enough, least = max(ENOUGH_SPLITS, 5 * source.readers), self.every * self._looks
+        enough, least = max(ENOUGH_SPLITS, 5 * source.readers), self.every * self._polls
         while len(self._paces) > 1 and source.done - self._paces[1][1] >= enough and now - self._paces[1][0] >= least:
             self._paces.popleft()
         return now - self._paces[0][0], source.done - self._paces[0][1]
@@ -228,10 +227,10 @@ class Autoscaler(Controller):
     # -- helpers
 
     def _count_call(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
-        """Count this call, and return the settings that were too large in ``idle_looks`` calls in a row."""
+        """Count this call, and return the settings that were too large in ``idle_polls`` calls in a row."""
         self._behind = self._behind + 1 if behind else 0
         self._idle = {} if behind else {setting: self._idle.get(setting, 0) + 1 for setting in slack}
-        return [setting for setting, looks in self._idle.items() if looks >= self._idle_looks]
+        return [setting for setting, polls in self._idle.items() if polls >= self._idle_polls]
 
     def _change(self, setting: str, value: int, why: str) -> Reconfiguration:
         self._behind, self._idle = 0, {}
@@ -271,7 +270,3 @@ def _bytes(bounds: tuple[Size, Size] | None) -> Sequence[int] | None:
     if bounds is None or not isinstance(bounds, Sequence):
         return bounds
     return tuple(parse_bytes(bound, "max_bytes_per_batch") for bound in bounds)
-
-
-def _interval(query: QueryMetrics) -> float:
-    return query.batches[-1].interval

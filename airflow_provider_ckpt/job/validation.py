@@ -41,13 +41,13 @@ def check_job(name: str | None, operators: Operators) -> None:
             raise InvalidJobError(
                 "job {job!r} has no {missing}. Add one with {example}.", job=name, missing=missing, example=example
             )
-    check_inputs(operators)
+    _check_inputs(operators)
     topological_order(operators)
-    check_after(operators)
-    check_persisted(operators)
-    check_used(operators)
-    check_quarantines(operators)
-    check_edge_names(operators)
+    _check_after(operators)
+    _check_persisted(operators)
+    _check_used(operators)
+    _check_quarantines(operators)
+    _check_edge_names(operators)
 
 
 def check_controlled(controllers: Iterable[Controller], operators: Operators) -> None:
@@ -60,7 +60,7 @@ def check_controlled(controllers: Iterable[Controller], operators: Operators) ->
                 raise BadControllerError(controller=controller.name, problem=problem + listed(known))
 
 
-def check_inputs(operators: Operators) -> None:
+def _check_inputs(operators: Operators) -> None:
     """Check that every input is a source or transform of this job."""
     for operator, uid in _inputs(operators):
         if uid not in operators:
@@ -82,7 +82,7 @@ def check_inputs(operators: Operators) -> None:
             raise sink_as_input(operator.uid, operator.location, operators[uid])
 
 
-def check_after(operators: Operators) -> None:
+def _check_after(operators: Operators) -> None:
     """Check that ``after`` of a live source names a bounded source of files."""
     for operator in operators.values():
         if operator.after is None:
@@ -113,7 +113,7 @@ def sink_as_input(uid: str, location: str, sink: Operator) -> InvalidJobError:
     )
 
 
-def check_persisted(operators: Operators) -> None:
+def _check_persisted(operators: Operators) -> None:
     """Check that operators with persisted results end. ``operators`` must have no circle."""
     ends = boundedness(operators)
     for operator in operators.values():
@@ -126,7 +126,7 @@ def check_persisted(operators: Operators) -> None:
             )
 
 
-def check_used(operators: Operators) -> None:
+def _check_used(operators: Operators) -> None:
     """Check that every operator leads to a sink or to a persisted result."""
     ends = [operator for operator in operators.values() if operator.kind == "sink" or operator.persist]
     waiting = [end.uid for end in ends if not end.quarantine]
@@ -146,7 +146,7 @@ def check_used(operators: Operators) -> None:
             )
 
 
-def check_quarantines(operators: Operators) -> None:
+def _check_quarantines(operators: Operators) -> None:
     """Check that each source with on_malformed="quarantine", and no other, has one sink for its malformed rows."""
     taken: dict[str, str] = {}
     for operator in operators.values():
@@ -171,7 +171,7 @@ def check_quarantines(operators: Operators) -> None:
             )
 
 
-def check_edge_names(operators: Operators) -> None:
+def _check_edge_names(operators: Operators) -> None:
     """Check that no operator has the name of an edge, because both name sources in a query.
 
     Every pair that could become an edge is checked, so that the result does not depend on chaining.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 
 from airflow_provider_ckpt.journal.errors import JobDeletedError
 from airflow_provider_ckpt.journal.kinds.reconfiguration import Reconfigurations
@@ -20,6 +19,7 @@ from airflow_provider_ckpt.model.progress import Snapshot, SourceTimes, combined
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.model.split import Ranges, size, union
 from airflow_provider_ckpt.model.vertex_settings import Settings
+from airflow_provider_ckpt.printable import instant_text
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class JobState(Reconfigurations):
         Raises JobDeletedError.
         """
         if self.deletion is not None:
-            at = datetime.fromtimestamp(self.deletion.at, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+            at = instant_text(self.deletion.at)
             was = self.deletion.was or "not RUNNING yet"
             raise JobDeletedError(job_id=self.job_id, status=self.status, at=at, was=was)
 

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.deferrable_cluster import DeferrableCluster, status_of
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.pointer import KEY, Pointer
-from airflow_provider_ckpt.operators.task_start import is_own, own_job_id
+from airflow_provider_ckpt.operators.task_start import is_of_task, own_job_id
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
@@ -76,7 +76,7 @@ class Deferral:
         """
         state = client.look()
         application_id = state.worker.application_id
-        if not (state.is_held and is_own(state, own_id)) or state.attempt is None:
+        if not (state.is_held and is_of_task(state, own_id)) or state.attempt is None:
             return None
         if application_id is None or not self.cluster.is_own_id(application_id):
             return None

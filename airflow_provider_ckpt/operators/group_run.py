@@ -110,7 +110,3 @@ def may_run_again(state: JobState) -> bool:
     include the result.
     """
     return state.is_batch
-
-
-def subtasks_of(state: JobState, name: str) -> tuple[SubtaskId, ...]:
-    return state.subtasks_of_process(name)

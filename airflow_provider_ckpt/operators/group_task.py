@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,12 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options.run_options import Duration, RunOptions
 from airflow_provider_ckpt.operators.arguments import check_timing
 from airflow_provider_ckpt.operators.clearing import was_cleared
 from airflow_provider_ckpt.operators.errors import JobGoneError
 from airflow_provider_ckpt.operators.group_run import GroupRun
-from airflow_provider_ckpt.operators.links import LinkPusher
-from airflow_provider_ckpt.operators.pointer import KEY, Pointer, PointerWriter
+from airflow_provider_ckpt.operators.pointer import KEY, Pointer
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
 from airflow_provider_ckpt.operators.task_run import TaskRun
 from airflow_provider_ckpt.operators.task_start import OTHER_JOB, find_resumed_job
@@ -85,12 +82,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         options = self._options(hook.root_uri, job_id, self._group_run.attempt(self.part, ti.try_number))
         epoch = None if self._before is None else self._before.epoch
         pointer = Pointer(job_id, hook.root_uri, ti.try_number, ti.max_tries, clear_number=clear_number, epoch=epoch)
-        hook.storage()  # opened here, because a kill leaves no time for a connection lookup
-        writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
-        writer.write()
-        ti.xcom_push(JOB_ID_XCOM, job_id)
-        run = TaskRun(hook, writer, options, None, LinkPusher(ti.xcom_push, self.log.warning))
-        self._ckpt_run = run
+        self._ckpt_run = run = self._new_run(context, hook, pointer, options)
         return run
 
     def _timing(self, run: TaskRun) -> Timing:
@@ -110,6 +102,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
             f"Job {run.pointer.job_id} is no longer this Dag run's: {owner} has taken it over. A retry would take it "
             "back; clear the group to do that."
         )
+
+    @staticmethod
+    def _not_prepared_error(state: JobState) -> AirflowException:
+        return AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
 
     # ---- deferred
 

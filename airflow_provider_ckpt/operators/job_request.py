@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_provider_ckpt.client.job_facts import short_result
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_ckpt.client.job_answer import JobAnswer
     from airflow_provider_ckpt.client.job_client import JobClient
-    from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.job_request import JobRequest
 
 
@@ -72,10 +72,10 @@ class JobRequestOperator(BaseOperator):
             state = client.state()
             if state.status in self.already or self._is_needless(client):
                 self.log.info("Job %s is %s: there is nothing to ask", self.job_id, state.status)
-                return _result(state)
+                return short_result(state)
             request = self._send(client)
             self._log_request(request)
-            return self._await_answer(client, request) if self.wait else _result(state)
+            return self._await_answer(client, request) if self.wait else short_result(state)
 
     def _log_request(self, request: JobRequest) -> None:
         self.log.info(
@@ -93,7 +93,7 @@ class JobRequestOperator(BaseOperator):
         answer = self._answer(client, request)
         if answer.is_served:
             self.log.info("Job %s: %s %s", self.job_id, self.kind, answer.outcome or answer.state.status)
-            return _result(answer.state)
+            return short_result(answer.state)
         outcome = answer.outcome or f"its driver ended the job {answer.state.status} without an answer"
         raise AirflowException(f"Job {self.job_id}: {self.kind} {outcome}")
 
@@ -331,12 +331,3 @@ def _mapping(argument: str, value: object, problem: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise InvalidTaskArgumentError(argument=argument, value=value, problem=problem)
     return value
-
-
-def _result(state: JobState) -> dict[str, Any]:
-    return {
-        "job_id": state.job_id,
-        "status": None if state.status is None else str(state.status),
-        "checkpoint": state.last_completed or None,
-        "released": state.last_released or None,
-    }

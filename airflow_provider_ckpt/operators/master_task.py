@@ -15,11 +15,11 @@ from airflow_provider_ckpt.connections.environment import hand_over
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections, driver_connections
 from airflow_provider_ckpt.hooks.driver_log import log_status
 from airflow_provider_ckpt.hooks.failures import airflow_failures
-from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
-from airflow_provider_ckpt.operators.group_run import GroupStatus, subtasks_of
+from airflow_provider_ckpt.operators.group_run import GroupStatus
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
 from airflow_provider_ckpt.operators.job_file import resolve_job
+from airflow_provider_ckpt.operators.task_start import failed_job_error
 from airflow_provider_ckpt.operators.triggerer_support import TriggererSupport, find_triggerer_support, master_runner
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.status.exit_code import ExitCode, is_for_good
@@ -103,7 +103,7 @@ class MasterTaskOperator(GroupTaskOperator):
                 self._withdraw_stop(run, state)
                 self._coordinate(run, state)
             elif self._group_run.status_for(state) is not GroupStatus.DONE:
-                raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
+                raise self._not_prepared_error(state)
             return self._publish_result(context, self._result(run))
 
     # ---- before the run
@@ -119,11 +119,7 @@ class MasterTaskOperator(GroupTaskOperator):
         if status is GroupStatus.TAKEN:
             raise self._taken_over_error(run, state)
         if status is GroupStatus.FAILED:
-            cause = cause_first(state.cause or "unknown")
-            raise AirflowFailException(
-                f"Job {state.job_id} failed for good, another try would fail the same way: {cause}. "
-                "Correct the cause, then clear the group."
-            )
+            raise failed_job_error(state, "group")
         return status is GroupStatus.STOPPED
 
     def _prepare_again(self, context: Context, run: TaskRun) -> TaskRun:
@@ -138,8 +134,8 @@ class MasterTaskOperator(GroupTaskOperator):
 
     def _refuse_uncovered(self, state: JobState) -> None:
         """Fail for good if the job has a subtask that no task of the group runs."""
-        covered = {subtask for name in self.subtasks for subtask in subtasks_of(state, name)}
-        # A subtask that a rescale added and that has not begun runs with its host. `subtasks_of` omits it.
+        covered = {subtask for name in self.subtasks for subtask in state.resolve(name)}
+        # A subtask that a rescale added and that has not begun runs with its host. `resolve` omits it.
         missing = {
             subtask for subtask in state.graph().subtasks if state.hosts.get(subtask, subtask) not in covered
         } - state.finished

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from airflow_provider_ckpt.hooks.failures import airflow_failures
-from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.group_run import GroupStatus
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
-from airflow_provider_ckpt.operators.task_start import is_held_since
+from airflow_provider_ckpt.operators.task_start import failed_job_error, is_held_since
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -40,7 +37,7 @@ class PlanTaskOperator(GroupTaskOperator):
             self._submit(context, self._adjusted(run, state), "--plan", application="plan")
             state = self._read_state(run)
             if self._group_run.status_for(state) not in (GroupStatus.RUNS, GroupStatus.DONE):
-                raise AirflowException(f"spark-submit ended without an error, but job {state.job_id} is not prepared")
+                raise self._not_prepared_error(state)
             return _names(state)
 
     def _needs_no_plan(self, run: TaskRun, state: JobState) -> bool:
@@ -50,11 +47,7 @@ class PlanTaskOperator(GroupTaskOperator):
         """
         status = self._group_run.status_for(state)
         if status is GroupStatus.FAILED and not self._is_cleared(state):
-            cause = cause_first(state.cause or "unknown")
-            raise AirflowFailException(
-                f"Job {run.pointer.job_id} failed for good, another try would fail the same way: {cause}. "
-                "Correct the cause, then clear the group."
-            )
+            raise failed_job_error(state, "group")
         if status is GroupStatus.TAKEN and self._before is not None and is_held_since(state, self._before):
             raise self._taken_over_error(run, state)
         is_stopped = status is GroupStatus.STOPPED and not self._is_cleared(state)

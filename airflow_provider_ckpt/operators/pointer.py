@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_provider_ckpt.client.job_facts import full_result
 from airflow_provider_ckpt.hooks.application import Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import ckpt_command
@@ -200,18 +201,8 @@ class Pointer:
         """Return the pointer with the progress that the journal shows, and with the same status."""
         from airflow_provider_ckpt.status.reconciled import short_table  # here, so that Dags load without the journal
 
-        return replace(
-            self,
-            epoch=state.epoch or None,
-            checkpoint=state.last_completed or None,
-            released=state.last_released or None,
-            finished_operators=tuple(state.finished_operators()),
-            late_rows=sum(state.late_rows().values()),
-            changed_files=state.changed_file_count(),
-            unfit_rows=state.unfit_rows(),
-            malformed_rows=sum(state.malformed_rows().values()),
-            recovery=() if state.reconciled is None else tuple(short_table(state.reconciled, self.job_id, self.root)),
-        )
+        recovery = () if state.reconciled is None else tuple(short_table(state.reconciled, self.job_id, self.root))
+        return replace(self._after_end(full_result(state)), status=self.status, recovery=recovery)
 
 
 def _status(line: StatusLine) -> JobStatus | SubmissionStatus:

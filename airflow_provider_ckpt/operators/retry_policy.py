@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import RetryDecision, RetryPolicy
 
+from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.operators.pointer import KEY as POINTER_KEY
@@ -104,6 +105,12 @@ class ProgressRetryPolicy(RetryPolicy):
         if pointer is None:
             return RetryDecision.default()  # the task failed before it found its job
         state = CheckpointHook(task.ckpt_conn_id, root=pointer.root).client(pointer.job_id).look()
+        if state.damage or (pointer.epoch is not None and not is_journaled(state)):
+            problem = "; ".join(state.damage) or "its journal is missing"
+            log.warning(
+                "The progress of job %s is not known, so Airflow's own rule applies: %s", pointer.job_id, problem
+            )
+            return RetryDecision.default()
         failures = Failures.from_json(store.get(KEY)).after(pointer.job_id, JobProgress.of(state))
         store.set(KEY, failures.to_json())
         where = f"checkpoint {state.last_completed}" if state.last_completed else "its beginning"

@@ -289,11 +289,23 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         if self._deferral is not None and not pointer.status.ended_well:
             after = 0 if start.state is None else start.state.epoch
             pointer = replace(pointer, submission=self._deferral.cluster.submission(attempt, after))
+        return self._new_run(context, hook, pointer, options, start.stopped_epoch)
+
+    def _new_run(
+        self,
+        context: Context,
+        hook: CheckpointHook,
+        pointer: Pointer,
+        options: RunOptions,
+        stopped_epoch: int | None = None,
+    ) -> TaskRun:
+        """Write the pointer, publish the job's id, and return the execution."""
+        ti = context["ti"]
         hook.storage()  # opened here, because a kill leaves no time for a connection lookup
-        writer = PointerWriter(store, pointer, clock=time.monotonic, warn=self.log.warning)
+        writer = PointerWriter(context["task_state_store"], pointer, clock=time.monotonic, warn=self.log.warning)
         writer.write()
-        ti.xcom_push(JOB_ID_XCOM, start.job_id)
-        return TaskRun(hook, writer, options, start.stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
+        ti.xcom_push(JOB_ID_XCOM, pointer.job_id)
+        return TaskRun(hook, writer, options, stopped_epoch, LinkPusher(ti.xcom_push, self.log.warning))
 
     def _forget_cluster_job(self, store: Any) -> None:
         # Otherwise the Spark operator would find the id of an ended cluster-mode driver and not submit again.

@@ -13,8 +13,8 @@ from airflow_provider_ckpt.client.job_facts import is_whole
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job.causes import cause_first
-from airflow_provider_ckpt.operators.group_run import GroupStatus, may_run_again, subtasks_of
+from airflow_provider_ckpt.operators.group_run import GroupStatus, may_run_again
+from airflow_provider_ckpt.operators.task_start import failed_job_error
 from airflow_provider_ckpt.operators.waiting_task import WaitingTaskOperator
 from airflow_provider_ckpt.status.status_line import LineKind
 from airflow_provider_ckpt.triggers.group_wait import WaitResult
@@ -90,7 +90,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             )
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
-        return subtasks_of(state, self.subtask)
+        return state.resolve(self.subtask)
 
     def _worker_arguments(self, context: Context, state: JobState) -> list[str]:
         """Return the driver's arguments that select the subtasks of this task."""
@@ -184,8 +184,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         if status is GroupStatus.TAKEN:
             raise self._taken_over_error(run, state)
         if status is GroupStatus.FAILED:
-            cause = cause_first(state.cause or "unknown")
-            raise AirflowFailException(f"Job {state.job_id} failed for good: {cause}. Correct it, clear the group.")
+            raise failed_job_error(state, "group")
         return False
 
     def _try_read_state(self, run: TaskRun) -> JobState | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -65,7 +65,7 @@ class TaskStart:
         """True if an earlier try of this task claimed the job and no user has cleared the task since."""
         if self.before is None or self.state is None or self.is_cleared:
             return False
-        return self.before.epoch is not None or is_own(self.state, self.own_id)
+        return self.before.epoch is not None or is_of_task(self.state, self.own_id)
 
     def adjusted(self, options: RunOptions) -> RunOptions:
         if self.is_retry:
@@ -77,7 +77,7 @@ class TaskStart:
     @property
     def is_taken(self) -> bool:
         """True if another driver has taken over the job from an earlier try's driver, and may still run the job."""
-        if self.state is None or self.before is None or is_own(self.state, self.own_id):
+        if self.state is None or self.before is None or is_of_task(self.state, self.own_id):
             return False
         return is_held_since(self.state, self.before)
 
@@ -94,11 +94,7 @@ class TaskStart:
                 f"over (epoch {self.state.epoch}). A retry would take it back; clear the task to do that."
             )
         if self.state.status is JobStatus.FAILED:
-            cause = cause_first(self.state.cause or "unknown")
-            raise AirflowFailException(
-                f"Job {self.job_id} failed for good, another try would fail the same way: {cause}. "
-                "Correct the cause, then clear the task."
-            )
+            raise failed_job_error(self.state, "task")
         pointer = new.as_of(self.state)
         return replace(pointer, status=JobStatus.FINISHED) if self.state.status is JobStatus.FINISHED else pointer
 
@@ -161,13 +157,13 @@ def find_task_start(
     own_id = own_job_id(ti)
 
     def owns(state: JobState) -> bool:
-        return is_own(state, own_id)
+        return is_of_task(state, own_id)
 
     base_id = check_job_id(own_id if job_id is None else job_id)  # refuses a template that renders to ""
     generation = before.generation if before else 0
     if before is None:
         state = _journaled(hook, base_id)
-        is_cleared = state is not None and is_own(state, own_id)
+        is_cleared = state is not None and is_of_task(state, own_id)
     else:
         is_cleared = was_cleared(before, ti, retries, clear_number)
         if not is_cleared:
@@ -203,6 +199,14 @@ def find_resumed_job(hook: CheckpointHook, before: Pointer, job_id: str, owns: C
     if before.epoch is not None and _journaled(hook, chosen_id) is None:
         raise JobGoneError(job_id=chosen_id, root=redact_uri(hook.root_uri))
     return chosen_id
+
+
+def failed_job_error(state: JobState, unit: Literal["task", "group"]) -> AirflowFailException:
+    """Return the error for a job that FAILED. The user must clear ``unit`` to resume the job."""
+    return AirflowFailException(
+        f"Job {state.job_id} failed for good, another try would fail the same way: "
+        f"{cause_first(state.cause or 'unknown')}. Correct the cause, then clear the {unit}."
+    )
 
 
 def is_held_since(state: JobState, before: Pointer) -> bool:
@@ -249,6 +253,6 @@ def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
     return state if is_journaled(state) else None
 
 
-def is_own(state: JobState, own_id: str) -> bool:
+def is_of_task(state: JobState, own_id: str) -> bool:
     """Return True if a task with this default job id started the last driver of the job."""
     return (state.attempt or "").startswith(f"{own_id}~t")

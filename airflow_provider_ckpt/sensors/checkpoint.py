@@ -18,6 +18,7 @@ from airflow_provider_ckpt.hooks.job_of_task import JobOfTask, job_of_task
 from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration
+from airflow_provider_ckpt.job.options.units import whole_number
 from airflow_provider_ckpt.sensors.memory import SensorMemory
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
@@ -123,7 +124,7 @@ class CheckpointSensor(BaseSensorOperator):
     def _refuse_early(self) -> None:
         """Refuse values that no poll can use, while Airflow parses the Dag. Templates are checked when the task runs.
 
-        Raises InvalidJobIdError if ``job_id`` cannot name a job, and InvalidTaskArgumentError for any other value.
+        Raises a subclass of InvalidInputError.
         """
         if self.max_checkpoint_age == 0:
             raise InvalidTaskArgumentError(argument="max_checkpoint_age", value=0, problem="give more than 0")
@@ -209,7 +210,7 @@ class CheckpointSensor(BaseSensorOperator):
         )
 
     def _condition(self) -> CheckpointCondition:
-        """Return the condition. Raises InvalidTaskArgumentError if a template was rendered wrongly."""
+        """Return the condition. Raises a subclass of InvalidInputError if a template was rendered wrongly."""
         return CheckpointCondition(
             job_id=self.job_id or "",
             checkpoint=self._awaited_checkpoint(),
@@ -229,11 +230,8 @@ class CheckpointSensor(BaseSensorOperator):
             return "final" if all(value is None for value in conditions) else None
         if self.checkpoint in ("final", "next"):
             return cast('Literal["final", "next"]', self.checkpoint)
-        try:
-            number = int(self.checkpoint)
-        except (TypeError, ValueError):
-            number = 0
-        if number < 1:
+        number = whole_number(str(self.checkpoint))
+        if not number:
             raise InvalidTaskArgumentError(
                 argument="checkpoint", value=self.checkpoint, problem='write a number above 0, "final" or "next"'
             )
@@ -241,16 +239,8 @@ class CheckpointSensor(BaseSensorOperator):
 
 
 def _instant(value: datetime | str | None, argument: str) -> float | None:
-    """Return an instant in epoch seconds. Refuses a time without a zone, because the zone could only be guessed."""
+    """Return an instant in epoch seconds. Raises BadOptionError for a time without a zone, or for no time."""
     if value is None:
         return None
-    time = value
-    if isinstance(value, str):
-        try:
-            time = datetime.fromisoformat(value[:-1] + "+00:00" if value[-1:] in ("Z", "z") else value)
-        except ValueError:
-            time = value
-    if not isinstance(time, datetime) or time.utcoffset() is None:
-        problem = 'write a time with its zone, such as "2026-01-31T18:00:00+00:00" or "{{ data_interval_end }}"'
-        raise InvalidTaskArgumentError(argument=argument, value=str(value), problem=problem)
+    time: datetime = kinds.TIME.read(value, argument)
     return time.timestamp()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.progress import SourceTimes
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.model.words import counted
+from airflow_provider_ckpt.printable import instant_text
 
 CLOCKS_DIFFER = 60.0
 """Seconds by which a watermark may be ahead of the clock without a warning."""
@@ -158,10 +158,9 @@ def _shown_source(uid: str, times: SourceTimes) -> str:
 
 def shown_time(milliseconds: int) -> str:
     try:
-        at = datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
+        return instant_text(milliseconds / 1000)
     except (OverflowError, ValueError):  # Spark knows years that Python does not
         return f"{milliseconds} ms since 1970"
-    return at.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _duration(seconds: float) -> str:

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowException
-from airflow.triggers.base import BaseTrigger, TriggerEvent
-
-from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.job_of_task import JobOfTask
+from airflow_provider_ckpt.triggers.base import WaitTrigger
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
 from airflow_provider_ckpt.triggers.job_poll import JobPoll
 from airflow_provider_ckpt.triggers.threads import in_thread
 
-_NAMES = ("condition", "stalled_after", "max_checkpoint_age", "job_task", "ckpt_conn_id", "root", "poll_interval")
 
-
-class CheckpointTrigger(BaseTrigger):
+class CheckpointTrigger(WaitTrigger):
     """Trigger that fires once, with a :class:`Verdict` as JSON, when the wait is over.
-
-    The trigger is serialized without secrets, because it reads the connection where it runs. It writes nothing, so a
-    second instance in another triggerer does no harm. It polls again if the storage does not answer.
 
     Args:
         condition: Fields of a :class:`CheckpointCondition`.
         stalled_after, max_checkpoint_age: Seconds, see :class:`JobPoll`.
         job_task: ``{dag_id, run_id, task_id}`` of the task that runs the job, instead of the condition's ``job_id``.
         root: URI of the root, overrides the connection's.
-        poll_interval: Seconds between two polls.
     """
+
+    names = ("condition", "stalled_after", "max_checkpoint_age", "job_task", "ckpt_conn_id", "root", "poll_interval")
+    settling = 0.0
 
     def __init__(
         self,
@@ -44,40 +37,28 @@ class CheckpointTrigger(BaseTrigger):
         root: str | None = None,
         poll_interval: float = 10.0,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(poll_interval=poll_interval, ckpt_conn_id=ckpt_conn_id, root=root)
         self.condition = condition
         self.stalled_after = stalled_after
         self.max_checkpoint_age = max_checkpoint_age
         self.job_task = job_task
-        self.ckpt_conn_id = ckpt_conn_id
-        self.root = root
-        self.poll_interval = poll_interval
+        self._job_poll: JobPoll | None = None
+        self._root_uri: str | None = None
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {name: getattr(self, name) for name in _NAMES}
+    async def _poll(self) -> Verdict | None:
+        if self._job_poll is None:
+            hook = await self._hook()
+            self._job_poll, self._root_uri = self._new_job_poll(hook), hook.root_uri
+        verdict = await in_thread(self._job_poll, root=self._root_uri)
+        if verdict.outcome != "wait":
+            return verdict
+        self._log_once(verdict.message)
+        return None
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        yield TriggerEvent((await self._wait()).to_json())  # type: ignore[no-untyped-call]
+    def _result_of(self, error: Exception) -> Verdict:
+        return Verdict("failed", str(error))
 
-    async def _wait(self) -> Verdict:
-        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        shown = None
-        try:
-            await hook.asettings()
-            poll = self._job_poll(hook)
-            while True:
-                verdict = await in_thread(poll, root=hook.root_uri)
-                if verdict.outcome != "wait":
-                    return verdict
-                if verdict.message != shown:
-                    shown = verdict.message
-                    self.log.info("%s", shown)
-                await asyncio.sleep(self.poll_interval)
-        except (TerminalError, AirflowException) as error:
-            return Verdict("failed", str(error))
-
-    def _job_poll(self, hook: CheckpointHook) -> JobPoll:
+    def _new_job_poll(self, hook: CheckpointHook) -> JobPoll:
         task = None if self.job_task is None else JobOfTask(**self.job_task)
         return JobPoll(
             hook,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_ckpt.client.job_facts import has_ended
+from airflow_provider_ckpt.client.job_facts import has_ended, short_result
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
-from airflow_provider_ckpt.printable import one_line
+from airflow_provider_ckpt.printable import instant_text, one_line
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.events import CheckpointCompleted
@@ -71,7 +70,7 @@ class CheckpointCondition:
             return Verdict("wait", f"Job {self.job_id} has not started yet")
         shown = self._shown(state)
         if self._reached(state):
-            return Verdict("reached", shown, self._result(state))
+            return Verdict("reached", shown, short_result(state))
         if (operators := self._unknown_operator(state)) is not None:
             hint = did_you_mean(self.finished or "", operators)
             return Verdict(
@@ -87,11 +86,11 @@ class CheckpointCondition:
         parts = [f"checkpoint {self.checkpoint}"] if isinstance(self.checkpoint, int) else []
         parts += ["the final checkpoint"] if self.checkpoint == "final" else []
         if self.since is not None:
-            parts.append(f"a checkpoint triggered at {_shown_time(self.since)} or later")
+            parts.append(f"a checkpoint triggered at {instant_text(self.since)} or later")
         if self.finished is not None:
             parts.append(f"the end of operator {self.finished}")
         if self.watermark is not None:
-            parts.append(f"the watermark {_shown_time(self.watermark)}")
+            parts.append(f"the watermark {instant_text(self.watermark)}")
         return f"{' and '.join(parts)} ({'released' if self.released else 'completed'})"
 
     def _shown(self, state: JobState) -> str:
@@ -107,7 +106,7 @@ class CheckpointCondition:
         watermark = self._watermark(state)
         if watermark is None:
             return "none yet"
-        return "at its end" if watermark == MAX_WATERMARK else _shown_time(watermark / 1000)
+        return "at its end" if watermark == MAX_WATERMARK else instant_text(watermark / 1000)
 
     def _reached(self, state: JobState) -> bool:
         if self.checkpoint == "final" and (not state.has_finished or (self.released and state.has_unreleased)):
@@ -174,15 +173,3 @@ class CheckpointCondition:
         if state.status is JobStatus.FAILED or not state.has_unreleased:
             return True
         return not replace(self, released=False)._reached(state)
-
-    def _result(self, state: JobState) -> dict[str, Any]:
-        return {
-            "job_id": self.job_id,
-            "status": state.status,
-            "checkpoint": state.last_completed or None,
-            "released": state.last_released or None,
-        }
-
-
-def _shown_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_ckpt.client.job_facts import full_result
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
 from airflow_provider_ckpt.job.causes import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -52,10 +53,10 @@ def judge(
     shown = f"Job {state.job_id} is {state.status or 'not begun yet'}"
     if state.damage:
         return DriverVerdict("failed", f"The journal of job {state.job_id} is damaged: {'; '.join(state.damage)}")
-    result = _job_result(state)
-    if state.status is not None and is_over(state, submission):
+    result = full_result(state)
+    if state.status is not None and has_journaled_end(state, submission):
         return _ended(state, state.status, report, was_asked_to_leave)
-    if report is None or not _is_over(report, submission):
+    if report is None or not _has_ended_in_cluster(report, submission):
         where = f". {report.message}" if report is not None else ""
         return DriverVerdict("wait", f"{shown}{where}", result)
     if is_overtaken(state, submission):
@@ -65,14 +66,14 @@ def judge(
     return DriverVerdict("left" if was_asked_to_leave else "retry", message, result)
 
 
-def is_own(state: JobState, submission: Submission) -> bool:
+def is_of_submission(state: JobState, submission: Submission) -> bool:
     """Return True if the driver has the job, or was the last driver to have it."""
     return state.epoch > submission.after_epoch and state.attempt == submission.attempt
 
 
-def is_over(state: JobState, submission: Submission) -> bool:
+def has_journaled_end(state: JobState, submission: Submission) -> bool:
     """Return True if the driver has journaled how it ended."""
-    return is_own(state, submission) and state.status is not None and not state.status.is_alive
+    return is_of_submission(state, submission) and state.status is not None and not state.status.is_alive
 
 
 def is_overtaken(state: JobState, submission: Submission) -> bool:
@@ -81,10 +82,12 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 def must_poll_cluster(state: JobState, submission: Submission) -> bool:
     """Return True if the cluster must be polled at once, because it may restart a driver that is about to leave."""
-    return is_overtaken(state, submission) or (is_over(state, submission) and state.status is JobStatus.RESTARTING)
+    return is_overtaken(state, submission) or (
+        has_journaled_end(state, submission) and state.status is JobStatus.RESTARTING
+    )
 
 
-def _is_over(report: ApplicationReport, submission: Submission) -> bool:
+def _has_ended_in_cluster(report: ApplicationReport, submission: Submission) -> bool:
     if report.state is ApplicationState.GONE:
         return submission.is_forgettable
     return report.state is ApplicationState.ENDED
@@ -93,7 +96,7 @@ def _is_over(report: ApplicationReport, submission: Submission) -> bool:
 def _ended(
     state: JobState, status: JobStatus, report: ApplicationReport | None, was_asked_to_leave: bool
 ) -> DriverVerdict:
-    shown, result = f"Job {state.job_id} is {status}", _job_result(state)
+    shown, result = f"Job {state.job_id} is {status}", full_result(state)
     is_running = report is not None and report.state is ApplicationState.RUNNING
     if status is JobStatus.RESTARTING and report is not None and is_running:
         return DriverVerdict("wait", f"{shown}, and its driver is about to leave. {report.message}", result)
@@ -114,7 +117,7 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
     A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
     run the job.
     """
-    result, owner = _job_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
+    result, owner = full_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:
         return DriverVerdict("left", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
     if state.status is JobStatus.FINISHED:
@@ -122,18 +125,3 @@ def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: b
     if state.status is JobStatus.RESTARTING:
         return DriverVerdict("retry", f"Job {state.job_id} is RESTARTING ({owner}). {report.message}", result)
     return DriverVerdict("failed", f"Job {state.job_id}: another driver has taken it over ({owner})", result)
-
-
-def _job_result(state: JobState) -> dict[str, Any]:
-    return {
-        "job_id": state.job_id,
-        "status": None if state.status is None else str(state.status),
-        "epoch": state.epoch or None,
-        "checkpoint": state.last_completed or None,
-        "released": state.last_released or None,
-        "finished_operators": state.finished_operators(),
-        "late_rows": sum(state.late_rows().values()),
-        "changed_files": state.changed_file_count(),
-        "unfit_rows": state.unfit_rows(),
-        "malformed_rows": sum(state.malformed_rows().values()),
-    }

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, ApplicationStatus, Submission
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.printable import one_line
-from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict, is_own, judge, must_poll_cluster
+from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict, is_of_submission, judge, must_poll_cluster
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
@@ -69,7 +69,7 @@ class DriverWatch:
 
     def ask_to_leave(self, state: JobState) -> bool:
         """Ask the driver to leave if it has the job. Otherwise return False. Raises the storage's errors."""
-        if not is_own(state, self.submission) or not state.is_held:
+        if not is_of_submission(state, self.submission) or not state.is_held:
             return False
         self._hook.client(self._job_id).stop(epoch=state.epoch, leaves=True)
         return True
@@ -95,6 +95,9 @@ class DriverWatch:
         """Return True if the driver was asked to leave. The request stays until the job's next driver starts."""
         if self._leaving:
             return True
-        if not is_own(state, self.submission) or state.status not in (JobStatus.STOPPED, JobStatus.RESTARTING):
+        if not is_of_submission(state, self.submission) or state.status not in (
+            JobStatus.STOPPED,
+            JobStatus.RESTARTING,
+        ):
             return False
         return self._hook.client(self._job_id).is_asked_to_leave(state.epoch)

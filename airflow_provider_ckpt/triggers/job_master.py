@@ -11,10 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk.exceptions import AirflowNotFoundException
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_ckpt.errors import CkptError, TerminalError
-from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.driver_log import log_status
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -22,21 +21,22 @@ from airflow_provider_ckpt.remote.fair_semaphore import FairSemaphore
 from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.remote.timing import LOCAL_POLL, Timing
 from airflow_provider_ckpt.status.exit_code import ExitCode
+from airflow_provider_ckpt.storage.redaction import redact_text
 from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
+from airflow_provider_ckpt.triggers.base import SETTLING, CkptTrigger
 from airflow_provider_ckpt.triggers.group_attempt import ask_to_stop, is_of_group, is_twin_of
 from airflow_provider_ckpt.triggers.master_verdict import MasterRestartPolicy, MasterVerdict
 from airflow_provider_ckpt.triggers.siblings import OVER, Siblings, state_of_task
-from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 if TYPE_CHECKING:
+    from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.remote.master import OnMaster
     from airflow_provider_ckpt.status.status_line import StatusLine
     from airflow_provider_ckpt.storage.location import Location
 
 _Result = TypeVar("_Result")
-_NAMES = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks", "timing")
 WATCH = 15.0
 """Seconds between two polls of Airflow for the states of the subtasks' tasks, while a subtask has no worker."""
 STAND_BY = 5.0
@@ -52,12 +52,10 @@ _GRACE = 25.0
 """Seconds to wait for a savepoint. Airflow gives ``on_kill`` 30 seconds (``[triggerer] on_kill_timeout``)."""
 
 
-class JobMasterTrigger(BaseTrigger):
+class JobMasterTrigger(CkptTrigger):
     """Trigger that runs the JobMaster and fires once at its end, with a :class:`MasterVerdict` as JSON.
 
-    The job's own code does not run in the triggerer, because the trigger makes the sinks from the journal. The trigger
-    is serialized without secrets.
-
+    The job's own code does not run in the triggerer, because the trigger makes the sinks from the journal.
     Airflow may run two instances at once, when another triggerer takes over. The later JobMaster then has the job. The
     earlier trigger waits, because Airflow would not start a trigger again in a triggerer that still runs it. If the
     later JobMaster gives no sign of life, the earlier trigger takes over the job again.
@@ -67,7 +65,8 @@ class JobMasterTrigger(BaseTrigger):
         tasks: Key of an Airflow task in :meth:`Siblings.states` → the task's subtask or vertex.
     """
 
-    _sleep = staticmethod(asyncio.sleep)
+    names = ("job_id", "options", "ckpt_conn_id", "root", "group_id", "tasks", "timing")
+    root: str
 
     def __init__(
         self,
@@ -80,21 +79,15 @@ class JobMasterTrigger(BaseTrigger):
         tasks: Mapping[str, str],
         timing: Mapping[str, float],
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(ckpt_conn_id=ckpt_conn_id, root=root)
         self.job_id = job_id
         self.options = options
-        self.ckpt_conn_id = ckpt_conn_id
-        self.root = root
         self.group_id = group_id
         self.tasks = tasks
         self.timing = timing
         self._host: MasterHost | None = None
         self._ended, self._is_stopping = asyncio.Event(), False
         self._last: StatusLine | None = None
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {name: getattr(self, name) for name in _NAMES}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         started_at = time.monotonic()
@@ -103,17 +96,17 @@ class JobMasterTrigger(BaseTrigger):
         yield TriggerEvent(verdict.to_json())  # type: ignore[no-untyped-call]
 
     async def _verdict(self) -> MasterVerdict:
-        restart_policy = MasterRestartPolicy(self._timing.silence)
+        restart_policy, redact = MasterRestartPolicy(self._timing.silence), redact_text
         while True:
             try:
-                hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-                redact = (await hook.asettings()).redact
+                hook = await self._hook()
+                redact = hook.settings().redact
                 verdict = await self._with_slot(partial(self._journaled_end, hook)) or await self._coordinate(hook)
                 if verdict.exit_code is ExitCode.REFUSED:  # the job's end may have been journaled meanwhile
                     job_end = await self._with_slot(partial(self._journaled_end, hook))
                     verdict = job_end or verdict
             except (TerminalError, AirflowNotFoundException) as error:
-                return MasterVerdict.of_error(error)
+                return MasterVerdict.of_error(error).redacted(redact)
             except Exception as error:  # from Airflow's API or a file system; raising would cost a try
                 self.log.warning("Job %s: %s: %s", self.job_id, type(error).__name__, error)
                 await self._sleep(RETRY)
@@ -213,10 +206,12 @@ class JobMasterTrigger(BaseTrigger):
         from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor, Owner
 
         is_twin = partial(is_twin_of, self._attempt)
-        watch = LeaderMonitor(hook.storage(), self.job_id, is_twin, self._timing.lost_after, STAND_BY)
+        watch: LeaderMonitor | None = None
         self.log.info("Job %s has another JobMaster. If it is in another triggerer, this one stands by", self.job_id)
         while True:
             try:
+                storage = await in_thread(hook.storage, root=self.root)
+                watch = watch or LeaderMonitor(storage, self.job_id, is_twin, self._timing.lost_after, STAND_BY)
                 owner, state = await in_thread(watch.poll, root=self.root)
                 if owner is Owner.OVER:
                     return MasterVerdict.of_state(state)
@@ -259,8 +254,7 @@ class JobMasterTrigger(BaseTrigger):
         self.log.info("The job %s", progress)
 
     async def _ask_to_stop(self) -> bool:
-        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        await hook.asettings()
+        hook = await self._hook()
         return await in_thread(lambda: ask_to_stop(hook.client(self.job_id), self._attempt), root=self.root)
 
     async def cleanup(self) -> None:

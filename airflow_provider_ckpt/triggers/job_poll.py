@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.errors import TransientError
+from airflow_provider_ckpt.errors import TransientError, kind_and_text
+from airflow_provider_ckpt.hooks.job_of_task import UNANSWERED
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition, Verdict
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class JobPoll:
     """Repeated poll of a job for a sensor.
 
-    Calls must be at least ``interval`` seconds apart. The wait continues while the storage does not answer.
+    Calls must be at least ``interval`` seconds apart. The wait continues while the storage or Airflow's
+    API server does not answer.
 
     Args:
         task: The task that runs the job, instead of ``condition.job_id``.
@@ -60,7 +62,10 @@ class JobPoll:
             InvalidTaskArgumentError: the arguments name no job.
             TerminalError: the root or the journal's format cannot be used. Errors of the connection are raised, too.
         """
-        job = None if self._task is None else self._task.find()
+        try:
+            job = None if self._task is None else self._task.find()
+        except UNANSWERED as error:
+            return Verdict("wait", f"Airflow does not answer about task {self._task_id}: {kind_and_text(error)}")
         if job is not None and job.job_id is None:
             return self._with_task_state(Verdict("wait", f"Task {self._task_id} has not begun"), job)
         if job is not None and job.job_id is not None:

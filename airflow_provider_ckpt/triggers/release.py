@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.errors import kind_and_text
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
@@ -20,6 +18,7 @@ from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.printable import each_text, one_line
 from airflow_provider_ckpt.storage.layout import check_job_id
+from airflow_provider_ckpt.triggers.base import CkptTrigger
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 if TYPE_CHECKING:
@@ -92,10 +91,7 @@ def _shown(state: JobState, checkpoint: int) -> str | None:
     return datetime.fromtimestamp(watermark / 1000, timezone.utc).isoformat()
 
 
-_NAMES = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
-
-
-class CheckpointReleaseTrigger(BaseEventTrigger):
+class CheckpointReleaseTrigger(CkptTrigger, BaseEventTrigger):
     """Trigger for an ``AssetWatcher``. It sends an asset event for each checkpoint with which a job released rows.
 
     The payload is a :class:`ReleaseEvent`. The job may run anywhere, because the trigger reads its journal. The
@@ -112,6 +108,8 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
     :param poll_interval: time between two polls of the journal.
     """
 
+    names = ("job_id", "sink", "ckpt_conn_id", "root", "poll_interval")
+
     def __init__(
         self,
         *,
@@ -126,22 +124,15 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
         Raises InvalidJobIdError if ``job_id`` cannot name a job, BadOptionError if ``poll_interval`` is no duration,
         and InvalidTaskArgumentError if it is 0.
         """
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(ckpt_conn_id=ckpt_conn_id, root=root)
         check_job_id(job_id)
         seconds = parse_duration(poll_interval, "poll_interval")
         if not seconds:
             raise InvalidTaskArgumentError(argument="poll_interval", value=poll_interval, problem="give more than 0")
         self.job_id = job_id
         self.sink = sink
-        self.ckpt_conn_id = ckpt_conn_id
-        self.root = root
         self.poll_interval = seconds
-        self._shown: str | None = None
         self._root_uri: str | None = None
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {name: getattr(self, name) for name in _NAMES}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         client: JobClient | None = None
@@ -163,17 +154,16 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
                     raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
                 self._warn_of_missing_sink(state)
                 progress = await self._begin_progress(state) if progress is None else progress.for_job(state)
-            except (CkptError, AirflowException, AirflowRuntimeError, OSError) as error:
-                self._warn_once(str(error))
+            except Exception as error:  # from Airflow's API, a file system or the journal
+                self._warn_once(kind_and_text(error))
             else:
                 for event in release_events(state, progress.checkpoint, self.sink):
                     yield TriggerEvent(event.to_json())  # type: ignore[no-untyped-call]
                     progress = replace(progress, checkpoint=event.checkpoint)
-            await asyncio.sleep(self.poll_interval)
+            await self._sleep(self.poll_interval)
 
     async def _client(self) -> JobClient:
-        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        await hook.asettings()
+        hook = await self._hook()
         self._root_uri = hook.root_uri
         return hook.client(self.job_id)
 
@@ -212,10 +202,7 @@ class CheckpointReleaseTrigger(BaseEventTrigger):
             self._warn_once(f"it has no sink {self.sink!r}, so no events come.{hint} It has: {listed(sinks)}")
 
     def _warn_once(self, problem: str) -> None:
-        """Log a problem if it differs from the last problem."""
-        if problem != self._shown:
-            self._shown = problem
-            self.log.warning("Releases of job %s: %s", self.job_id, problem)
+        self._log_once(f"Releases of job {self.job_id}: {problem}", self.log.warning)
 
 
 @dataclass(frozen=True)

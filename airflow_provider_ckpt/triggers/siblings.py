@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+from airflow_provider_ckpt.hooks.job_of_task import UNANSWERED
 
 GIVEN_UP = ("failed", "upstream_failed", "skipped", "removed")
 """States of a task that Airflow does not run again by itself."""
@@ -46,7 +47,7 @@ class Siblings:
     def _request_states(self, **selection: Any) -> Mapping[str, str | None]:
         try:
             answer = RuntimeTaskInstance.get_task_states(dag_id=self.dag_id, run_ids=[self.run_id], **selection)
-        except (AirflowException, AirflowRuntimeError, OSError, EOFError):
+        except UNANSWERED:
             return {}
         return {task: None if state is None else str(state) for task, state in answer.get(self.run_id, {}).items()}
 

@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
-from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_ckpt.errors import TerminalError, kind_and_text
+from airflow_provider_ckpt.errors import kind_and_text
 from airflow_provider_ckpt.hooks.application import ApplicationStatus, NotAsked, Submission
-from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.deferrable_cluster import status_of
+from airflow_provider_ckpt.triggers.base import WaitTrigger
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from airflow_provider_ckpt.triggers.siblings import OVER, state_of_task
 from airflow_provider_ckpt.triggers.threads import in_thread
 
-_NAMES = (
-    "job_id",
-    "submission",
-    "spark_conn_id",
-    "ckpt_conn_id",
-    "root",
-    "leaving",
-    "poll_interval",
-    "status_interval",
-)
-SETTLING = 12.0
-"""Seconds before the first event of each run. Airflow's scheduler may notice up to five seconds late that a task is
-deferred. If that is after the task has resumed, the task loses a try (apache/airflow#71580)."""
 _KILL_TRIES, _KILL_PAUSE = 3, 2.0
 
 
-class SparkApplicationTrigger(BaseTrigger):
+class SparkApplicationTrigger(WaitTrigger):
     """Trigger that fires once, with a :class:`DriverVerdict` as JSON, when the driver has ended.
-
-    The trigger is serialized without secrets, because it reads connections where it runs. A second instance in another
-    triggerer does no harm. The trigger logs errors and polls again, because an exception would cost the task a try.
 
     Args:
         submission: A :class:`Submission` as JSON.
         leaving: True if the driver must leave the job to another driver.
-        poll_interval: Seconds between two polls of the journal.
         status_interval: Seconds between two polls of the cluster while the journal does not grow.
     """
 
-    _sleep = staticmethod(asyncio.sleep)
+    names = (
+        "job_id",
+        "submission",
+        "spark_conn_id",
+        "ckpt_conn_id",
+        "root",
+        "leaving",
+        "poll_interval",
+        "status_interval",
+    )
 
     def __init__(
         self,
@@ -62,39 +52,24 @@ class SparkApplicationTrigger(BaseTrigger):
         poll_interval: float = 10.0,
         status_interval: float = 60.0,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(poll_interval=poll_interval, ckpt_conn_id=ckpt_conn_id, root=root)
         self.job_id = job_id
         self.submission = submission
         self.spark_conn_id = spark_conn_id
-        self.ckpt_conn_id = ckpt_conn_id
-        self.root = root
         self.leaving = leaving
-        self.poll_interval = poll_interval
         self.status_interval = status_interval
-        self._shown: str | None = None
+        self._driver_watch: DriverWatch | None = None
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {name: getattr(self, name) for name in _NAMES}
+    async def _poll(self) -> DriverVerdict | None:
+        self._driver_watch = self._driver_watch or await self._watch()
+        verdict = await in_thread(self._driver_watch.poll, root=self.root)
+        if verdict.outcome != "wait":
+            return verdict
+        self._log_once(verdict.message)
+        return None
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        await self._sleep(SETTLING)
-        yield TriggerEvent((await self._wait()).to_json())  # type: ignore[no-untyped-call]
-
-    async def _wait(self) -> DriverVerdict:
-        watch: DriverWatch | None = None
-        while True:
-            try:
-                watch = watch or await self._watch()
-                verdict = await in_thread(watch.poll, root=self.root)
-                if verdict.outcome != "wait":
-                    return verdict
-                self._log_once(verdict.message)
-            except (TerminalError, AirflowNotFoundException) as error:
-                return DriverVerdict("retry", str(error))  # the worker decides, because it may have better access
-            except Exception as error:  # from Airflow's API or from a file system: the driver may be alive
-                self._log_once(f"Job {self.job_id} cannot be read ({type(error).__name__}): {error}")
-            await self._sleep(self.poll_interval)
+    def _result_of(self, error: Exception) -> DriverVerdict:
+        return DriverVerdict("retry", str(error))  # the worker decides, because it may have better access
 
     async def on_kill(self) -> None:
         """Ask the driver to leave if the task is over.
@@ -134,8 +109,7 @@ class SparkApplicationTrigger(BaseTrigger):
         return submission
 
     async def _watch(self) -> DriverWatch:
-        hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
-        await hook.asettings()
+        hook = await self._hook()
         every = max(1, round(self.status_interval / self.poll_interval))
         submission, status = self._submission, await self._status()
         return DriverWatch(hook, self.job_id, submission, status, every=every, leaving=self.leaving)
@@ -152,9 +126,3 @@ class SparkApplicationTrigger(BaseTrigger):
             return NotAsked(f"the extra of the Airflow connection {self.spark_conn_id!r} lacks {error}")
         except ImportError as error:
             return NotAsked(f"{error}, in the triggerer")
-
-    def _log_once(self, message: str) -> None:
-        """Log a message if it differs from the last message."""
-        if message != self._shown:
-            self._shown = message
-            self.log.info("%s", message)

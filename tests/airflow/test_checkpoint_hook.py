@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.errors import RequestRefusedError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
-from airflow_provider_ckpt.hooks.connection_settings import settings
+from airflow_provider_ckpt.hooks.connection_settings import location_of
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.requests import pending_requests
@@ -209,7 +209,7 @@ def _nested(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize("extra", [{"a": "\ud800"}, {"n": 10**400}, {"n": float("nan")}, _nested(200), _nested(5_000)])
 def test_an_extra_that_cannot_be_passed_to_a_driver_is_refused(extra: dict[str, Any]) -> None:
     with pytest.raises(InvalidCkptConnectionError, match="its extra") as refused:
-        settings("shop", None, extra, "s3://b/x")
+        location_of("shop", None, extra, "s3://b/x")
     assert len(str(refused.value)) < 300
 
 

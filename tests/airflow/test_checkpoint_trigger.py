@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 
+from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.checkpoint import CheckpointTrigger
@@ -84,6 +87,26 @@ def test_a_failed_job_ends_the_wait_with_an_event(root: Storage, journal: Journa
 def test_an_invalid_root_ends_the_wait_with_an_event(arguments: dict[str, Any]) -> None:
     event = asyncio.run(first_event(CheckpointTrigger(condition=ORDERS, **arguments)))
     assert event["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)), AirflowException("503"), OSError("reset")],
+    ids=lambda error: type(error).__name__,
+)
+def test_it_polls_again_if_airflow_does_not_answer(
+    root: Storage, journal: Journals, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    complete(start_driver(journal("orders")), 1)
+    errors, settings = [error], CheckpointHook.asettings
+
+    async def unanswered_at_first(hook: CheckpointHook) -> Any:
+        if errors:
+            raise errors.pop()
+        return await settings(hook)
+
+    monkeypatch.setattr(CheckpointHook, "asettings", unanswered_at_first)
+    assert asyncio.run(first_event(trigger(root.uri, checkpoint=1)))["outcome"] == "reached"
 
 
 def test_a_stored_trigger_has_the_connection_id_but_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -576,7 +576,7 @@ def test_a_whole_dag_run_defers_and_is_resumed(
         return look(watch, **arguments)
 
     monkeypatch.setattr(DriverWatch, "poll", driven)
-    monkeypatch.setattr(spark_application, "SETTLING", 0.0)
+    monkeypatch.setattr(spark_application.SparkApplicationTrigger, "settling", 0.0)
     spark_submit.play(SUBMITTED_LINE)
     with DAG("shop_deferrable", schedule=None) as dag:
         CheckpointedSparkJobOperator(

@@ -21,9 +21,9 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTransientError
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.base import SETTLING
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
 from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
-from airflow_provider_ckpt.triggers.spark_application import SETTLING
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, finished, prepared
 
 RETRY = f"{JOB_ID}~t2.coordinate"

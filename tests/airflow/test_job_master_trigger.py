@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
+from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
@@ -340,6 +341,41 @@ def test_a_trigger_fenced_by_an_earlier_try_stands_by_and_resumes(
     second.timing = {**TIMING, "lost_after": 0.05}
     played.plays = [fenced(orders, ATTEMPT), reports(ExitCode.FINISHED, "finished", "all sources have ended")]
     assert event_of(second)["message"] == "all sources have ended"
+
+
+def test_one_that_stands_by_opens_the_storage_outside_the_event_loop(
+    trigger: JobMasterTrigger, played: PlayedMasters, orders: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open an object store may take seconds, in which no other trigger would run."""
+    threads: list[str] = []
+    real = CheckpointHook.storage
+
+    def storage(hook: CheckpointHook) -> Storage:
+        threads.append(threading.current_thread().name)
+        return real(hook)
+
+    monkeypatch.setattr(CheckpointHook, "storage", storage)
+    played.plays = [fenced(orders, "by hand")]
+    event_of(trigger)
+    assert threads
+    assert threading.main_thread().name not in threads
+
+
+@pytest.mark.parametrize("has_settings", [True, False])
+def test_an_error_that_ends_the_wait_shows_no_secret(
+    trigger: JobMasterTrigger, played: PlayedMasters, monkeypatch: pytest.MonkeyPatch, has_settings: bool
+) -> None:
+    text = "s3://user:t0psecret@b is refused" if not has_settings else "the key t0psecret is refused"
+    options = {"host": "file:///tmp", "extra": json.dumps({"storage_options": {"secret": "t0psecret"}})}
+    monkeypatch.setenv("AIRFLOW_CONN_CKPT_DEFAULT", json.dumps({"conn_type": "ckpt", **options}))
+
+    def refused(*_: Any) -> Any:
+        raise InvalidInputError("{text}", text=text)
+
+    monkeypatch.setattr(CheckpointHook, "client" if has_settings else "asettings", refused)
+    message = event_of(trigger)["message"]
+    assert "is refused" in message
+    assert "t0psecret" not in message
 
 
 def test_a_standby_trigger_claims_nothing_when_it_cannot_poll(

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time.comms import ErrorResponse
 
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.job_of_task import FoundJob
@@ -34,8 +36,11 @@ class Task:
 
     def __init__(self, job_id: str | None, state: str | None) -> None:
         self.found = FoundJob(job_id, state)
+        self.errors: list[Exception] = []
 
     def find(self) -> FoundJob:
+        if self.errors:
+            raise self.errors.pop(0)
         return self.found
 
 
@@ -238,3 +243,19 @@ def test_max_checkpoint_age_is_refused_for_a_batch_job(make: Any, journal: Journ
     writer.write(JobCreated("orders", JobGraph((), ()), "batch", SubmittedOptions({}), 1.0))
     verdict = make(max_checkpoint_age=60)()
     assert (verdict.outcome, "leave max_checkpoint_age out" in verdict.message) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR)), AirflowException("503"), EOFError()],
+    ids=lambda error: type(error).__name__,
+)
+def test_the_wait_continues_while_airflow_does_not_answer(make: Any, journal: Journals, error: Exception) -> None:
+    complete(start_driver(journal("orders")), 1)
+    task = Task("orders", "running")
+    task.errors = [error]
+    poll = make(task, checkpoint=1)
+    verdict = poll()
+    assert verdict.outcome == "wait"
+    assert type(error).__name__ in verdict.message
+    assert poll().outcome == "reached"

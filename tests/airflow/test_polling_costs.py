@@ -44,9 +44,8 @@ class Hour:
         if left == 0:
             raise OverError
 
-    def of(self, trigger: Any, module: str | None = None) -> Cost:
-        if module is not None:
-            self.monkeypatch.setattr(f"airflow_provider_ckpt.triggers.{module}.asyncio.sleep", self.sleep)
+    def of(self, trigger: Any) -> Cost:
+        self.monkeypatch.setattr(trigger, "_sleep", self.sleep)
 
         async def wait() -> None:
             async for event in trigger.run():
@@ -71,7 +70,7 @@ def release(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> Callable[[], C
             return watched.client
 
         monkeypatch.setattr(trigger, "_client", client)
-        return Hour(watched, monkeypatch).of(trigger, "release")
+        return Hour(watched, monkeypatch).of(trigger)
 
     return hour
 
@@ -92,9 +91,9 @@ def test_a_release_trigger_does_not_reread_the_journal_of_an_ended_job(
 def test_a_deferred_sensor_costs_as_much_as_a_poking_one(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     condition = {"job_id": JOB, "wait_for_restart": True}
     trigger = CheckpointTrigger(condition=condition, root=watched.storage.uri, poll_interval=10.0)
-    look = trigger._job_poll
-    monkeypatch.setattr(trigger, "_job_poll", lambda hook: look(watched.hook))
-    assert Hour(watched, monkeypatch).of(trigger, "checkpoint") == looks.sensor(10)
+    look = trigger._new_job_poll
+    monkeypatch.setattr(trigger, "_new_job_poll", lambda hook: look(watched.hook))
+    assert Hour(watched, monkeypatch, first=1).of(trigger) == looks.sensor(10)
 
 
 def test_a_deferred_task_polls_the_cluster_each_minute(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +106,6 @@ def test_a_deferred_task_polls_the_cluster_each_minute(watched: Watched, monkeyp
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_watch", watch)
-    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     assert hour.of(trigger) == looks.deferred_task(10, 60)
 
 
@@ -123,7 +121,6 @@ def test_a_task_that_waits_for_a_jobmaster_polls_journal_and_heartbeat(
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_watch", watch)
-    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     assert hour.of(trigger) == looks.awaiting_task(10)
 
 
@@ -147,7 +144,6 @@ def test_300_finished_batch_tasks_cost_at_most_twice_as_much_as_one(
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_group_polls", group_polls)
-    monkeypatch.setattr(trigger, "_sleep", hour.sleep)
     cost = hour.of(trigger)
     assert cost == looks.sensor(10) == looks.finished_tasks(1, 10)
     assert cost.gets < looks.finished_tasks(300, 10).gets <= 2 * cost.gets

@@ -35,11 +35,12 @@ class Store:
         self.kept: dict[str, Any] = {}
         self.several = False
         self.refuses = 0
+        self.error: Exception = AirflowException("the API server does not answer")
 
     def _answer(self) -> None:
         if self.refuses:
             self.refuses -= 1
-            raise AirflowException("the API server does not answer")
+            raise self.error
 
     async def aget(self, key: str) -> Any:
         self._answer()
@@ -277,9 +278,10 @@ def test_a_damaged_journal_is_logged_and_polled_again(
     assert problem in warnings[-1]
 
 
-def test_a_failing_asset_store_is_retried(root: Storage, journal: Journals) -> None:
+@pytest.mark.parametrize("error", [AirflowException("503"), RuntimeError("a bug of a backend")], ids=repr)
+def test_a_failing_asset_store_is_retried(root: Storage, journal: Journals, error: Exception) -> None:
     writer, store = created(journal("orders")), Store()
-    store.refuses = 3
+    store.refuses, store.error = 3, error
     assert checkpoints(Watcher(root.uri, store).until(*[lambda: None] * 3, lambda: release(writer, 1, out=1))) == [
         (0, 1)
     ]

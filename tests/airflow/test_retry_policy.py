@@ -26,6 +26,7 @@ from airflow_provider_ckpt.operators.pointer import KEY as POINTER_KEY
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.operators.retry_policy import KEY, Failures, ProgressRetryPolicy
 from airflow_provider_ckpt.operators.spark_job import CheckpointedSparkJobOperator
+from airflow_provider_ckpt.storage.layout import journal_path
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
@@ -42,8 +43,8 @@ def completed(checkpoint: int, batch_id: int) -> CheckpointCompleted:
 class Task:
     """Task whose job fails repeatedly."""
 
-    def __init__(self, root: Storage, patience: int) -> None:
-        self.store = StateStore({POINTER_KEY: Pointer("orders", root.uri, 1, 9).to_json()})
+    def __init__(self, root: Storage, patience: int, epoch: int | None = None) -> None:
+        self.store = StateStore({POINTER_KEY: Pointer("orders", root.uri, 1, 9, epoch=epoch).to_json()})
         self.context = context(self.store)
         self.context["ti"].task = SimpleNamespace(ckpt_conn_id=None)
         self.policy = ProgressRetryPolicy(patience)
@@ -118,6 +119,25 @@ def test_an_unreadable_journal_leaves_the_decision_to_airflow(
     monkeypatch.setattr("airflow_provider_ckpt.client.job_client.JobClient.look", broken)
     assert [task.fails(), task.fails()] == [RetryAction.DEFAULT, RetryAction.DEFAULT]
     assert KEY not in task.store.values
+
+
+@pytest.mark.parametrize("damage", [b"not a journal", None], ids=["damaged", "missing"])
+def test_a_failure_does_not_count_while_the_journal_does_not_show_the_whole_job(
+    root: Storage, journal: Callable[[str], Journal], damage: bytes | None
+) -> None:
+    """A share that is not mounted shows an empty folder, which is not a job without progress."""
+    start_driver(journal("orders")).write(completed(1, batch_id=4))
+    task = Task(root, patience=0, epoch=1)
+    folder = journal_path("orders")
+    for name, _ in root.files(folder):
+        root.delete(f"{folder}/{name}") if damage is None else root.replace(f"{folder}/{name}", damage)
+    assert [task.fails(), task.fails()] == [RetryAction.DEFAULT, RetryAction.DEFAULT]
+    assert KEY not in task.store.values
+
+
+def test_a_job_that_no_driver_has_begun_makes_no_progress(root: Storage) -> None:
+    task = Task(root, patience=1)
+    assert [task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.FAIL]
 
 
 def test_a_failure_before_the_job_is_known_is_left_to_airflow(root: Storage) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import settings as settings_of_tests
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.hooks.connection_settings import settings
+from airflow_provider_ckpt.hooks.connection_settings import location_of
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.job.options.run_options import RunOptions
@@ -27,7 +27,7 @@ def connection(**fields: str) -> Any:
 @given(st.tuples(SECRETS, st.integers(0, 10)).map(lambda drawn: uris_with(drawn[0])[drawn[1]]))
 def test_the_error_for_a_root_with_credentials_does_not_show_them(uri: str) -> None:
     with pytest.raises(InvalidCkptConnectionError) as raised:
-        settings("ckpt", connection(host=uri), {})
+        location_of("ckpt", connection(host=uri), {})
     assert MARK not in str(raised.value) + repr(raised.value.data)
 
 
@@ -36,7 +36,7 @@ def test_the_error_for_a_root_with_credentials_does_not_show_them(uri: str) -> N
 def test_a_secret_is_in_the_drivers_environment_but_not_on_its_command_line(secret: str, where: str) -> None:
     given_ = {"password": secret, "login": "me"} if where == "password" else {}
     extra = {"storage_options": {"client_kwargs": {"aws_session_token": secret}}} if where == "extra" else {}
-    location = settings("ckpt", connection(host="s3://bucket/x", **given_), extra)
+    location = location_of("ckpt", connection(host="s3://bucket/x", **given_), extra)
     options = RunOptions(job="a.py:job", root=location.uri, job_id="a")
     base = SparkSubmitHook(conn_id="none")
     base._connection["master"], base._is_yarn = "local[1]", False  # on YARN the environment must be configuration

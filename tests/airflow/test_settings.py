@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.hooks.connection_settings import settings
+from airflow_provider_ckpt.hooks.connection_settings import location_of
 from airflow_provider_ckpt.hooks.errors import InvalidCkptConnectionError, NoCheckpointRootError
 
 
@@ -26,26 +26,26 @@ def connection(**fields: str) -> Any:
 def test_the_root_is_read_from_every_form_of_a_connection(
     fields: dict[str, str], extra: dict[str, str], expected: str
 ) -> None:
-    assert settings("c", connection(**fields), extra).uri == expected
+    assert location_of("c", connection(**fields), extra).uri == expected
 
 
 def test_a_given_root_replaces_the_connections_root_but_not_its_options() -> None:
-    location = settings("c", connection(host="s3://a"), {"storage_options": {"anon": True}}, "s3://b")
+    location = location_of("c", connection(host="s3://a"), {"storage_options": {"anon": True}}, "s3://b")
     assert (location.uri, dict(location.options)) == ("s3://b", {"anon": True})
 
 
 def test_login_and_password_become_key_and_secret_on_s3() -> None:
-    location = settings("c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"})
+    location = location_of("c", connection(host="s3://a", login="user", password="p4ss"), {"endpoint_url": "http://m"})
     assert dict(location.options) == {"key": "user", "secret": "p4ss", "endpoint_url": "http://m"}
 
 
 @pytest.mark.parametrize("extra", [{"storage_options": None, "endpoint_url": None}, {}])
 def test_empty_fields_of_the_form_are_ignored(extra: dict[str, Any]) -> None:
-    assert settings("c", connection(host="/data"), extra).options == {}
+    assert location_of("c", connection(host="/data"), extra).options == {}
 
 
 def test_storage_options_may_be_json_text() -> None:
-    location = settings("c", connection(host="gs://b"), {"storage_options": '{"token": "anon"}'})
+    location = location_of("c", connection(host="gs://b"), {"storage_options": '{"token": "anon"}'})
     assert location.options == {"token": "anon"}
 
 
@@ -69,26 +69,26 @@ def test_an_invalid_connection_is_refused_without_showing_a_secret(
     fields: dict[str, str], extra: Any, problem: str
 ) -> None:
     with pytest.raises(InvalidCkptConnectionError, match=problem) as caught:
-        settings("c", connection(**fields), extra)
+        location_of("c", connection(**fields), extra)
     assert "t0psecret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("root", ["ckpt", "file:folder", " /data", "s3://key:t0psecret@bucket"])
 def test_the_error_for_a_tasks_root_does_not_name_the_connection(root: str) -> None:
     with pytest.raises(InvalidCkptConnectionError, match=r"^root= cannot be used: the root") as caught:
-        settings("ckpt_default", connection(host="/data"), {}, root)
+        location_of("ckpt_default", connection(host="/data"), {}, root)
     assert "ckpt_default" not in str(caught.value)
     assert "t0psecret" not in str(caught.value)
 
 
 def test_a_scheme_in_capitals_is_recognized() -> None:
-    location = settings("c", connection(host="S3://bucket/x", login="me", password="t0psecret"), {})
+    location = location_of("c", connection(host="S3://bucket/x", login="me", password="t0psecret"), {})
     assert location.options == {"key": "me", "secret": "t0psecret"}
 
 
 def test_settings_without_connection_and_root_raise_an_error() -> None:
     with pytest.raises(NoCheckpointRootError, match="ckpt_default"):
-        settings("ckpt_default", None, {})
+        location_of("ckpt_default", None, {})
 
 
 def test_every_option_text_except_the_harmless_ones_is_a_secret() -> None:
@@ -98,7 +98,7 @@ def test_every_option_text_except_the_harmless_ones_is_a_secret() -> None:
         "client_kwargs": {"region_name": "eu-west-1", "aws_session_token": "t0ken"},
         "anon": False,
     }
-    location = settings("c", connection(host="s3://b"), {"storage_options": options})
+    location = location_of("c", connection(host="s3://b"), {"storage_options": options})
     assert {'qu"ote', 'qu\\"ote', "qu%22ote", "t0ken", b64encode(b'qu"ote:t0ken').decode().rstrip("=")} <= {
         *location.secrets()
     }
@@ -113,14 +113,14 @@ def test_a_numeric_password_and_a_user_in_an_endpoint_are_secrets() -> None:
         "use_ssl": True,
         "client_kwargs": {"endpoint_url": "http://minio-user:minio-pw@minio:9000"},
     }
-    location = settings("c", connection(host="s3://b"), {"storage_options": options})
+    location = location_of("c", connection(host="s3://b"), {"storage_options": options})
     assert sorted(location.secrets()) == sorted(["12345678", "minio-user", "minio-pw"])
 
 
 def test_a_key_in_the_root_uri_is_refused() -> None:
     with pytest.raises(InvalidCkptConnectionError, match="login and password"):
-        settings("c", connection(host="s3://AKIA@bucket/x"), {})
-    assert settings("c", connection(host="abfss://container@account/x"), {}).uri == "abfss://container@account/x"
+        location_of("c", connection(host="s3://AKIA@bucket/x"), {})
+    assert location_of("c", connection(host="abfss://container@account/x"), {}).uri == "abfss://container@account/x"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_root_on_another_host_does_not_get_the_options(own: str, root: str) ->
     with pytest.raises(
         InvalidCkptConnectionError, match="would be sent the storage options of the connection 'c'"
     ) as caught:
-        settings("c", connection(host=own), {"storage_options": {"headers": {"Authorization": "t0psecret"}}}, root)
+        location_of("c", connection(host=own), {"storage_options": {"headers": {"Authorization": "t0psecret"}}}, root)
     assert "t0psecret" not in str(caught.value)
 
 
@@ -156,9 +156,9 @@ def test_a_root_on_another_host_does_not_get_the_options(own: str, root: str) ->
     ],
 )
 def test_a_root_on_the_same_host_gets_the_options(own: str, root: str) -> None:
-    location = settings("c", connection(host=own), {"storage_options": {"token": "anon"}}, root)
+    location = location_of("c", connection(host=own), {"storage_options": {"token": "anon"}}, root)
     assert (location.uri, dict(location.options)) == (root, {"token": "anon"})
 
 
 def test_a_root_on_another_host_is_accepted_without_options() -> None:
-    assert settings("c", connection(host="s3://lake/ckpt"), {}, "gs://other/ckpt").uri == "gs://other/ckpt"
+    assert location_of("c", connection(host="s3://lake/ckpt"), {}, "gs://other/ckpt").uri == "gs://other/ckpt"

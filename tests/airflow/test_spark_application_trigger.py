@@ -16,8 +16,9 @@ from airflow_provider_ckpt.hooks.application import Submission
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.storage.errors import StorageDeniedError
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.base import SETTLING
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
-from airflow_provider_ckpt.triggers.spark_application import SETTLING, SparkApplicationTrigger
+from airflow_provider_ckpt.triggers.spark_application import SparkApplicationTrigger
 from tests.airflow.cluster_api import YARN_ID, ClusterApi, app
 from tests.airflow.driver_journal import complete, end, start_driver
 from tests.airflow.support import ScriptedClock

@@ -280,7 +280,7 @@ def test_an_empty_change_is_ignored() -> None:
 
 
 def test_the_autoscaler_gives_a_slow_query_larger_batches() -> None:
-    harness = job(Autoscaler("b", max_files_per_batch=(3, 12), looks=2))
+    harness = job(Autoscaler("b", max_files_per_batch=(3, 12), polls=2))
     for _ in range(2):
         for number in range(5):
             report_measured(harness, replace(BATCH, batch_id=number))

@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_ckpt.cli.job_view import job_view
 from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.connections.connection import parse_connection
-from airflow_provider_ckpt.hooks.connection_settings import settings
+from airflow_provider_ckpt.hooks.connection_settings import location_of
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.options.storage_options import STORAGE_OPTIONS_VARIABLE, read_storage_options
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
@@ -360,7 +360,7 @@ def _extra(storage: Storage, data: bytes) -> None:
         extra = json.loads(data)
     except (ValueError, RecursionError):
         return
-    settings("shop", None, extra, "s3://b/x").secrets()
+    location_of("shop", None, extra, "s3://b/x").secrets()
 
 
 def _task_state(storage: Storage, data: bytes) -> None:

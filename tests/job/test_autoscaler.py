@@ -96,14 +96,14 @@ def test_the_autoscaler_follows_a_rising_rate_until_the_backlog_is_gone() -> Non
 
 def test_the_autoscaler_changes_nothing_before_the_number_of_polls() -> None:
     query = Query(lambda at: 20.0)
-    policy = keep_up(looks=5)
+    policy = keep_up(polls=5)
     assert run_policy(query, policy, 4) == []
     assert run_policy(query, policy, 1) == [("max_files_per_batch", 2)]
     assert run_policy(query, policy, 4) == [], "the count starts again after a change"
 
 
 def test_one_contrary_poll_resets_the_count_of_polls() -> None:
-    policy = keep_up(looks=3)
+    policy = keep_up(polls=3)
     full, not_full = (metrics(BatchProgress(1, 9.0, 0.0, n, n, n)) for n in (1, 0))
     for seen in (full, full, not_full, full, full):
         assert policy.on_metrics(0.0, seen) is None
@@ -116,7 +116,7 @@ def metrics(*batches: BatchProgress, idle: bool = False, elapsed: float = 10.0, 
 
 def test_the_autoscaler_follows_a_falling_rate_to_the_lower_bound() -> None:
     query = Query(lambda at: 30.0 if at < 300 else 0.2)
-    policy = keep_up(idle_looks=6, max_files_per_batch=(2, 64))
+    policy = keep_up(idle_polls=6, max_files_per_batch=(2, 64))
     query.files = 2
     run_policy(query, policy, 30)
     top = query.limit()
@@ -129,7 +129,7 @@ def test_the_autoscaler_follows_a_falling_rate_to_the_lower_bound() -> None:
 
 def test_an_idle_query_shrinks_to_the_lower_bounds_step_by_step() -> None:
     query = Query(lambda at: 0.0, settings=VertexSettings(max_files_per_batch=8, state_partitions=16))
-    policy = keep_up(idle_looks=4, state_partitions=(4, 32))
+    policy = keep_up(idle_polls=4, state_partitions=(4, 32))
     changes = run_policy(query, policy, 40)
     assert changes == [
         ("state_partitions", 8),
@@ -141,7 +141,7 @@ def test_an_idle_query_shrinks_to_the_lower_bounds_step_by_step() -> None:
 
 
 def test_an_idle_query_keeps_settings_that_were_never_changed() -> None:
-    assert run_policy(Query(lambda at: 0.0, parts=200), keep_up(idle_looks=2, state_partitions=(4, 32)), 20) == []
+    assert run_policy(Query(lambda at: 0.0, parts=200), keep_up(idle_polls=2, state_partitions=(4, 32)), 20) == []
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -150,7 +150,7 @@ def test_a_noisy_rate_does_not_make_the_autoscaler_flap(seed: int, mean: float) 
     """The rate swings about one mean, so the policy takes some steps up and does not repeat steps that it took back."""
     draw = random.Random(seed)
     query = Query(lambda at: draw.uniform(0.2, 1.8) * mean)
-    changes = [value for _, value in run_policy(query, keep_up(idle_looks=12), 400)]
+    changes = [value for _, value in run_policy(query, keep_up(idle_polls=12), 400)]
     assert direction_changes(changes) <= 1, changes
     assert query.backlog < 200
 
@@ -170,14 +170,14 @@ def test_the_autoscaler_stays_below_the_upper_bound() -> None:
 
 def test_a_query_that_waits_between_full_batches_is_not_too_slow() -> None:
     """Files arrive one at a time, and the limit is one file."""
-    policy = keep_up(looks=1)
+    policy = keep_up(polls=1)
     assert policy.on_metrics(0.0, metrics(BatchProgress(1, 0.5, 0.0, 1, files=1))) is None
     busy = [BatchProgress(number, 0.5, 0.0, 1, files=1) for number in range(15)]
     assert policy.on_metrics(0.0, metrics(*busy)) is not None
 
 
 def test_a_poll_in_the_middle_of_a_long_batch_does_not_count() -> None:
-    policy = keep_up(looks=2, idle_looks=2)
+    policy = keep_up(polls=2, idle_polls=2)
     full = metrics(BatchProgress(1, 30.0, 0.0, 5, files=4), max_files_per_batch=4)
     assert policy.on_metrics(0.0, full) is None
     for _ in range(10):
@@ -191,7 +191,7 @@ def test_a_poll_in_the_middle_of_a_long_batch_does_not_count() -> None:
 
 
 def test_a_byte_limit_is_reached_when_one_more_file_does_not_fit() -> None:
-    policy = Autoscaler("q", max_bytes_per_batch=("10m", "40m"), looks=1)
+    policy = Autoscaler("q", max_bytes_per_batch=("10m", "40m"), polls=1)
     some = BatchProgress(1, 8.0, 0.0, 1, files=3, size=6 * MIB)
     assert policy.on_metrics(0.0, metrics(some)) is None
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 0.0, 1, files=3, size=9 * MIB)))
@@ -208,7 +208,7 @@ def test_batches_longer_than_their_interval_get_more_state_partitions() -> None:
 
 def test_state_partitions_grow_where_a_change_of_the_limit_has_no_effect() -> None:
     """Each micro-batch is full and late, and no change of the limit is ever applied."""
-    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), looks=1)
+    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), polls=1)
     full = BatchProgress(1, 5.0, 1.0, 2, 2, 2 * MIB, state_partitions=4)
     settings: dict[str, Any] = {}
     asked = []
@@ -223,7 +223,7 @@ def test_state_partitions_grow_where_a_change_of_the_limit_has_no_effect() -> No
 
 
 def test_the_limit_shrinks_where_state_partitions_are_not_reduced() -> None:
-    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_looks=1)
+    policy = Autoscaler("q", max_files_per_batch=(2, 16), state_partitions=(4, 16), idle_polls=1)
     quick = BatchProgress(1, 0.1, 1.0, 1, 1, MIB, state_partitions=8)
     asked = []
     for now in range(2):
@@ -234,7 +234,7 @@ def test_the_limit_shrinks_where_state_partitions_are_not_reduced() -> None:
 
 
 def test_state_partitions_grow_from_the_reported_number() -> None:
-    policy = Autoscaler("q", state_partitions=(4, 32), looks=1)
+    policy = Autoscaler("q", state_partitions=(4, 32), polls=1)
     asked = policy.on_metrics(0.0, metrics(BatchProgress(1, 8.0, 1.0, 1, state_partitions=12)))
     assert asked is not None
     assert asked.changes["q"].state_partitions == 24
@@ -254,7 +254,7 @@ def test_the_autoscaler_ignores_a_query_without_metrics() -> None:
 
 
 def test_an_operator_inside_a_query_stands_for_its_query() -> None:
-    policy, full = keep_up(looks=1), metrics(BatchProgress(1, 8.0, 0.0, 1, files=1))
+    policy, full = keep_up(polls=1), metrics(BatchProgress(1, 8.0, 0.0, 1, files=1))
     as_last = {**full.queries}
     chained = JobMetrics(full.elapsed, {"last": as_last["q"]}, {}, {"q": "last", "last": "last"})
     wanted = policy.on_metrics(0.0, chained)
@@ -285,12 +285,12 @@ def test_a_source_with_splits_gets_enough_subtasks_to_finish_in_time() -> None:
 
 
 def test_a_source_that_finishes_early_loses_subtasks() -> None:
-    policy = Autoscaler("q", parallelism=(1, 8), within="3h", idle_looks=5)
+    policy = Autoscaler("q", parallelism=(1, 8), within="3h", idle_polls=5)
     assert read_splits_with(policy, 0.2, 60, readers=4) == [2, 1]
 
 
 def test_one_split_is_not_enough_to_measure_the_pace() -> None:
-    assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="1m", looks=1), 0.01, 15) == []
+    assert read_splits_with(Autoscaler("q", parallelism=(1, 8), within="1m", polls=1), 0.01, 15) == []
 
 
 @pytest.mark.parametrize("hours", [1, 6])
@@ -334,9 +334,9 @@ def test_a_past_stall_adds_no_subtasks() -> None:
         ({"state_partitions": 4}, "two whole numbers above 0"),
         ({"state_partitions": (1, 2.5)}, "two whole numbers above 0"),
         ({"state_partitions": (1, 2**31)}, "state_partitions is 2147483647 at the most"),
-        ({"state_partitions": (1, 2), "looks": 0}, "looks and idle_looks are whole numbers, 1 or more, not 0"),
-        ({"state_partitions": (1, 2), "looks": 2.5}, "whole numbers, 1 or more, not 2.5"),
-        ({"state_partitions": (1, 2), "idle_looks": "3"}, "whole numbers, 1 or more, not '3'"),
+        ({"state_partitions": (1, 2), "polls": 0}, "polls and idle_polls are whole numbers, 1 or more, not 0"),
+        ({"state_partitions": (1, 2), "polls": 2.5}, "whole numbers, 1 or more, not 2.5"),
+        ({"state_partitions": (1, 2), "idle_polls": "3"}, "whole numbers, 1 or more, not '3'"),
         ({"state_partitions": (1, 2), "every": 0}, "every is above 0"),
     ],
 )
@@ -360,5 +360,5 @@ def test_the_autoscaler_keeps_a_users_limit_of_the_other_kind(
 ) -> None:
     """The policy neither replaces that limit nor complains that the job declares a wrong one."""
     query = Query(lambda now: rate, files=20, settings=VertexSettings(**theirs))
-    policy = keep_up(**given, looks=1, idle_looks=2)
+    policy = keep_up(**given, polls=1, idle_polls=2)
     assert run_policy(query, policy, 12) == []

@@ -573,8 +573,8 @@ REMOTE = (
     Mutant(
         "remote-wait-fires-too-soon",
         "W7",
-        "GroupWaitTrigger.run",
-        "    await self._sleep(SETTLING)\n",
+        "WaitTrigger.run",
+        "    await self._sleep(self.settling)\n",
         "",
         (
             "tests/airflow/test_awaited_master_trigger.py::"
