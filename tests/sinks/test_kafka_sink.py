@@ -70,7 +70,8 @@ def test_the_brokers_may_change_and_the_topic_may_not() -> None:
         "topic": "results",
         "staging": "file:///lake/staging",
     }
-    assert sink().changeable == {"servers", "conn_id"}
+    assert sink().changeable == {"servers"}
+    assert sink(servers=None, conn_id="kafka").definition() == {**sink().definition(), "servers": None}
 
 
 VALUE = ("value", "binary")

@@ -61,7 +61,7 @@ class KafkaSink(Sink):
     transaction_timeout: float = 600
     conn_id: str | None = None
 
-    changeable: ClassVar[frozenset[str]] = frozenset({"servers", "conn_id"})
+    changeable: ClassVar[frozenset[str]] = frozenset({"servers"})
 
     def validate(self) -> None:
         if (self.servers is None) == (self.conn_id is None):
