@@ -18,6 +18,7 @@ from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.support.books import books, table_of
+from tests.support.refusing_storage import RefusingStorage
 
 
 class FileTarget(SinkTarget):
@@ -36,6 +37,10 @@ class FileTarget(SinkTarget):
 
     def dying(self, at: int, when: When) -> BoundFileSink:
         storage = CrashingStorage(open_storage(self.above), at=at, when=when)
+        return self.sink.bind_to(storage, SinkContext("orders", "lake"))
+
+    def refusing(self, handle: Handle) -> BoundFileSink:
+        storage = RefusingStorage(open_storage(self.above), lambda path: path.endswith(handle["id"]))
         return self.sink.bind_to(storage, SinkContext("orders", "lake"))
 
     def shared(self) -> FileTarget:

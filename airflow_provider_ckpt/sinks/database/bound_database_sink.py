@@ -25,6 +25,7 @@ from airflow_provider_ckpt.sinks.errors import (
     SinkUnavailableError,
     StagedElsewhereError,
 )
+from airflow_provider_ckpt.sinks.garbage import delete_garbage
 from airflow_provider_ckpt.sinks.handles import reading_handle
 from airflow_provider_ckpt.sinks.sink import (
     BoundSink,
@@ -33,7 +34,6 @@ from airflow_provider_ckpt.sinks.sink import (
     SinkContext,
     SinkInput,
     StageRequest,
-    attempt_of,
 )
 
 if TYPE_CHECKING:
@@ -293,12 +293,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         with self._transaction("look for what is staged") as connection:
-            staged = list(self._ledger.staged(connection))
-        dead = [
-            handle for handle in staged if handle not in live_handles and _is_dead(attempt_of(handle), live_attempts)
-        ]
-        self.delete_staged(dead)
-        return sorted(dead)
+            staged = self._ledger.staged(connection)
+        tables = {handle: f"{self._schema}.{table}" for handle, (table, _) in staged.items()}
+        return delete_garbage(
+            self._context, tables, live_handles, live_attempts, lambda handle: self.delete_staged([handle])
+        )
 
     def staged(self) -> dict[str, list[int]]:
         with self._transaction("look for what is staged") as connection:
@@ -307,17 +306,16 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for handle in sorted(ids):
-            with self._transaction("delete what is staged") as connection:
+            with self._open("delete its staged rows", self._deletion_error) as connection:
                 self._drop(connection, handle)
                 if self._ledger.exists(connection):
                     self._ledger.forget_staged(connection, handle)
 
+    def _deletion_error(self, error: Any) -> Exception:
+        return self._failures.deletion_refused(self._explain(error))
+
     def _transaction(self, doing: str) -> AbstractContextManager[C]:
         return self._open(doing, lambda error: self._failures.rows_refused(f"to {doing}: {self._explain(error)}"))
-
-
-def _is_dead(attempt: str | None, live_attempts: Collection[str]) -> bool:
-    return attempt is not None and attempt not in live_attempts
 
 
 _FIELDS = {

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import (
     ForeignReleaseError,
-    GarbageLeftError,
     InvalidSinkError,
     RowsRefusedError,
     StagedFilesMissingError,
@@ -24,11 +22,10 @@ from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.file_names import TURNS, format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.spark_exceptions import has_text
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
-from airflow_provider_ckpt.storage.removal import ErrorCollector
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.writable import is_gone, refuse_apart, refuse_unwritable
 
@@ -230,7 +227,7 @@ class BoundFileSink(BoundSink):
             return _counts(None)
         for handle in staged:
             if handle["id"] in newest.batches:  # all its files were moved before the entry was made
-                self._books.delete_tree(self._staged.place(handle["id"]))
+                self._staged.delete(handle["id"])
         return _counts(newest)
 
     def _refuse_foreign(self, newest: Manifest, waiting: Sequence[Handle], checkpoint: int) -> None:
@@ -265,43 +262,18 @@ class BoundFileSink(BoundSink):
         return f"no file of its last release, checkpoint {newest.checkpoint}, is in its folder"
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        removed, errors = [], ErrorCollector()
-        for name in self._books.list(self._staged.folder):
-            attempt = attempt_of(name)
-            if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                with errors.tried(name):
-                    self._books.delete_tree(self._staged.place(name))
-                    removed.append(name)
         if self._log.catch_up():
             self._occupancy.sweep(force=True)
         self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
-        if errors.failed:
-            raise self._garbage_error(errors.failed, removed)
-        return removed
-
-    def _garbage_error(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
-        name, error = next(iter(failed.items()))
-        return GarbageLeftError(
-            sink=self._context.uid,
-            job=self._context.job_id,
-            count=len(failed),
-            path=self._books.full_uri(f"{self._staged.folder}/{name}"),
-            cause=str(error),
-            left=[*failed],
-            deleted=removed,
-        )
+        return self._staged.collect_garbage(live_handles, live_attempts)
 
     def staged(self) -> dict[str, list[int]]:
-        sizes: dict[str, list[int]] = {}
-        for path, size in self._books.files(self._staged.folder):
-            sizes.setdefault(path.partition("/")[0], []).append(size)
-        return sizes
+        return self._staged.staged()
 
     def delete_staged(self, ids: Collection[str]) -> None:
-        for name in sorted(ids):
-            self._books.delete_tree(self._staged.place(name))
+        self._staged.delete_all(ids)
 
 
 def _counts(manifest: Manifest | None) -> dict[str, int]:

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -217,8 +217,7 @@ class BoundKafkaSink(BoundSink):
         return rows
 
     def _clear(self, staged: Sequence[Handle]) -> None:
-        for handle in staged:
-            self._storage.delete_tree(self._staging.place(handle["id"]))
+        self._staging.delete_all([handle["id"] for handle in staged])
 
     def _refuse_foreign(self, newest: LedgerRecord, waiting: Sequence[Handle], checkpoint: int) -> None:
         if waiting:
@@ -260,21 +259,11 @@ class BoundKafkaSink(BoundSink):
     # ---- garbage
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        removed = []
-        for name in self._storage.list(self._staging.folder):
-            attempt = attempt_of(name)
-            if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                self._storage.delete_tree(self._staging.place(name))
-                removed.append(name)
         self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
-        return removed
+        return self._staging.collect_garbage(live_handles, live_attempts)
 
     def staged(self) -> dict[str, list[int]]:
-        sizes: dict[str, list[int]] = {}
-        for path, size in self._storage.files(self._staging.folder):
-            sizes.setdefault(path.partition("/")[0], []).append(size)
-        return sizes
+        return self._staging.staged()
 
     def delete_staged(self, ids: Collection[str]) -> None:
-        for name in sorted(ids):
-            self._storage.delete_tree(self._staging.place(name))
+        self._staging.delete_all(ids)

@@ -294,9 +294,8 @@ class BoundLakeSink(BoundSink):
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
             return []
-        removed = roll_forward.files.collect_garbage(live_handles, live_attempts)
         roll_forward.collect_temporary(LEFT_BEHIND)
-        return removed
+        return roll_forward.files.collect_garbage(live_handles, live_attempts)
 
     def staged(self) -> dict[str, list[int]]:
         roll_forward = self._find_roll_forward()
@@ -305,8 +304,7 @@ class BoundLakeSink(BoundSink):
     def delete_staged(self, ids: Collection[str]) -> None:
         roll_forward = self._find_roll_forward()
         if roll_forward is not None:
-            for name in sorted(ids):
-                roll_forward.files.delete(name)
+            roll_forward.files.delete_all(ids)
 
     # ---- the table's folder
 

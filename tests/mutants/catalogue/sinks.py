@@ -270,8 +270,8 @@ SINKS = (
     Mutant(
         "live-attempt-collected",
         "R5",
-        "BoundFileSink.collect_garbage",
-        "attempt not in live_attempts and name not in live_handles",
+        "delete_garbage.garbage",
+        "name not in live_handles and _is_dead(name, live_attempts)",
         "name not in live_handles",
         _GARBAGE,
         "the collector deletes files that are being staged",
@@ -279,9 +279,9 @@ SINKS = (
     Mutant(
         "live-handle-collected",
         "R5",
-        "BoundFileSink.collect_garbage",
-        "attempt not in live_attempts and name not in live_handles",
-        "attempt not in live_attempts",
+        "delete_garbage.garbage",
+        "name not in live_handles and _is_dead(name, live_attempts)",
+        "_is_dead(name, live_attempts)",
         _GARBAGE,
         "published rows that wait for their release are deleted",
     ),

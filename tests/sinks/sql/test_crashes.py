@@ -15,7 +15,12 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError, RowsRefusedError, SinkUnavailableError
+from airflow_provider_ckpt.sinks.errors import (
+    GarbageLeftError,
+    ReleaseRecordLostError,
+    RowsRefusedError,
+    SinkUnavailableError,
+)
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import When
 from tests.sinks.databases import died, in_this_process, rows_of, stage, stage_request
@@ -406,7 +411,7 @@ def test_whoever_makes_a_staging_table_is_waited_for_by_the_clean_up(maria: Mari
     sink = maria.table().new()
 
     def collect() -> None:
-        with pytest.raises(SinkUnavailableError, match="error 1205"):
+        with pytest.raises(GarbageLeftError, match="error 1205"):
             maria.bind().collect_garbage([], [])
 
     making = killed_in_release(maria, collect, "CREATE TABLE")
