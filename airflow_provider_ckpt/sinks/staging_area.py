@@ -6,7 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from airflow_provider_ckpt.concurrency import map_parallel
-from airflow_provider_ckpt.sinks.errors import StagedDataDamagedError, StagedFilesMissingError
+from airflow_provider_ckpt.sinks.errors import (
+    ForeignReleaseError,
+    StagedDataDamagedError,
+    StagedFilesMissingError,
+    StagedRowCountError,
+)
 from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
 from airflow_provider_ckpt.sinks.garbage import delete_garbage
 from airflow_provider_ckpt.sinks.sink import SinkContext
@@ -31,6 +36,40 @@ class StagingArea:
         """Return (path in the place, bytes) of each data file that Spark wrote to a place. Empty files are omitted."""
         files = self._storage.child(place).files("")
         return [(path, size) for path, size in files if size > 0 and self._is_data(path)]
+
+    def keep_rows(
+        self, handle_id: str, files: int, uri: str, *, found: int | None = None, counted: int | None = None
+    ) -> int:
+        """Keep a written place, or delete it if there are no rows. Return the number of rows.
+
+        Args:
+            files: number of data files.
+            uri: target in messages.
+            found: number of rows in the files; None if it was not read.
+            counted: number of rows that were counted while they were written; None if they were not counted.
+
+        Raises StagedRowCountError if the numbers contradict each other. For an empty frame Spark writes no file, or one
+        file with the header or the schema.
+        """
+        rows = (found or 0) if counted is None else counted
+        lacks_files = not files and (rows > 0 or counted is None)
+        if lacks_files or (rows == 0 and files > 1) or found not in (None, rows):
+            raise StagedRowCountError(handle=handle_id, uri=uri, rows=rows, files=files)
+        if rows == 0:
+            self.delete(handle_id)
+        else:
+            self._storage.sync(self.place(handle_id))  # a handle survives a power cut, so its files must survive it
+        return rows
+
+    def refuse_foreign(self, uri: str, newest: int, waiting: Sequence[str], checkpoint: int) -> None:
+        """Refuse the handles ``waiting``, which checkpoint ``newest`` of the target covers without their release.
+
+        Raises ForeignReleaseError.
+        """
+        for handle_id in waiting:
+            raise ForeignReleaseError(
+                sink=self._context.uid, uri=uri, newest=newest, handle=handle_id, checkpoint=checkpoint
+            )
 
     def delete(self, handle_id: str) -> None:
         self._storage.delete_tree(self.place(handle_id))

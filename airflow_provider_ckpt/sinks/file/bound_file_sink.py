@@ -6,11 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.sinks.errors import (
-    ForeignReleaseError,
     InvalidSinkError,
     RowsRefusedError,
     StagedFilesMissingError,
-    StagedRowCountError,
     TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
@@ -138,15 +136,14 @@ class BoundFileSink(BoundSink):
         with named_folders(self._writer.partition_by, self._context, request.id):
             self._write(counted, request, self._books.spark_uri(place))
         files = self._staged.written(place)
-        rows = parquet_rows(self._books.child(place), files) if rows_written is None else rows_written()
-        if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):
-            raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # for an empty frame Spark writes one file with the header or the schema
-            self._books.delete_tree(place)
-            files = []
-        else:
-            self._books.sync(place)  # a handle survives a power cut, so its files must survive it, too
-        return self._staged.handle(request, rows, entries, files)
+        rows = self._staged.keep_rows(
+            request.id,
+            len(files),
+            self._storage.uri,
+            found=parquet_rows(self._books.child(place), files) if rows_written is None else None,
+            counted=None if rows_written is None else rows_written(),
+        )
+        return self._staged.handle(request, rows, entries, files if rows else [])
 
     def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
         blank = self._writer.blank_lines(frame)
@@ -184,7 +181,8 @@ class BoundFileSink(BoundSink):
             newest = self._log.newest()
             waiting = self._unreleased(staged)
             if newest is not None and checkpoint <= newest.checkpoint:
-                self._refuse_foreign(newest, waiting, checkpoint)
+                waiting_ids = [handle["id"] for handle in waiting]
+                self._staged.refuse_foreign(self._storage.uri, newest.checkpoint, waiting_ids, checkpoint)
                 return self._finish(newest, staged, checkpoint)
             entries_read = self._log.length()
             try:
@@ -229,16 +227,6 @@ class BoundFileSink(BoundSink):
             if handle["id"] in newest.batches:  # all its files were moved before the entry was made
                 self._staged.delete(handle["id"])
         return _counts(newest)
-
-    def _refuse_foreign(self, newest: Manifest, waiting: Sequence[Handle], checkpoint: int) -> None:
-        if waiting:
-            raise ForeignReleaseError(
-                sink=self._context.uid,
-                uri=self._storage.uri,
-                newest=newest.checkpoint,
-                handle=waiting[0]["id"],
-                checkpoint=checkpoint,
-            )
 
     def _unreleased(self, staged: Sequence[Handle]) -> list[Handle]:
         if not staged:

@@ -6,10 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.sinks.errors import (
-    ForeignReleaseError,
     OutputLostError,
     StagedFilesMissingError,
-    StagedRowCountError,
     TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
@@ -132,15 +130,9 @@ class BoundKafkaSink(BoundSink):
                 raise
             raise refusal from error
         files = self._staging.written(place)
-        rows = parquet_rows(self._storage.child(place), files)
-        if not files or (rows == 0 and len(files) > 1):
-            raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # for an empty frame Spark writes one file with the schema
-            self._storage.delete_tree(place)
-            files = []
-        else:
-            self._storage.sync(place)  # a handle survives a power cut, so its files must survive it, too
-        return self._staging.handle(request.id, rows, files, ledger, since)
+        found = parquet_rows(self._storage.child(place), files)
+        rows = self._staging.keep_rows(request.id, len(files), self._storage.uri, found=found)
+        return self._staging.handle(request.id, rows, files if rows else [], ledger, since)
 
     def _ledger_end(self) -> tuple[str, int]:
         """Return the ledger's (id, end offset), read once in a process. An older offset costs only a longer read."""
@@ -180,7 +172,8 @@ class BoundKafkaSink(BoundSink):
         waiting = list({handle["id"]: handle for handle in staged if handle["id"] not in released}.values())
         newest = self._records[-1] if self._records else None
         if newest is not None and checkpoint <= newest.checkpoint:
-            self._refuse_foreign(newest, waiting, checkpoint)
+            waiting_ids = [handle["id"] for handle in waiting]
+            self._staging.refuse_foreign(f"topic {self._topic}", newest.checkpoint, waiting_ids, checkpoint)
             self._clear(staged)
             return {"rows": newest.rows if checkpoint == newest.checkpoint else 0}
         if not waiting:
@@ -218,16 +211,6 @@ class BoundKafkaSink(BoundSink):
 
     def _clear(self, staged: Sequence[Handle]) -> None:
         self._staging.delete_all([handle["id"] for handle in staged])
-
-    def _refuse_foreign(self, newest: LedgerRecord, waiting: Sequence[Handle], checkpoint: int) -> None:
-        if waiting:
-            raise ForeignReleaseError(
-                sink=self._context.uid,
-                uri=f"topic {self._topic}",
-                newest=newest.checkpoint,
-                handle=waiting[0]["id"],
-                checkpoint=checkpoint,
-            )
 
     def last_released(self) -> int:
         """Return the last released checkpoint in the ledger; 0 if there is none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
@@ -231,7 +231,7 @@ class RollForward:
     def _refuse_gone(self, length: int, handles: Sequence[LakeHandle]) -> None:
         if length or handles:
             observer = "the log of its releases" if length else f"batch {handles[0].id}"
-            raise table_gone(self._error_fields(), observer)
+            raise table_gone(self._context, self._table.uri, observer)
 
     def _refuse_other(self, snapshot: Snapshot, length: int, handles: Sequence[LakeHandle]) -> None:
         if length and self.log.entry(length - 1).table != snapshot.id:
@@ -270,11 +270,13 @@ class RollForward:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 
-def table_gone(names: Mapping[str, str], observer: str) -> ReleaseRecordLostError:
-    """Return the error for a missing table that ``observer`` has used. ``names`` has sink, job and uri."""
+def table_gone(context: SinkContext, uri: str, observer: str) -> ReleaseRecordLostError:
+    """Return the error for a missing table that ``observer`` has used."""
     return ReleaseRecordLostError(
         "Sink {sink} of job {job!r}: table {uri} no longer exists, and {who} has seen it. Nothing was released. "
         "Bring it back and resume with --resume-failed, or run the job under another id, from its input",
-        **names,
+        sink=context.uid,
+        job=context.job_id,
+        uri=uri,
         who=observer,
     )

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import sql
 
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.postgres.staging import identifiers
 from airflow_provider_ckpt.sinks.sink import Handle
 
 _ROW_TRIGGERS = (
@@ -81,7 +82,7 @@ class PostgresReleaseStatements:
 
     def _insert(self, handle: Handle, staging: sql.Identifier) -> int:
         statement = sql.SQL("INSERT INTO {} ({columns}) SELECT {columns} FROM {} WHERE {} = ANY({})").format(
-            self._target, staging, sql.Identifier(PART), _parts(handle), columns=_names(handle["columns"])
+            self._target, staging, sql.Identifier(PART), _parts(handle), columns=identifiers(handle["columns"])
         )
         return self.connection.execute(statement).rowcount
 
@@ -102,8 +103,8 @@ class PostgresReleaseStatements:
         ).format(
             self._target,
             staging,
-            columns=_names(handle["columns"]),
-            key=_names(self.key),
+            columns=identifiers(handle["columns"]),
+            key=identifiers(self.key),
             part=sql.Identifier(PART),
             parts=_parts(handle),
             row=sql.Identifier(ROW),
@@ -113,7 +114,7 @@ class PostgresReleaseStatements:
         staged = self.count(handle)
         if not may_skip_rows:
             return staged
-        keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
+        keys = sql.SQL("count(DISTINCT ({}))").format(identifiers(self.key))
         return staged - (self._count_rows(keys, handle, staging) - inserted)
 
     def _count_rows(self, selection: sql.Composable, handle: Handle, staging: sql.Identifier) -> int:
@@ -133,7 +134,3 @@ class PostgresReleaseStatements:
 def _parts(handle: Handle) -> sql.Composable:
     """Return the task attempts as a literal. In a statement with parameters, a % in a name would be misread."""
     return sql.SQL("{}::bigint[]").format(sql.Literal(handle["parts"]))
-
-
-def _names(names: Sequence[str]) -> sql.Composed:
-    return sql.SQL(", ").join(map(sql.Identifier, names))

@@ -73,7 +73,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
         sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(column_type_for(kind)))) for name, kind in columns
     ]
     if key:
-        parts.append(sql.SQL("PRIMARY KEY ({})").format(_names(key)))
+        parts.append(sql.SQL("PRIMARY KEY ({})").format(identifiers(key)))
     statement = sql.SQL("CREATE TABLE {} ({})").format(
         sql.Identifier(table.schema, table.name), sql.SQL(", ").join(parts)
     )
@@ -130,7 +130,7 @@ def copy_rows(
             else [text_expression(*expression) for expression in typed]
         )
     )
-    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, _names([*names, *extra_columns])).as_string(None)
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, identifiers([*names, *extra_columns])).as_string(None)
     run = copier(
         database.parameters("ckpt stage"),
         [*TRANSACTION_SETTINGS, copy],
@@ -158,5 +158,5 @@ def _error_text(error: dict[str, Any]) -> str:
     return ", ".join([state, error["error"], *details])
 
 
-def _names(names: Sequence[str]) -> sql.Composed:
+def identifiers(names: Sequence[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, names))
