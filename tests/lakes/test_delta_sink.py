@@ -620,6 +620,6 @@ def test_a_sink_of_files_does_not_write_into_a_table(path: Path) -> None:
 
 
 def test_two_sinks_of_a_job_share_a_table_only_if_none_replaces_the_others_rows() -> None:
-    assert DeltaSink("/t").at_odds(DeltaSink("/t", mode="upsert", key=["id"])) == []
-    assert DeltaSink("/t").at_odds(DeltaSink("/t", mode="overwrite")) == ["mode"]
-    assert DeltaSink("/t").at_odds(DeltaSink("/t", partition_by=["id"])) == ["partition_by"]
+    assert DeltaSink("/t").folder_conflicts(DeltaSink("/t", mode="upsert", key=["id"])) == []
+    assert DeltaSink("/t").folder_conflicts(DeltaSink("/t", mode="overwrite")) == ["mode"]
+    assert DeltaSink("/t").folder_conflicts(DeltaSink("/t", partition_by=["id"])) == ["partition_by"]

@@ -31,7 +31,7 @@ def test_names_that_one_made_who_died_are_on_disk_before_the_commit(files: LakeF
     (tmp_path / "day=1").mkdir()
     os.link(tmp_path / "staged/1", tmp_path / "day=1/1")
     with recorded(tmp_path) as calls:
-        files.publish(FILES)
+        files.copy_to_targets(FILES)
     files.verify_targets(FILES, 1)
     last = {name: max(n for n, call in enumerate(calls) if call == f"fsync {name}") for name in ("day=1/1", "day=1")}
     made = [n for n, call in enumerate(calls) if call.startswith(("link", "mkdir"))]
@@ -55,9 +55,9 @@ def test_without_links_no_name_stands_for_half_a_file(
     with refusing(tmp_path, errno.EPERM, "link"):
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
             patched.setattr("shutil.copyfile", killed)
-            files.publish(FILES)
+            files.copy_to_targets(FILES)
         files.verify_staged(FILES, 1)
-        files.publish(FILES)
+        files.copy_to_targets(FILES)
     files.verify_targets(FILES, 1)
 
 
@@ -68,7 +68,7 @@ def test_what_another_one_has_committed_between_two_looks_is_there(
 
     def size(self: LakeFiles, path: str) -> int | None:
         if len(looks) == len(FILES):  # this process has found none of the names
-            files.publish(FILES)
+            files.copy_to_targets(FILES)
             for file in FILES:
                 (tmp_path / file.path).unlink()
         looks.append(path)

@@ -28,7 +28,7 @@ class FileTarget(SinkTarget):
         self.sink = FileSink(str(path), **settings)
 
     @property
-    def above(self) -> Path:
+    def parent(self) -> Path:
         """The folder of the table and of the folder beside it."""
         return table_of(self.path).parent
 
@@ -36,11 +36,11 @@ class FileTarget(SinkTarget):
         return self.sink.bind(SinkContext(job_id, uid))
 
     def dying(self, at: int, when: When) -> BoundFileSink:
-        storage = CrashingStorage(open_storage(self.above), at=at, when=when)
+        storage = CrashingStorage(open_storage(self.parent), at=at, when=when)
         return self.sink.bind_to(storage, SinkContext("orders", "lake"))
 
     def refusing(self, handle: Handle) -> BoundFileSink:
-        storage = RefusingStorage(open_storage(self.above), lambda path: path.endswith(handle["id"]))
+        storage = RefusingStorage(open_storage(self.parent), lambda path: path.endswith(handle["id"]))
         return self.sink.bind_to(storage, SinkContext("orders", "lake"))
 
     def shared(self) -> FileTarget:
@@ -55,7 +55,7 @@ class FileTarget(SinkTarget):
             file.write_bytes(b"")
 
     def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        storage = WrappedStorage(open_storage(self.above))
+        storage = WrappedStorage(open_storage(self.parent))
         handle = stage(self.sink.bind_to(storage, SinkContext("orders", "lake")), frame, 1)
         return storage.verbs.log[-1:] == [f"sync orders/lake/staging/{handle['id']}"]
 

@@ -120,7 +120,7 @@ def test_a_ledger_record_reads_as_it_was_written_by_the_first_release() -> None:
 def test_a_handle_reads_as_it_was_written_by_the_first_release(tmp_path: Path) -> None:
     staging = KafkaStaging(open_storage("memory://staging"), CONTEXT, "results")
     handle = json.loads((GOLDEN / "handle.json").read_text())
-    assert staging.checked(handle) == handle
+    assert staging.read_handle(handle) == handle
     assert staging.handle("a1-3-n1", 2, [("part-0.parquet", 7)], "id-of-ledger", 4) == handle
     with pytest.raises(StagedElsewhereError):
-        KafkaStaging(open_storage("memory://staging"), CONTEXT, "other").checked(handle)
+        KafkaStaging(open_storage("memory://staging"), CONTEXT, "other").read_handle(handle)

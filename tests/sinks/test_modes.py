@@ -109,7 +109,7 @@ def test_of_two_first_releases_at_the_same_moment_one_is_refused(lake: Lake) -> 
     """Each has checked the folder and found no other job."""
     monday = lake.new("monday", "errorifexists")
     hook = once_before_verb("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
-    tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.above, hook))
+    tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.parent, hook))
     with pytest.raises(ReleaseRefusedError, match="Nothing was released; the rows stay"):
         tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["m"]
@@ -209,7 +209,7 @@ def test_a_driver_that_was_given_up_replaces_nothing_of_its_successor(lake: Lake
 def test_of_two_first_releases_that_overwrite_at_the_same_moment_one_stays(lake: Lake) -> None:
     monday = lake.new("monday")
     hook = once_before_verb("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
-    tuesday = lake.new("tuesday", storage=HookedStorage(lake.above, hook))
+    tuesday = lake.new("tuesday", storage=HookedStorage(lake.parent, hook))
     tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["t"]
 
@@ -251,7 +251,7 @@ def test_a_crash_at_any_step_of_replacing_is_repaired_and_manifests_switch_at_on
         handle = lake.staged("tuesday", 1, *new)
         crashed = False
         try:
-            dying = lake.bind("tuesday", storage=CrashingStorage(lake.above, at=at, when=when))
+            dying = lake.bind("tuesday", storage=CrashingStorage(lake.parent, at=at, when=when))
             dying.prepare()
             dying.release([handle], 1)
         except SimulatedCrash:
@@ -284,7 +284,7 @@ def test_a_staged_folder_that_cannot_be_deleted_keeps_nothing_of_who_was_replace
     lake.storage.create(moved, b"late")
     left = lake.staged("tuesday", 7, "t7")["id"]
     other = lake.staged("tuesday", 8, "t8")["id"]
-    sink = lake.bind("tuesday", storage=RefusingStorage(lake.above, lambda path: path.endswith(left)))
+    sink = lake.bind("tuesday", storage=RefusingStorage(lake.parent, lambda path: path.endswith(left)))
     with pytest.raises(GarbageLeftError, match=left) as raised:
         sink.collect_garbage(set(), set())
     assert (raised.value.data["left"], raised.value.data["deleted"]) == ([left], [other])
@@ -299,7 +299,7 @@ def test_who_has_its_turn_and_died_is_waited_for(lake: Lake) -> None:
     lake.new("tuesday")
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
-        lake.bind("tuesday", storage=HookedStorage(lake.above, hook)).release([handle], 1)
+        lake.bind("tuesday", storage=HookedStorage(lake.parent, hook)).release([handle], 1)
     with pytest.raises(OutputSupersededError, match="If its rows are the wanted ones, run it"):
         monday.release([lake.staged("monday", 2, "m2", since=1)], 2)
     lake.bind("tuesday").collect_garbage({handle["id"]}, set())
@@ -317,7 +317,7 @@ def test_who_has_its_turn_and_died_is_replaced_with_the_others(lake: Lake, mode:
     lake.new("tuesday", mode)
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
-        lake.bind("tuesday", mode, storage=HookedStorage(lake.above, hook)).release([handle], 1)
+        lake.bind("tuesday", mode, storage=HookedStorage(lake.parent, hook)).release([handle], 1)
     lake.release("wednesday", "w1")
     with pytest.raises(OutputSupersededError, match="wednesday"):
         lake.bind("tuesday", mode).release([handle], 1)
@@ -329,7 +329,7 @@ def test_a_retry_does_not_work_out_again_whom_it_replaces_or_refuses(lake: Lake,
     """Tuesday takes its turn and dies while it moves its files. Wednesday then appends, and must not be replaced."""
     handle = lake.staged("tuesday", 1, "t1", "t2")
     lake.new("tuesday", mode)
-    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.above, once_before_verb("copy", "00001.txt", die)))
+    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.parent, once_before_verb("copy", "00001.txt", die)))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     wednesday = lake.release("wednesday", "w1", mode="append")
@@ -346,7 +346,7 @@ def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lak
     """Monday is replaced at three moments: while it moves its files, before its check, and before its entry."""
     lake.release("monday", "m1", mode="append")
     hook = once_before_verb(*paused, lambda: lake.release("tuesday", "t1"))
-    monday = lake.bind("monday", "append", storage=HookedStorage(lake.above, hook))
+    monday = lake.bind("monday", "append", storage=HookedStorage(lake.parent, hook))
     handle = lake.staged("monday", 2, "m2", "m3", since=1)
     try:
         monday.release([handle], 2)
@@ -357,7 +357,7 @@ def test_a_job_that_is_replaced_while_it_releases_leaves_no_row_behind(lake: Lak
 
 def test_files_that_a_dead_job_moved_and_never_entered_are_deleted_with_its_others(lake: Lake) -> None:
     lake.release("monday", "m1", mode="append")
-    dying = lake.bind("monday", "append", storage=CrashingStorage(lake.above, at=3, when="after"))
+    dying = lake.bind("monday", "append", storage=CrashingStorage(lake.parent, at=3, when="after"))
     with pytest.raises(SimulatedCrash):
         dying.release([lake.staged("monday", 2, "m2", "m3", since=1)], 2)
     assert "m2" in lake.listed()
@@ -415,7 +415,7 @@ def test_a_reader_of_manifests_sees_the_old_rows_or_the_new_ones_whenever_the_sw
             tuesday.release(staged or [lake.staged("tuesday", 1, "t")], 1)  # noqa: B023
 
         left = iter(range(at, 0, -1))
-        storage = Switching(lake.above, left, switch)
+        storage = Switching(lake.parent, left, switch)
         monkeypatch.setattr(file_folders, "open_storage", lambda *_: storage)  # noqa: B023
         found = [(manifest.job_id, manifest.rows) for manifest in read_manifests(lake.uri)]
         monkeypatch.undo()
@@ -442,7 +442,7 @@ def test_append_costs_two_looks_a_release_for_the_others_in_the_folder(lake: Lak
         def _wrap(self, inner: Storage) -> Counting:
             return Counting(inner)
 
-    storage = Counting(lake.above)
+    storage = Counting(lake.parent)
     sink = lake.bind("monday", "append", storage=storage)
     for number in range(1, 6):
         sink.release([lake.staged("monday", number, f"m{number}", since=number - 1)], number)

@@ -109,7 +109,9 @@ def test_a_staged_file_that_changed_its_size_is_not_released_and_nothing_with_it
 def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: bytes | None) -> None:
     """The previous release died after moving the files. Then its machine died, too."""
     handle = lake.staged("orders", 1, "one", "two")
-    dying = lake.bind("orders", "append", storage=HookedStorage(lake.above, once_before_verb("create", MANIFESTS, die)))
+    dying = lake.bind(
+        "orders", "append", storage=HookedStorage(lake.parent, once_before_verb("create", MANIFESTS, die))
+    )
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     target = handle["files"][0]["target"]
@@ -125,7 +127,7 @@ def test_a_file_that_was_moved_already_is_seen_to_as_well(lake: Lake, content: b
 def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     sink.release([lake.staged("orders", 0, "first")], 1)
-    storage = Requests(lake.above)
+    storage = Requests(lake.parent)
     counted = lake.bind("orders", "append", storage=storage)
     counted.last_released()
     storage.counts.clear()
@@ -141,10 +143,10 @@ def test_a_release_lists_a_place_once_and_asks_for_no_file_in_it(lake: Lake) -> 
 
 def test_a_file_that_was_moved_already_costs_one_request(lake: Lake) -> None:
     handle = lake.staged("orders", 1, "a", "b", "c")
-    dying = lake.bind("orders", "append", storage=CrashingStorage(lake.above, at=5, when="before"))
+    dying = lake.bind("orders", "append", storage=CrashingStorage(lake.parent, at=5, when="before"))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
-    storage = Requests(lake.above)
+    storage = Requests(lake.parent)
     lake.bind("orders", "append", storage=storage).release([handle], 1)
     assert storage.counts["size"] == 2
     assert lake.named() == ["a", "b", "c"]
@@ -157,7 +159,7 @@ def test_r9_a_lost_race_for_an_entry_releases_the_rest_and_nothing_twice(lake: L
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     other = lake.bind("orders", "append")
     hook = once_before_verb("create", MANIFESTS, lambda: other.release([first], 1))
-    loser = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
+    loser = lake.bind("orders", "append", storage=HookedStorage(lake.parent, hook))
     assert loser.release([first, second], 2) == {"files": 1, "rows": 1, "bytes": 3}
     assert [(m.checkpoint, m.batches) for m in read_manifests(lake.uri)] == [(1, (first["id"],)), (2, (second["id"],))]
     assert lake.named() == lake.listed() == ["one", "two"]
@@ -168,7 +170,7 @@ def test_r9_a_lost_race_against_a_higher_checkpoint_releases_nothing(lake: Lake)
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     successor = lake.bind("orders", "append")
     hook = once_before_verb("create", MANIFESTS, lambda: successor.release([first, second], 2))
-    zombie = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
+    zombie = lake.bind("orders", "append", storage=HookedStorage(lake.parent, hook))
     assert zombie.release([first], 1)["rows"] == 0
     assert [manifest.checkpoint for manifest in read_manifests(lake.uri)] == [2]
     assert zombie.last_released() == 2
@@ -183,7 +185,7 @@ def test_r9_files_that_vanish_because_another_released_and_a_reader_consumed_the
             lake.storage.delete(file["target"])
 
     hook = once_before_verb("copy" if lake.uri.startswith("memory") else "delete", "part-", released_and_consumed)
-    late = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
+    late = lake.bind("orders", "append", storage=HookedStorage(lake.parent, hook))
     assert late.release([handle], 1)["rows"] == 2
     assert len(read_manifests(lake.uri)) == 1
 
@@ -273,7 +275,7 @@ def test_a_manifest_that_vanishes_while_a_process_lives_is_told_not_passed_over(
         lake.bind("orders", "append").release([lake.staged("orders", number, f"row {number}")], number)
     assert sink.last_released() == 3
     lake.books.delete(f"{MANIFESTS}/00000001.json")
-    fresh = lake.bind("orders", "append", storage=Remembered(lake.above))
+    fresh = lake.bind("orders", "append", storage=Remembered(lake.parent))
     with pytest.raises(TerminalError, match="entry 1 is gone"):
         fresh.release([lake.staged("orders", 4, "late", since=0)], 4)
 
@@ -301,7 +303,7 @@ def test_a_listing_that_overtook_a_creation_is_no_damage(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     for number in (1, 2, 3):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
-    assert lake.bind("orders", "append", storage=Partial(lake.above)).last_released() == 3
+    assert lake.bind("orders", "append", storage=Partial(lake.parent)).last_released() == 3
 
 
 def test_what_killed_writers_left_is_collected_by_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,10 @@ def test_a_target_that_fails_for_a_moment_does_not_end_the_run_that_looks_whethe
     def fails() -> str:
         raise SinkUnavailableError(message="a lock")
 
-    sinks: Any = {"a": SimpleNamespace(emptied=fails), "b": SimpleNamespace(emptied=lambda: "table b is empty")}
+    sinks: Any = {
+        "a": SimpleNamespace(loss_evidence=fails),
+        "b": SimpleNamespace(loss_evidence=lambda: "table b is empty"),
+    }
     [told] = finds_table_empty(sinks)
     assert told.startswith("sink b: table b is empty. This is right if a reader deletes what it has read. If ")
 

@@ -296,7 +296,7 @@ class Table(Target):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         raise AssertionError("it is never released by itself")
 
-    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
+    def release_together(self, participants: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         if self.shop.answers:
             answer: list[dict[str, int]] = self.shop.answers.pop()
             return answer
@@ -304,7 +304,9 @@ class Table(Target):
             self.shop.failing -= 1
             raise StorageTransientError(verb="commit", uri="u", reason="gone")
         known = {one for _, of in self.shop.released for ids in of.values() for one in ids}
-        done = [(one.sink, [handle["id"] for handle in one.handles if handle["id"] not in known]) for one in shares]
+        done = [
+            (one.sink, [handle["id"] for handle in one.handles if handle["id"] not in known]) for one in participants
+        ]
         self.shop.released.append((checkpoint, {sink.uid: ids for sink, ids in done if isinstance(sink, Table)}))
         if self.shop.losing:
             self.shop.losing -= 1

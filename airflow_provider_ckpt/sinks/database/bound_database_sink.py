@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 PartitionResults = list[dict[str, Any]]
-"""``{"part": attempt id of the Spark task, "rows": number of rows}`` of each successful task."""
+"""``{"task_attempt": attempt id of the Spark task, "rows": number of rows}`` of each successful task."""
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):
@@ -174,8 +174,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             "staged": staged,
             "columns": [column for column, _ in columns],
             "types": [kind for _, kind in columns],
-            "parts": [result["part"] for result in results if result["rows"]],
-            "ledger": row.born,
+            "parts": [result["task_attempt"] for result in results if result["rows"]],
+            "ledger": row.entry_id,
             "since": row.last,
         }
 
@@ -205,8 +205,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         return self.release_together([ReleaseParticipant(self, handles)], checkpoint)[0]
 
-    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
-        staged = [(self._of_same_kind(participant.sink), participant.handles) for participant in shares]
+    def release_together(self, participants: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
+        staged = [(self._of_same_kind(participant.sink), participant.handles) for participant in participants]
         work = [(sink, sink._with_rows(handles)) for sink, handles in staged]
         current = self
 
@@ -282,7 +282,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 self._rules.refuse_lost(row)
         return 0 if row is None else row.last
 
-    def emptied(self) -> str | None:
+    def loss_evidence(self) -> str | None:
         with self._transaction("look for rows in its table") as connection:
             row = self._ledger.row(connection)
             if row is None or not row.rows or not self._is_empty(connection):

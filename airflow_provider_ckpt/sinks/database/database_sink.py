@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from airflow_provider_ckpt.sinks.argument_checks import names_problem
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.database.spark_types import shown
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
@@ -148,7 +148,7 @@ class DatabaseSink(Sink):
     def _check_names(self, given: SinkInput) -> None:
         names = [name for name, _ in given.columns]
         for number, name in enumerate(names):
-            problem = "is a name that the sink itself uses" if name in (PART, ROW) else self.problem_of(name)
+            problem = "is a name that the sink itself uses" if name in (TASK_ATTEMPT, ROW) else self.problem_of(name)
             if problem:
                 raise _refused(given, f"column {name!r} {problem}", "Rename it")
             if name.casefold() in [other.casefold() for other in names[:number]]:

@@ -14,11 +14,11 @@ from airflow_provider_ckpt.sinks.sink import Handle
 class LedgerRow:
     """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
-    ``born``: random id, which a new entry does not share. ``last``: last released checkpoint; 0 before the first
+    ``entry_id``: random id, which a new entry does not share. ``last``: last released checkpoint; 0 before the first
     release. ``rows``: number of rows in the last release.
     """
 
-    born: str
+    entry_id: str
     last: int
     rows: int
     superseded_by: str | None
@@ -50,7 +50,7 @@ class LedgerRules:
                 raise self.failures.ledger_lost(
                     f"it has no entry, and there was one when batch {handle['id']} was staged"
                 )
-            if row.born != handle["ledger"]:
+            if row.entry_id != handle["ledger"]:
                 raise self.failures.ledger_lost(f"its entry was created again after batch {handle['id']} was staged")
             if row.last < handle["since"]:
                 raise self.failures.ledger_lost(

@@ -120,7 +120,7 @@ class BoundFileSink(BoundSink):
 
     def prepare(self) -> None:
         self._books.probe()
-        self._folders.above.probe_move(self._folders.places.books, self._folders.places.target)
+        self._folders.parent.probe_move(self._folders.places.books, self._folders.places.target)
         self._refuse_managed_folder()
         if not self._log.catch_up():
             self._occupancy.register_start()
@@ -176,7 +176,7 @@ class BoundFileSink(BoundSink):
             raise
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        staged = [handle for handle in map(self._staged.checked, handles) if handle["files"]]
+        staged = [handle for handle in map(self._staged.read_handle, handles) if handle["files"]]
         while True:
             newest = self._log.newest()
             waiting = self._unreleased(staged)
@@ -241,7 +241,7 @@ class BoundFileSink(BoundSink):
         newest = self._log.newest()
         return 0 if newest is None or is_gone(self._storage) else newest.checkpoint
 
-    def emptied(self) -> str | None:
+    def loss_evidence(self) -> str | None:
         newest = self._log.newest()
         if newest is None or not newest.files:
             return None

@@ -197,7 +197,7 @@ class IcebergLakeTable(LakeTable):
             values[field.name] = None if value is None else str(value)
         return values
 
-    def released(self, name: str, snapshot: Snapshot) -> str | None:
+    def final_path(self, name: str, snapshot: Snapshot) -> str | None:
         """Return the file's path among the table's data files, without Spark's folders for copies of columns."""
         if not self._releases_files(snapshot):
             return None

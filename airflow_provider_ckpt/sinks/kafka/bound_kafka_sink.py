@@ -144,7 +144,7 @@ class BoundKafkaSink(BoundSink):
     # ---- release
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        staged = [handle for handle in map(self._staging.checked, handles) if handle["files"]]
+        staged = [handle for handle in map(self._staging.read_handle, handles) if handle["files"]]
         if not staged:
             return {"rows": 0}
         for tries_left in reversed(range(_TRIES)):

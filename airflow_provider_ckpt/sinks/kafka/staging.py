@@ -59,7 +59,7 @@ class KafkaStaging(StagingArea):
             "files": [{"path": path, "size": size} for path, size in files],
         }
 
-    def checked(self, handle: Handle) -> Handle:
+    def read_handle(self, handle: Handle) -> Handle:
         """Return the handle if it is complete and belongs to this folder and topic.
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.

@@ -167,12 +167,12 @@ class BoundLakeSink(BoundSink):
             written, targets, footers(roll_forward.storage.child(place), written), strict=True
         ):
             whole = f"{place}/{path}"
-            released = None if self._settings.mode == "upsert" else self._table.released(target, snapshot)
+            final_path = None if self._settings.mode == "upsert" else self._table.final_path(target, snapshot)
             if footer.rows:
                 footer.refuse_nulls(self._settings.key)
             partition = self._table.partition(path, footer, snapshot) if footer.rows else {}
             stats = footer.whole_numbers(columns)
-            files.append(LakeFile(whole, size, footer.rows, released or whole, partition, stats))
+            files.append(LakeFile(whole, size, footer.rows, final_path or whole, partition, stats))
         return files
 
     def _handle(

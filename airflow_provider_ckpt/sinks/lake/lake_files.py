@@ -47,7 +47,7 @@ class LakeFiles(StagingArea):
                 self._refuse_changed(path, file.size, sizes[path], checkpoint)
         self._refuse_missing(missing, checkpoint)
 
-    def publish(self, files: Sequence[LakeFile]) -> None:
+    def copy_to_targets(self, files: Sequence[LakeFile]) -> None:
         """Copy every file to its final name. :meth:`verify_targets` reports files that are gone.
 
         The staged file stays until the commit, because a clean-up of the table may delete files that no commit names.

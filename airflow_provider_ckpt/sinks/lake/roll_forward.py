@@ -154,7 +154,7 @@ class RollForward:
         self.check(snapshot, intent, intent.columns, intent.partition_by)
         if snapshot.overwrites != intent.overwrites:
             raise self._superseded(snapshot, intent.overwrites)
-        self.files.publish(intent.files)
+        self.files.copy_to_targets(intent.files)
         self.files.verify_targets(intent.files, intent.checkpoint)
         try:
             self._table.commit(snapshot, intent, number)

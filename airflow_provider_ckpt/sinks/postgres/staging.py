@@ -14,11 +14,11 @@ import pyarrow
 from psycopg import sql
 
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import TRANSACTION_SETTINGS, Connection, Database, is_transient
-from airflow_provider_ckpt.sinks.postgres.refusals import meaning
+from airflow_provider_ckpt.sinks.postgres.refusals import explanation_of
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
 from airflow_provider_ckpt.sinks.postgres.type_fit import binary_expression, column_type_for, text_expression
 from airflow_provider_ckpt.sinks.sink import StageRequest
@@ -82,7 +82,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
 def own_columns(mode: str) -> tuple[str, ...]:
     """Return the columns that the sink adds to a staging table. Only an upsert needs the row's number."""
-    return (PART, ROW) if mode == "upsert" else (PART,)
+    return (TASK_ATTEMPT, ROW) if mode == "upsert" else (TASK_ATTEMPT,)
 
 
 def create_staging(
@@ -115,7 +115,7 @@ def copy_rows(
     extra_columns: Sequence[str],
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """Copy the rows and return ``part`` and ``rows`` of each successful task. Reads the frame once (R18).
+    """Copy the rows and return ``task_attempt`` and ``rows`` of each successful task. Reads the frame once (R18).
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """
@@ -143,7 +143,7 @@ def copy_rows(
     errors = [result["error"] for result in results if "error" in result]
     for error in errors:
         if not is_transient(error["sqlstate"]):
-            explanation = meaning(error["sqlstate"])
+            explanation = explanation_of(error["sqlstate"])
             raise failures.rows_refused(
                 _error_text(error) if explanation is None else f"{explanation[0]} ({_error_text(error)})"
             )

@@ -189,7 +189,7 @@ SINKS = (
     Mutant(
         "released-elsewhere",
         "R9",
-        "StagedFiles.checked",
+        "StagedFiles.read_handle",
         '    if handle["uri"] != self._folders.target.uri:',
         "    if False:",
         _SINK,

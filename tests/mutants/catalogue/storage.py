@@ -429,7 +429,7 @@ _ABSENCE = (
     Mutant(
         "names-of-lake-files-that-another-one-made-are-not-flushed",
         "R9",
-        "LakeFiles.publish",
+        "LakeFiles.copy_to_targets",
         "        self._storage.sync(path)",
         "        pass",
         ("tests/lakes/test_lake_files.py::test_names_that_one_made_who_died_are_on_disk_before_the_commit",),

@@ -34,8 +34,8 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundPostgresSin
 
 
 def release(sinks: list[BoundPostgresSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
-    return sinks[0].release_together(shares, number)
+    participants = [ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks, handles, strict=True)]
+    return sinks[0].release_together(participants, number)
 
 
 def shown(world: World) -> list[Any]:

@@ -57,7 +57,7 @@ def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -
     assert ran.returncode == 0, ran.stderr
     assert "{'part': 7, 'rows': 0}" in ran.stdout
     error = {"code": 2003, "text": "error 2003, OperationalError", "is_connected": False}
-    assert str({"part": 8, "rows": 0, "error": error}) in ran.stdout
+    assert str({"task_attempt": 8, "rows": 0, "error": error}) in ran.stdout
 
 
 def test_where_pymysql_is_missing_the_error_says_how_to_get_it(tmp_path: Path) -> None:

@@ -28,10 +28,10 @@ def sinks(world: World) -> dict[str, BoundSqlSink]:
 
 
 def release(sinks: dict[str, BoundSqlSink], checkpoint: int, *handles: Any) -> Mapping[str, Mapping[str, int]]:
-    shares = [
+    participants = [
         ReleaseParticipant(sink, list(one)) for sink, one in zip(sinks.values(), handles or ([], []), strict=True)
     ]
-    return dict(zip(NAMES, shares[0].sink.release_together(shares, checkpoint), strict=True))
+    return dict(zip(NAMES, participants[0].sink.release_together(participants, checkpoint), strict=True))
 
 
 def test_r9_a_job_goes_on_when_the_reply_of_a_commit_was_lost_and_the_next_checkpoint_was_empty(

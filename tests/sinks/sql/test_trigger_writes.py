@@ -179,5 +179,5 @@ def test_names_that_a_statement_writes_to(statement: str, expected: list[Any]) -
 
 def test_names_that_a_statement_calls() -> None:
     words = read_words("BEGIN CALL noted; CALL other.noted(); SET @a = f(1) + `o`.`g`(2); END", "shop")
-    assert words.called == set(names("noted", "other.noted"))
-    assert words.calls == set(names("other.noted", "f", "o.g"))
+    assert words.routines == set(names("noted", "other.noted"))
+    assert words.possible_routines == set(names("other.noted", "f", "o.g"))
