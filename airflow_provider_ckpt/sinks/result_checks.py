@@ -29,7 +29,7 @@ def checked_handle_of(uid: str, sink: BoundSink, result: object, request: StageR
 def _handle_problem(result: object, request: StageRequest) -> str | None:
     """Return what is wrong with a handle, or None. The text shows no values, which may be private to the sink."""
     if not isinstance(result, Mapping):
-        return f"what is of type {type(result).__name__}"
+        return f"a value of type {type(result).__name__}"
     if result.get("id") != request.id:
         return 'an object whose "id" is not that of the request'
     if type(result.get("rows")) is not int:  # gates get the sum of these counts
@@ -50,7 +50,7 @@ def checked_counts(uid: str, sink: BoundSink, result: object, handles: Sequence[
     Raises SinkContractError. The rows may be visible then; the next call will detect that.
     """
     if not isinstance(result, Mapping):
-        problem = f"what is of type {type(result).__name__}"
+        problem = f"a value of type {type(result).__name__}"
     # the next start compares this count to detect that the target has lost a release
     elif handles and "rows" not in result:
         problem = 'counts without "rows"'
@@ -69,7 +69,7 @@ def checked_together(uid: str, sink: BoundSink, result: object, sinks: int) -> l
     if isinstance(result, Sequence) and not isinstance(result, str) and len(result) == sinks:
         return list(result)
     length = f" of length {len(result)}" if isinstance(result, list) else ""
-    problem = f"what is of type {type(result).__name__}{length}"
+    problem = f"a value of type {type(result).__name__}{length}"
     raise _refused(uid, sink, "release_together", problem, f"a list of the counts of all {sinks} sinks")
 
 

@@ -143,7 +143,7 @@ def test_the_last_checkpoint_counts_as_final_though_it_was_triggered_before_the_
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (None, "what is of type NoneType"),
+        (None, "a value of type NoneType"),
         ({"rows": 1.0, "files": 2}, "no whole number for rows"),
         ({"files": 2}, 'counts without "rows"'),
     ],
@@ -372,8 +372,8 @@ def test_the_gate_of_one_holds_all_that_share_its_transaction(log: SubtaskLog) -
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ("both", "release_together() what is of type str; it has to be a list of the counts of all 2 sinks"),
-        ([{"rows": 1}], "release_together() what is of type list of length 1"),
+        ("both", "release_together() a value of type str; it has to be a list of the counts of all 2 sinks"),
+        ([{"rows": 1}], "release_together() a value of type list of length 1"),
         ([{"rows": 1}, {"rows": "1"}], "release() no whole number for rows"),
         ([{"rows": 1}, {}], 'release() counts without "rows"'),
     ],

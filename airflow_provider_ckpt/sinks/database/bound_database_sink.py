@@ -121,7 +121,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- before the first batch
 
     def check_rows(self, given: SinkInput) -> None:
-        with self._transaction("look at its table") as connection:
+        with self._transaction("check its table") as connection:
             self._check_schema(connection)
             problems = self._problems(connection, given.columns)
             if problems is None:
@@ -141,10 +141,10 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             )
 
     def prepare(self) -> None:
-        with self._transaction("look at its ledger") as connection:
+        with self._transaction("check its ledger") as connection:
             self._check_schema(connection)
             self._refuse_moved(self._ledger.row(connection))
-        with self._open("make its ledger", self._ledger_creation_error) as connection:
+        with self._open("create its ledger", self._ledger_creation_error) as connection:
             self._ledger.create(connection, uuid.uuid4().hex)
             row = self._ledger.row(connection)
             if row is not None:
@@ -154,8 +154,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         self._rules.refuse_moved(row, str(self._table), self._settings.mode)
 
     def _ledger_creation_error(self, error: Any) -> Exception:
-        advice = "Give its user the right to make and drop tables there, or name another staging_schema"
-        return self._failures.mismatch(f"its ledger cannot be made ({self._explain(error)})", advice)
+        advice = "Give its user the right to create and drop tables there, or name another staging_schema"
+        return self._failures.mismatch(f"its ledger cannot be created ({self._explain(error)})", advice)
 
     # ---- stage
 
@@ -283,7 +283,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         return 0 if row is None else row.last
 
     def loss_evidence(self) -> str | None:
-        with self._transaction("look for rows in its table") as connection:
+        with self._transaction("search its table for rows") as connection:
             row = self._ledger.row(connection)
             if row is None or not row.rows or not self._is_empty(connection):
                 return None
@@ -292,7 +292,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- after a release
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        with self._transaction("look for what is staged") as connection:
+        with self._transaction("list its staged rows") as connection:
             staged = self._ledger.staged(connection)
         tables = {handle: f"{self._schema}.{table}" for handle, (table, _) in staged.items()}
         return delete_garbage(
@@ -300,7 +300,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         )
 
     def staged(self) -> dict[str, list[int]]:
-        with self._transaction("look for what is staged") as connection:
+        with self._transaction("list its staged rows") as connection:
             tables = self._ledger.staged(connection)
         return {handle: [size] for handle, (_, size) in tables.items() if size >= 0}
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, get_args
 from airflow_provider_ckpt.sinks.argument_checks import names_problem
 from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
-from airflow_provider_ckpt.sinks.database.spark_types import shown
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
+from airflow_provider_ckpt.sinks.spark_types import shown
 
 Mode = Literal["append", "upsert", "replace"]
 STATEMENT_TIMEOUT = 3600

@@ -105,7 +105,7 @@ class LedgerRules:
         if row is None or row.last == 0 or (row.target, row.mode) == (target, mode):
             return
         raise TargetRefusedError(
-            "sink {sink!r} of job {job!r} shall release to table {table} (mode {mode!r}), but has released up to "
+            "sink {sink!r} of job {job!r} releases to table {table} now (mode {mode!r}), but has released up to "
             "checkpoint {released} to {earlier} (mode {earlier_mode!r}) before the job left it out. Its ledger "
             "knows one table for each sink: give the new one another uid, or name {earlier} again.",
             sink=self.failures.context.uid,

@@ -10,8 +10,8 @@ from airflow_provider_ckpt.connections.plain_text import warn_once
 from airflow_provider_ckpt.sinks.database.database_sink import DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.database.spark_types import fits_in_json
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.sinks.spark_types import fits_in_json
 from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_dialect
 from airflow_provider_ckpt.sinks.sql.names import parse_table, problem_of
 

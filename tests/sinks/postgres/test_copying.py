@@ -47,8 +47,8 @@ def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -
         tmp_path, {"airflow_provider_ckpt"}, "print(function(7, iter([]))); print(function(8, [batch]))"
     )
     assert ran.returncode == 0, ran.stderr
-    assert "{'part': 7, 'rows': 0}" in ran.stdout
-    assert "'part': 8, 'rows': 0, 'error': {'sqlstate': None, 'error': 'OperationalError'" in ran.stdout
+    assert "{'task_attempt': 7, 'rows': 0}" in ran.stdout
+    assert "'task_attempt': 8, 'rows': 0, 'error': {'sqlstate': None, 'error': 'OperationalError'" in ran.stdout
 
 
 def test_where_psycopg_is_missing_the_error_says_how_to_get_it(tmp_path: Path) -> None:

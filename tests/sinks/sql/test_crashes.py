@@ -436,5 +436,5 @@ def test_errors_of_a_staging_database_say_what_was_done(world: World) -> None:
     sink = world.table().new()
     world.run(f"DROP TABLE {world.schema}ckpt_staged")
     world.run(f"CREATE TABLE {world.schema}ckpt_staged (job int)")
-    with pytest.raises(RowsRefusedError, match=r"to look for what is staged: .*handle"):
+    with pytest.raises(RowsRefusedError, match=r"to list its staged rows: .*handle"):
         sink.staged()

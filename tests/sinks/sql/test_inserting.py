@@ -55,7 +55,7 @@ def test_the_function_runs_where_this_package_is_not_installed(tmp_path: Path) -
         tmp_path, {"airflow_provider_ckpt"}, "print(function(7, iter([]))); print(function(8, [batch]))"
     )
     assert ran.returncode == 0, ran.stderr
-    assert "{'part': 7, 'rows': 0}" in ran.stdout
+    assert "{'task_attempt': 7, 'rows': 0}" in ran.stdout
     error = {"code": 2003, "text": "error 2003, OperationalError", "is_connected": False}
     assert str({"task_attempt": 8, "rows": 0, "error": error}) in ran.stdout
 
