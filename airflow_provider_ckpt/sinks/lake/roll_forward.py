@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.json_form import reader
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import (
     OutputSupersededError,
@@ -20,10 +20,9 @@ from airflow_provider_ckpt.sinks.lake.lake_files import LakeFiles
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
 from airflow_provider_ckpt.sinks.lake.settings import LakeMode
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot
+from airflow_provider_ckpt.sinks.record_reader import read_record
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
-from airflow_provider_ckpt.storage.refusal import refused_as
+from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
 MARK = "lake-start"
@@ -49,16 +48,8 @@ class StartMark:
 
         Raises ReleaseRecordLostError.
         """
-        uri = self._storage.full_uri(self._path)
-        try:
-            data = self._storage.read(self._path)
-        except ObjectNotFoundError:
-            return None
-        with refused_as(
-            lambda problem: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({problem})")
-        ):
-            document = decode_document(data, MARK, VERSION, uri=uri)
-            return int(read_field(document, "overwrites", reader(Count)))
+        overwrites: int | None = read_record(self._storage, self._path, MARK, VERSION, "overwrites", reader(Count))
+        return overwrites
 
 
 TRIES = 100
