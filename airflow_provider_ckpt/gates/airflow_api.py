@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -85,13 +86,19 @@ class AirflowApi:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, headers)
         try:
-            with self._opener.open(request, timeout=ANSWER_WITHIN) as answer:
+            with self._open(request) as answer:
                 return answer.status, _fields(answer.read())
-        except urllib.error.HTTPError as error:
-            return error.code, _fields(error.read())
+        except http.client.HTTPException as error:  # another protocol's server, or a body that was cut
+            problem = f"did not answer as HTTP: {type(error).__name__} {error}"
         except (OSError, ValueError) as error:
-            reason = self._connection.redact(str(getattr(error, "reason", error)))
-        raise ApiFailedError(f"{self._url} did not answer: {reason}")
+            problem = f"did not answer: {getattr(error, 'reason', error)}"
+        raise ApiFailedError(f"{self._url} {self._connection.redact(problem)}")
+
+    def _open(self, request: urllib.request.Request) -> Any:
+        try:
+            return self._opener.open(request, timeout=ANSWER_WITHIN)
+        except urllib.error.HTTPError as error:
+            return error
 
     def _failure_text(self, path: str, code: int, answer: Mapping[str, Any]) -> str:
         detail = self._connection.redact(str(answer.get("detail", ""))[:200])

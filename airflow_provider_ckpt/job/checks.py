@@ -26,7 +26,15 @@ from airflow_provider_ckpt.job.options.units import Duration, Size, parse_bytes,
 from airflow_provider_ckpt.model.setting_ranges import LARGEST_NUMBER, LARGEST_SIZE
 from airflow_provider_ckpt.storage.location import Location
 
-_SINK_METHODS = ("validate", "bind", "definition", "check_input", "at_odds", "not_released_with", "spark_folders")
+_SINK_METHODS = (
+    "validate",
+    "bind",
+    "definition",
+    "check_input",
+    "folder_conflicts",
+    "not_released_with",
+    "spark_folders",
+)
 
 
 def check_known(decorator: str, unknown: Mapping[str, object], method: Callable[..., Any]) -> None:

@@ -52,7 +52,7 @@ def _check(
 
 
 def _check_shared(sink: Operator, other: Operator, folder: Location) -> None:
-    differ = sink.sink.at_odds(other.sink) or other.sink.at_odds(sink.sink)
+    differ = sink.sink.folder_conflicts(other.sink) or other.sink.folder_conflicts(sink.sink)
     if differ:
         raise InvalidJobError(
             "sinks {one!r} ({one_location}) and {other!r} ({other_location}) write to one folder, {folder}, and "

@@ -23,5 +23,5 @@ def options_problem(given: object) -> str | None:
         if not isinstance(name, str):
             return f"holds {name!r}, which is no name of an option: names are texts"
         if not isinstance(value, (str, bool, int, float)):
-            return f"has for {name!r} what is no text, number or flag"
+            return f"has a value for {name!r} that is not a text, number or flag"
     return None

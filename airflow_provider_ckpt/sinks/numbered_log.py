@@ -135,7 +135,7 @@ class NumberedLog(Generic[T]):
         with refused_as(functools.partial(self._changed, number)):
             document = decode_document(data, self._kind, self._version, uri=self._storage.full_uri(path))
             if read_field(document, "number", reader(Count)) != number:
-                raise DamagedFormError(what=f"it says that it is number {document['number']}")
+                raise DamagedFormError(what=f"its own number is {document['number']}")
             return document
 
     def _changed(self, number: int, problem: str) -> ReleaseRecordLostError:

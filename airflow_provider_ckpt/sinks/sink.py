@@ -8,7 +8,7 @@ Calls in the life of a sink, and their callers::
 
     Job.validate()      Sink.validate()              wherever the job is submitted; no I/O
                         Sink.spark_folders({})       the same; again in the driver, with the root's options
-                        Sink.at_odds(other)          the same; for two sinks with a common folder
+                        Sink.folder_conflicts(other) the same; for two sinks with a common folder
                         Sink.not_released_with(...)  the same; for two sinks with a common transaction
     query analysed      Sink.check_input(...)        the driver, before anything is written; no I/O
     every start         Sink.definition()            the driver, compared with what the journal recorded
@@ -16,7 +16,7 @@ Calls in the life of a sink, and their callers::
     job is new          BoundSink.check_target()     the driver, before anything is written
     every start         BoundSink.check_rows(...)    the same
                         BoundSink.prepare()          the process about to stage, before the first batch
-    a run begins        BoundSink.emptied()          the driver, which warns
+    a run begins        BoundSink.loss_evidence()    the driver, which warns
     foreachBatch        BoundSink.stage(...)         the Spark driver, once a batch and attempt of it
     checkpoint done     BoundSink.release(...)       any process that hosts the sink; needs no Spark (R16)
                         BoundSink.release_together() instead, of sinks that share a transaction
@@ -195,7 +195,7 @@ class Sink(ABC):
         Raises subclasses of InvalidInputError.
         """
 
-    def at_odds(self, other: Sink) -> Sequence[str]:
+    def folder_conflicts(self, other: Sink) -> Sequence[str]:
         """Return why the rows of both sinks cannot be read in one folder, for example keys of :meth:`definition`.
 
         ``other`` is a sink of the same job with a common folder in :meth:`spark_folders`. Called with :meth:`validate`;
@@ -287,7 +287,7 @@ class BoundSink(ABC):
         """Make the rows of ``handles`` visible, as checkpoint ``checkpoint``; return counts of what became visible.
 
         The counts must have ``rows``: the sum of ``rows`` of the handles that became visible. The next start compares
-        this count to detect that the target has lost a release. Other counts are for display. If the answer of an
+        this count to detect that the target has lost a release. Other counts are for display. If the result of an
         earlier call was lost, the caller itself counts the rows which that call released (``earlier_rows``).
 
         Called after the checkpoint has completed, and again until a call succeeds. Any process that hosts the sink may
@@ -301,13 +301,13 @@ class BoundSink(ABC):
         * Raises TransientError subclasses if another call may succeed, TerminalError subclasses if not.
         """
 
-    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
+    def release_together(self, participants: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         """Release several sinks of one job in one atomic step of the target: all of them or none.
 
         Called instead of :meth:`release` for sinks that share a transaction, if :meth:`Sink.not_released_with` permits
-        it. ``shares`` has one item for each sink, including this one. Their order is the same in each call of a run,
-        and may differ in the next run. Some of the sinks may have released the checkpoint before. Returns counts as
-        :meth:`release` does, one for each share.
+        it. ``participants`` has one item for each sink, including this one. Their order is the same in each call of a
+        run, and may differ in the next run. Some of the sinks may have released the checkpoint before. Returns counts
+        as :meth:`release` does, one for each participant.
         """
         raise NotImplementedError("a sink that permits a shared transaction must implement release_together")
 
@@ -319,7 +319,7 @@ class BoundSink(ABC):
         the result may lag behind the journal by empty checkpoints, and releasing nothing twice is harmless.
         """
 
-    def emptied(self) -> str | None:
+    def loss_evidence(self) -> str | None:
         """Return a text that states why the target seems to have lost released rows; None if it does not.
 
         Called in the driver when a run begins. The driver only warns, because a reader may have deleted rows after

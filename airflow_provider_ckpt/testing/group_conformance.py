@@ -229,8 +229,8 @@ def joined(group: Handles, other_group: Handles) -> list[list[Handle]]:
 
 def together(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> list[int]:
     """Release the handles together and return the rows that each sink reports."""
-    shares = [ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(sinks, handles, strict=True)]
-    return [counts["rows"] for counts in sinks[0].release_together(shares, checkpoint)]
+    participants = [ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(sinks, handles, strict=True)]
+    return [counts["rows"] for counts in sinks[0].release_together(participants, checkpoint)]
 
 
 def releasing(sinks: Sequence[BoundSink], handles: Handles, checkpoint: int) -> Callable[[], object]:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
 from airflow_provider_ckpt.testing.group_conformance import NO_GROUP, SinkGroup
@@ -222,6 +223,17 @@ class SinkConformance(SuccessorConformance):
         assert sink.collect_garbage({published["id"]}, {"a-2"}) == []
         sink.release([published, prepared], 1)
         assert target.rows(spark) == expected(ids_of(1, 2))
+
+    def test_r5_garbage_that_cannot_be_deleted_keeps_no_other(
+        self, spark: SparkSession, target: SinkTarget, sink: BoundSink
+    ) -> None:
+        """Require GarbageLeftError, after which a driver continues. Any other error would end each run of the job."""
+        garbage = [self.staged(spark, sink, batch, "a-1.old") for batch in (1, 2, 3)]
+        left, deleted = garbage[1]["id"], [garbage[0]["id"], garbage[2]["id"]]
+        with pytest.raises(GarbageLeftError) as raised:
+            target.refusing(garbage[1]).collect_garbage(set(), {"a-2"})
+        assert (raised.value.data["left"], sorted(raised.value.data["deleted"])) == ([left], deleted)
+        assert target.staged() == [left]
 
     def test_r5_a_sink_deletes_only_the_staged_output_that_it_lists(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink

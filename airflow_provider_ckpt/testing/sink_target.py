@@ -41,6 +41,10 @@ class SinkTarget(ABC):
         """Return a bound sink that raises SimulatedCrash before or after its ``at``-th change of the target, from 1."""
 
     @abstractmethod
+    def refusing(self, handle: Handle) -> BoundSink:
+        """Return a bound sink for which the target refuses, permanently, to delete what is staged for ``handle``."""
+
+    @abstractmethod
     def rows(self, spark: SparkSession) -> list[Row]:
         """Return the rows that any reader of the target sees, sorted."""
 

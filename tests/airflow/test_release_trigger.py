@@ -246,7 +246,7 @@ def test_a_trigger_of_several_assets_reports_releases_without_a_store(
     [
         (-1, lambda right: right.replace(b'"version": 1', b'"version": 99'), "of version 99"),
         (-1, lambda right: right[:-9], "no JSON"),
-        (0, lambda right: right.replace(b'"number": 0', b'"number": 4'), "says that it is number 4"),
+        (0, lambda right: right.replace(b'"number": 0', b'"number": 4'), "its own number is 4"),
     ],
     ids=["of a later release", "half", "the first one"],
 )

@@ -223,7 +223,7 @@ def _checked_by_database(kind: str) -> Callable[[Mapping[str, Any]], object]:
 
 
 def _staged_files(handle: Mapping[str, Any]) -> None:
-    StagedFiles(FileFolders.open(Location("memory://golden/daily revenue")), _CONTEXT).checked(dict(handle))
+    StagedFiles(FileFolders.open(Location("memory://golden/daily revenue")), _CONTEXT).read_handle(dict(handle))
 
 
 # ---- sinks
@@ -432,7 +432,7 @@ def _formats() -> Iterator[Format]:
     yield _handle("sinks-v1/file-handle.json", _staged_files)
     yield _handle(
         "kafka-sink-v1/handle.json",
-        lambda handle: KafkaStaging(open_storage("memory://staging"), _CONTEXT, "results").checked(dict(handle)),
+        lambda handle: KafkaStaging(open_storage("memory://staging"), _CONTEXT, "results").read_handle(dict(handle)),
     )
     yield _handle(
         "lakes-v1/lake-handle.json", lambda handle: LakeHandle.read(dict(handle), _CONTEXT, "file:///lake/orders")

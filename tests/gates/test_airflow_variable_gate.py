@@ -202,6 +202,30 @@ def test_an_unreachable_server_leaves_the_gate_undecided(monkeypatch: pytest.Mon
     assert str(unused_port) in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "did not answer as HTTP: BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", "did not answer as HTTP: IncompleteRead"),
+        (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 90\r\n\r\n{", "did not answer as HTTP: IncompleteRead"),
+    ],
+)
+def test_an_answer_that_is_no_whole_http_leaves_the_gate_undecided(
+    reply: bytes, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connect(monkeypatch, host="127.0.0.1", port=server.getsockname()[1], login=None, extra={"token": SECRET})
+
+        def answer() -> None:
+            with server.accept()[0] as client:
+                client.recv(4096)
+                client.sendall(reply)
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(GateUndecidedError, match=f"Variable 'approved'.*connection 'airflow_api'.*{problem}"):
+            AirflowVariableGate("approved", "airflow_api")(PENDING)
+
+
 @pytest.mark.parametrize("host", ["", "ftp://airflow", "http://", "https://who:what@airflow"])
 def test_a_connection_without_an_address_is_refused(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, host=host)

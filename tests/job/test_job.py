@@ -255,14 +255,16 @@ MISTAKES: dict[str, tuple[Mistake, type[InvalidInputError], str]] = {
     "dict in a dict": (_transform({"rows": {"a": "a"}}), errors.InvalidJobError, "type dict"),
     "sink is no sink": (lambda s: s.job.sink("o", "a", "s3://x"), errors.InvalidJobError, "type str"),
     "sink without folders for Spark": (
-        lambda s: s.job.sink("o", "a", _only("validate", "bind", "definition", "check_input", "at_odds", "changeable")),
+        lambda s: s.job.sink(
+            "o", "a", _only("validate", "bind", "definition", "check_input", "folder_conflicts", "changeable")
+        ),
         errors.InvalidJobError,
         r"type SimpleNamespace \(without not_released_with, spark_folders\)",
     ),
     "sink by two methods only": (
         lambda s: s.job.sink("o", "a", _only("validate", "bind")),
         errors.InvalidJobError,
-        r"\(without definition, check_input, at_odds, not_released_with, spark_folders, changeable\)",
+        r"\(without definition, check_input, folder_conflicts, not_released_with, spark_folders, changeable\)",
     ),
     "sink is a class": (lambda s: s.job.sink("o", "a", Nowhere), errors.InvalidJobError, "class Nowhere, not"),
     "source without parameter": (

@@ -20,6 +20,7 @@ from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.kafka.faults import Death, HookedClient
 from tests.kafka.topics import Topics
+from tests.support.refusing_storage import RefusingStorage
 
 
 class KafkaRowSink(BoundKafkaSink):
@@ -50,6 +51,10 @@ class Topic(SinkTarget):
         death, client = Death(at, when), self.client()
         client.before, client.after = death.before, death.after
         return self.bound(client, death.around(open_storage(self.path)))
+
+    def refusing(self, handle: Handle) -> KafkaRowSink:
+        storage = RefusingStorage(open_storage(self.path), lambda path: path.endswith(handle["id"]))
+        return self.bound(self.client(), storage)
 
     def damage(self, handle: Handle, how: Damage) -> None:
         file = self.path / "_ckpt/orders/lake/staging" / handle["id"] / handle["files"][-1]["path"]

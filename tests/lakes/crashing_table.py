@@ -55,8 +55,8 @@ class WrappedTable(LakeTable):
     def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
         return self.inner.identified(columns, snapshot)
 
-    def released(self, name: str, snapshot: Snapshot) -> str | None:
-        return self.inner.released(name, snapshot)
+    def final_path(self, name: str, snapshot: Snapshot) -> str | None:
+        return self.inner.final_path(name, snapshot)
 
     def commit(self, snapshot: Snapshot, intent: Intent, number: int) -> None:
         if self._before is not None:

@@ -19,6 +19,7 @@ from airflow_provider_ckpt.testing.sink_conformance import SinkConformance
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.lakes.crashing_table import WrappedTable
+from tests.support.refusing_storage import RefusingStorage
 
 pytestmark = pytest.mark.spark
 CONTEXT = SinkContext("orders", "lake")
@@ -38,6 +39,9 @@ class Delta(SinkTarget):
 
     def dying(self, at: int, when: When) -> BoundSink:
         return self.bound(CrashingStorage(open_storage(self.path), at=at, when=when))
+
+    def refusing(self, handle: Handle) -> BoundSink:
+        return self.bound(RefusingStorage(open_storage(self.path), lambda path: path.endswith(handle["id"])))
 
     def shared(self) -> Delta:
         mode = "append" if self.settings.get("mode") == "overwrite" else self.sink.mode

@@ -614,6 +614,6 @@ def test_a_file_sink_refuses_a_delta_table(path: Path) -> None:
 
 
 def test_sinks_with_different_modes_cannot_share_a_table() -> None:
-    assert DeltaSink("/t").at_odds(DeltaSink("/t", mode="upsert", key=["id"])) == []
-    assert DeltaSink("/t").at_odds(DeltaSink("/t", mode="overwrite")) == ["mode"]
-    assert DeltaSink("/t").at_odds(DeltaSink("/t", partition_by=["id"])) == ["partition_by"]
+    assert DeltaSink("/t").folder_conflicts(DeltaSink("/t", mode="upsert", key=["id"])) == []
+    assert DeltaSink("/t").folder_conflicts(DeltaSink("/t", mode="overwrite")) == ["mode"]
+    assert DeltaSink("/t").folder_conflicts(DeltaSink("/t", partition_by=["id"])) == ["partition_by"]

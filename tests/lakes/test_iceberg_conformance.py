@@ -17,6 +17,7 @@ from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.lakes.crashing_table import WrappedTable
 from tests.lakes.warehouse import Warehouse
+from tests.support.refusing_storage import RefusingStorage
 
 pytestmark = pytest.mark.spark
 CONTEXT = SinkContext("orders", "lake")
@@ -36,6 +37,9 @@ class Iceberg(SinkTarget):
 
     def dying(self, at: int, when: When) -> BoundSink:
         return self.bound(CrashingStorage(open_storage(self.path), at=at, when=when))
+
+    def refusing(self, handle: Handle) -> BoundSink:
+        return self.bound(RefusingStorage(open_storage(self.path), lambda path: path.endswith(handle["id"])))
 
     def shared(self) -> Iceberg:
         mode = "append" if self.settings.get("mode") == "overwrite" else self.sink.mode

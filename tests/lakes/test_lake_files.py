@@ -31,7 +31,7 @@ def test_links_of_a_dead_process_are_synced_before_the_commit(files: LakeFiles, 
     (tmp_path / "day=1").mkdir()
     os.link(tmp_path / "staged/1", tmp_path / "day=1/1")
     with recorded(tmp_path) as calls:
-        files.publish(FILES)
+        files.copy_to_targets(FILES)
     files.verify_targets(FILES, 1)
     last = {name: max(n for n, call in enumerate(calls) if call == f"fsync {name}") for name in ("day=1/1", "day=1")}
     made = [n for n, call in enumerate(calls) if call.startswith(("link", "mkdir"))]
@@ -55,9 +55,9 @@ def test_a_killed_copy_leaves_no_partial_file_under_the_final_name(
     with refusing(tmp_path, errno.EPERM, "link"):
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
             patched.setattr("shutil.copyfile", killed)
-            files.publish(FILES)
+            files.copy_to_targets(FILES)
         files.verify_staged(FILES, 1)
-        files.publish(FILES)
+        files.copy_to_targets(FILES)
     files.verify_targets(FILES, 1)
 
 
@@ -68,7 +68,7 @@ def test_files_committed_by_another_process_meanwhile_are_accepted(
 
     def size(self: LakeFiles, path: str) -> int | None:
         if len(looks) == len(FILES):  # this process has found none of the names
-            files.publish(FILES)
+            files.copy_to_targets(FILES)
             for file in FILES:
                 (tmp_path / file.path).unlink()
         looks.append(path)

@@ -82,12 +82,14 @@ def request(storage: Storage, name: str) -> None:
 
 def handle(storage: Storage, name: str) -> None:
     context = SinkContext("orders", "lake", {})
-    StagedFiles(FileFolders.open(Location("memory://golden/daily revenue")), context).checked(json_of(storage, name))
+    StagedFiles(FileFolders.open(Location("memory://golden/daily revenue")), context).read_handle(
+        json_of(storage, name)
+    )
 
 
 def kafka_handle(storage: Storage, name: str) -> None:
     context = SinkContext("orders", "lake")
-    KafkaStaging(open_storage("memory://staging"), context, "results").checked(json_of(storage, name))
+    KafkaStaging(open_storage("memory://staging"), context, "results").read_handle(json_of(storage, name))
 
 
 def manifests(storage: Storage, name: str) -> None:

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
 from tests.support.books import books, table_of
+from tests.support.refusing_storage import RefusingStorage
 
 
 class FileTarget(SinkTarget):
@@ -27,7 +28,7 @@ class FileTarget(SinkTarget):
         self.sink = FileSink(str(path), **settings)
 
     @property
-    def above(self) -> Path:
+    def parent(self) -> Path:
         """The folder of the table and of the folder next to it."""
         return table_of(self.path).parent
 
@@ -35,7 +36,11 @@ class FileTarget(SinkTarget):
         return self.sink.bind(SinkContext(job_id, uid))
 
     def dying(self, at: int, when: When) -> BoundFileSink:
-        storage = CrashingStorage(open_storage(self.above), at=at, when=when)
+        storage = CrashingStorage(open_storage(self.parent), at=at, when=when)
+        return self.sink.bind_to(storage, SinkContext("orders", "lake"))
+
+    def refusing(self, handle: Handle) -> BoundFileSink:
+        storage = RefusingStorage(open_storage(self.parent), lambda path: path.endswith(handle["id"]))
         return self.sink.bind_to(storage, SinkContext("orders", "lake"))
 
     def shared(self) -> FileTarget:
@@ -50,7 +55,7 @@ class FileTarget(SinkTarget):
             file.write_bytes(b"")
 
     def synced(self, spark: SparkSession, frame: DataFrame) -> bool:
-        storage = WrappedStorage(open_storage(self.above))
+        storage = WrappedStorage(open_storage(self.parent))
         handle = stage(self.sink.bind_to(storage, SinkContext("orders", "lake")), frame, 1)
         return storage.verbs.log[-1:] == [f"sync orders/lake/staging/{handle['id']}"]
 

@@ -21,13 +21,13 @@ class Lake:
     def __init__(self, uri: str | Path) -> None:
         self.uri = str(uri)
         self.folders = FileFolders.open(Location(self.uri))
-        self.storage, self.above, self.books = self.folders.target, self.folders.above, self.folders.books
+        self.storage, self.parent, self.books = self.folders.target, self.folders.parent, self.folders.books
 
     def bind(
         self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None
     ) -> BoundFileSink:
         """Bind the sink again, as another process of the job would."""
-        return FileSink(self.uri, mode=mode).bind_to(storage or self.above, SinkContext(job, uid))
+        return FileSink(self.uri, mode=mode).bind_to(storage or self.parent, SinkContext(job, uid))
 
     def new(
         self, job: str, mode: Mode = "overwrite", uid: str = "lake", storage: Storage | None = None

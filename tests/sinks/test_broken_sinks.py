@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from pyspark import SparkContext
 
-from airflow_provider_ckpt.sinks.errors import StagedFilesMissingError
+from airflow_provider_ckpt.errors import TerminalError
+from airflow_provider_ckpt.sinks.errors import GarbageLeftError, StagedFilesMissingError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest, attempt_of
 from airflow_provider_ckpt.testing.crash import When
 from airflow_provider_ckpt.testing.group_conformance import GroupConformance
@@ -48,6 +49,7 @@ class Shop:
     staged: dict[Owner, Rows] = field(default_factory=dict)
     taken: dict[Owner, Rows] = field(default_factory=dict)
     """Batches of a release in progress."""
+    undeletable: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
     meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
 
@@ -124,9 +126,16 @@ class Table(BoundSink):
         return self.entry.last
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        dead = sorted(batch for batch in self.mine if self.is_dead(batch, live_handles, live_attempts))
-        self.delete_staged(dead)
-        return dead
+        left, deleted = [], []
+        for one in sorted(batch for batch in self.mine if self.is_dead(batch, live_handles, live_attempts)):
+            try:
+                self.delete_staged([one])
+                deleted.append(one)
+            except TerminalError:
+                left.append(one)
+        if left:
+            raise GarbageLeftError("{left} stay in the shop", left=left, deleted=deleted)
+        return deleted
 
     def is_dead(self, name: str, live_handles: Collection[str], live_attempts: Collection[str]) -> bool:
         return name not in live_handles and attempt_of(name) not in live_attempts
@@ -136,6 +145,8 @@ class Table(BoundSink):
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for batch in ids:
+            if one in self.shop.undeletable:
+                raise TerminalError("{one} cannot be deleted", one=one)
             self.mine.pop(batch, None)
 
 
@@ -415,6 +426,23 @@ class ForgetsUnlistedHandles(Table):
         return super().collect_garbage(live_handles, live_attempts)
 
 
+class StopsAtWhatItCannotDelete(Table):
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        dead = sorted(batch for batch in self.mine if self.is_dead(batch, live_handles, live_attempts))
+        self.delete_staged(dead)
+        return dead
+
+
+class LeavesInSilence(Table):
+    """Deletes what it can, and reports nothing that it cannot delete."""
+
+    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
+        try:
+            return super().collect_garbage(live_handles, live_attempts)
+        except GarbageLeftError as error:
+            return list(error.data["deleted"])
+
+
 class ListsOtherSinks(Table):
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         return {batch: [10] for staged in self.shop.staged.values() for batch in staged}
@@ -494,6 +522,8 @@ BROKEN: dict[type[Table], set[str]] = {
     CollectsReleasedBatches: {"test_r5_released_rows_are_not_garbage"},
     CollectsBatchesInRelease: {"test_r5_a_crashed_release_is_completed_after_a_clean_up"},
     ForgetsUnlistedHandles: {"test_r5_released_rows_are_not_garbage"},
+    StopsAtWhatItCannotDelete: {"test_r5_garbage_that_cannot_be_deleted_keeps_no_other"},
+    LeavesInSilence: {"test_r5_garbage_that_cannot_be_deleted_keeps_no_other"},
     ListsOtherSinks: {
         "test_r5_a_sink_deletes_only_the_staged_output_that_it_lists",
         "test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs",
@@ -514,6 +544,10 @@ class InShop(SinkTarget):
 
     def dying(self, at: int, when: When) -> Table:
         return self.kind(("orders", "lake"), self.shop, Process(at, when))
+
+    def refusing(self, handle: Handle) -> Table:
+        self.shop.undeletable.add(handle["id"])
+        return self.bind()
 
     def damage(self, handle: Handle, how: Damage) -> None:
         del self.shop.staged["orders", "lake"][handle["id"]]

@@ -20,7 +20,7 @@ from tests.support.books import books
 
 
 @pytest.mark.parametrize(
-    ("path", "above", "target"),
+    ("path", "parent", "target"),
     [
         ("/lake/revenue", "file:///lake", "revenue"),
         ("file:///lake/x/../revenue/", "file:///lake", "revenue"),
@@ -33,8 +33,8 @@ from tests.support.books import books
         ("memory://revenue", "memory://", "revenue"),
     ],
 )
-def test_the_folders_of_a_path(path: str, above: str, target: str) -> None:
-    assert places_of(path) == Places(above, target, f"_ckpt-{target}")
+def test_the_folders_of_a_path(path: str, parent: str, target: str) -> None:
+    assert places_of(path) == Places(parent, target, f"_ckpt-{target}")
 
 
 @pytest.mark.parametrize("path", ["/", "s3://bucket", "s3://bucket/day=1", "/day=1"])

@@ -73,31 +73,39 @@ class Table(BoundSink):
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         return []
 
-    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
-        broken, tables = self.shop.broken, [share.sink for share in shares if isinstance(share.sink, Table)]
-        if broken == "one empty, all skipped" and len(shares) > 1 and not all(share.handles for share in shares):
-            return [{"rows": 0} for _ in shares]
+    def release_together(self, participants: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
+        broken, tables = self.shop.broken, [member.sink for member in participants if isinstance(member.sink, Table)]
+        if (
+            broken == "one empty, all skipped"
+            and len(participants) > 1
+            and not all(member.handles for member in participants)
+        ):
+            return [{"rows": 0} for _ in participants]
         if broken == "one ahead, all skipped" and any(table.last_released() >= checkpoint for table in tables):
             return [{"rows": self.shop.entries[table.uid].rows} for table in tables]
         if broken == "with Spark" and SparkContext._active_spark_context is None:
             raise RuntimeError("no session")
         if broken == "one after the other":
-            return [self._release([share], checkpoint)[0] for share in shares]
-        counts = self._release(shares, checkpoint)
+            return [self._release([member], checkpoint)[0] for member in participants]
+        counts = self._release(participants, checkpoint)
         return counts[::-1] if broken == "counts in another order" else counts
 
-    def _release(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
+    def _release(self, participants: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         lock = self.shop.lock if self.shop.broken != "no lock" else threading.Lock()
         with lock:
             entries, seen = copy.deepcopy(self.shop.entries), copy.deepcopy(self.shop.entries)
-            if self.shop.broken == "no lock" and any(handle["id"] for share in shares for handle in share.handles):
+            if self.shop.broken == "no lock" and any(
+                handle["id"] for member in participants for handle in member.handles
+            ):
                 with suppress(threading.BrokenBarrierError):  # all threads read before one writes
                     self.shop.meeting.wait(0.2)
             self.process.step(lambda: None)
-            uids: Sequence[str] = [share.sink.uid for share in shares]  # type: ignore[attr-defined]
-            if self.shop.broken == "known by their places" and len(shares) > 1:
+            uids: Sequence[str] = [member.sink.uid for member in participants]  # type: ignore[attr-defined]
+            if self.shop.broken == "known by their places" and len(participants) > 1:
                 uids = UIDS
-            counts = [self._fill(entries[uid], share, checkpoint) for uid, share in zip(uids, shares, strict=True)]
+            counts = [
+                self._fill(entries[uid], member, checkpoint) for uid, member in zip(uids, participants, strict=True)
+            ]
             self.process.step(lambda: self._commit(entries, seen))
         if self.process.loses:
             raise StorageTransientError(verb="commit", uri="shop", reason="the reply was lost")
@@ -110,11 +118,11 @@ class Table(BoundSink):
                 entry.shown = sorted([*self.shop.entries[uid].shown, *new])
         self.shop.entries = entries
 
-    def _fill(self, entry: Entry, share: ReleaseParticipant, checkpoint: int) -> dict[str, int]:
+    def _fill(self, entry: Entry, member: ReleaseParticipant, checkpoint: int) -> dict[str, int]:
         broken = self.shop.broken
         if checkpoint <= entry.last and broken not in ("any checkpoint", "nothing remembered"):
             return {"rows": entry.rows if checkpoint == entry.last and broken != "a repeat is nothing" else 0}
-        waiting = [handle for handle in share.handles if handle["id"] not in entry.released or broken in FORGETFUL]
+        waiting = [handle for handle in member.handles if handle["id"] not in entry.released or broken in FORGETFUL]
         for handle in waiting:
             if handle["id"] not in self.shop.staged and broken != "what is gone is nothing":
                 raise StagedFilesMissingError(
@@ -221,7 +229,9 @@ def test_a_broken_sink_fails_the_expected_tests(broken: str, monkeypatch: pytest
     if broken == "with Spark":
         monkeypatch.setattr(SparkContext, "_active_spark_context", object())
     if broken == "nothing at all":
-        monkeypatch.setattr(Table, "release_together", lambda self, shares, checkpoint: [{"rows": 2} for _ in shares])
+        monkeypatch.setattr(
+            Table, "release_together", lambda self, participants, checkpoint: [{"rows": 2} for _ in participants]
+        )
     failed = set()
     for call in calls():
         try:

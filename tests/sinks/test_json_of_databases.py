@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.sinks.database.spark_types import as_json, fits_in_json
+from airflow_provider_ckpt.sinks.spark_types import as_json, fits_in_json
 from airflow_provider_ckpt.sinks.sql import mysql_types
 
 

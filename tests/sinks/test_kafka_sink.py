@@ -70,7 +70,8 @@ def test_the_brokers_may_change_and_the_topic_may_not() -> None:
         "topic": "results",
         "staging": "file:///lake/staging",
     }
-    assert sink().changeable == {"servers", "conn_id"}
+    assert sink().changeable == {"servers"}
+    assert sink(servers=None, conn_id="kafka").definition() == {**sink().definition(), "servers": None}
 
 
 VALUE = ("value", "binary")
@@ -119,7 +120,7 @@ def test_the_golden_ledger_record_is_read_and_written_unchanged() -> None:
 def test_the_golden_handle_is_read_and_written_unchanged(tmp_path: Path) -> None:
     staging = KafkaStaging(open_storage("memory://staging"), CONTEXT, "results")
     handle = json.loads((GOLDEN / "handle.json").read_text())
-    assert staging.checked(handle) == handle
+    assert staging.read_handle(handle) == handle
     assert staging.handle("a1-3-n1", 2, [("part-0.parquet", 7)], "id-of-ledger", 4) == handle
     with pytest.raises(StagedElsewhereError):
-        KafkaStaging(open_storage("memory://staging"), CONTEXT, "other").checked(handle)
+        KafkaStaging(open_storage("memory://staging"), CONTEXT, "other").read_handle(handle)

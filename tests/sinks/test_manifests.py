@@ -142,7 +142,7 @@ def golden(name: str) -> Any:
 @pytest.fixture
 def golden_folders() -> FileFolders:
     folders = FileFolders.open(Location(GOLDEN_URI))
-    folders.above.delete_tree("")
+    folders.parent.delete_tree("")
     return folders
 
 
@@ -175,7 +175,7 @@ def test_r17_a_release_with_lost_replies_can_be_repeated(golden_folders: FileFol
     for file in handle["files"]:
         place = f"orders/lake/staging/{handle['id']}/{file['path']}"
         golden_folders.books.create(place, b"x" * file["size"])
-    storage = LossyStorage(golden_folders.above, frozenset([lost]), repeats=repeats)
+    storage = LossyStorage(golden_folders.parent, frozenset([lost]), repeats=repeats)
     sink = FileSink(GOLDEN_URI, mode="append").bind_to(storage, SinkContext("orders", "lake"))
     try:
         counts = sink.release([handle], 12)

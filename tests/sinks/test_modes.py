@@ -107,7 +107,7 @@ def test_one_of_two_concurrent_first_releases_is_refused(lake: Lake) -> None:
     """Each has checked the folder and found no other job."""
     monday = lake.new("monday", "errorifexists")
     hook = once_before_verb("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
-    tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.above, hook))
+    tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.parent, hook))
     with pytest.raises(ReleaseRefusedError, match="Nothing was released; the rows stay"):
         tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["m"]
@@ -207,7 +207,7 @@ def test_a_late_release_of_a_hung_job_does_not_replace_its_successor(lake: Lake)
 def test_one_of_two_concurrent_overwriting_releases_wins(lake: Lake) -> None:
     monday = lake.new("monday")
     hook = once_before_verb("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
-    tuesday = lake.new("tuesday", storage=HookedStorage(lake.above, hook))
+    tuesday = lake.new("tuesday", storage=HookedStorage(lake.parent, hook))
     tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["t"]
 
@@ -249,7 +249,7 @@ def test_a_crashed_replacement_is_completed_and_manifests_switch_atomically(how:
         handle = lake.staged("tuesday", 1, *new)
         crashed = False
         try:
-            dying = lake.bind("tuesday", storage=CrashingStorage(lake.above, at=at, when=when))
+            dying = lake.bind("tuesday", storage=CrashingStorage(lake.parent, at=at, when=when))
             dying.prepare()
             dying.release([handle], 1)
         except SimulatedCrash:
@@ -282,7 +282,7 @@ def test_an_undeletable_staged_folder_does_not_keep_replaced_files(lake: Lake) -
     lake.storage.create(moved, b"late")
     left = lake.staged("tuesday", 7, "t7")["id"]
     other = lake.staged("tuesday", 8, "t8")["id"]
-    sink = lake.bind("tuesday", storage=RefusingStorage(lake.above, lambda path: path.endswith(left)))
+    sink = lake.bind("tuesday", storage=RefusingStorage(lake.parent, lambda path: path.endswith(left)))
     with pytest.raises(GarbageLeftError, match=left) as raised:
         sink.collect_garbage(set(), set())
     assert (raised.value.data["left"], raised.value.data["deleted"]) == ([left], [other])
@@ -297,7 +297,7 @@ def test_a_crashed_replacing_job_completes_after_its_turn_is_recorded(lake: Lake
     lake.new("tuesday")
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
-        lake.bind("tuesday", storage=HookedStorage(lake.above, hook)).release([handle], 1)
+        lake.bind("tuesday", storage=HookedStorage(lake.parent, hook)).release([handle], 1)
     with pytest.raises(OutputSupersededError, match="If its rows are the wanted ones, run it"):
         monday.release([lake.staged("monday", 2, "m2", since=1)], 2)
     lake.bind("tuesday").collect_garbage({handle["id"]}, set())
@@ -315,7 +315,7 @@ def test_a_job_that_crashed_after_its_turn_is_replaced_by_a_later_one(lake: Lake
     lake.new("tuesday", mode)
     hook = once_before_verb("create", "tuesday/lake/manifests", die)
     with pytest.raises(SimulatedCrash):
-        lake.bind("tuesday", mode, storage=HookedStorage(lake.above, hook)).release([handle], 1)
+        lake.bind("tuesday", mode, storage=HookedStorage(lake.parent, hook)).release([handle], 1)
     lake.release("wednesday", "w1")
     with pytest.raises(OutputSupersededError, match="wednesday"):
         lake.bind("tuesday", mode).release([handle], 1)
@@ -327,7 +327,7 @@ def test_a_retried_replacement_does_not_replace_later_jobs(lake: Lake, mode: Mod
     """Tuesday takes its turn and dies while it moves its files. Wednesday then appends, and must not be replaced."""
     handle = lake.staged("tuesday", 1, "t1", "t2")
     lake.new("tuesday", mode)
-    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.above, once_before_verb("copy", "00001.txt", die)))
+    dying = lake.bind("tuesday", mode, storage=HookedStorage(lake.parent, once_before_verb("copy", "00001.txt", die)))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     wednesday = lake.release("wednesday", "w1", mode="append")
@@ -344,7 +344,7 @@ def test_a_job_replaced_during_its_release_leaves_no_rows(lake: Lake, paused: tu
     """Monday is replaced at three moments: while it moves its files, before its check, and before its entry."""
     lake.release("monday", "m1", mode="append")
     hook = once_before_verb(*paused, lambda: lake.release("tuesday", "t1"))
-    monday = lake.bind("monday", "append", storage=HookedStorage(lake.above, hook))
+    monday = lake.bind("monday", "append", storage=HookedStorage(lake.parent, hook))
     handle = lake.staged("monday", 2, "m2", "m3", since=1)
     try:
         monday.release([handle], 2)
@@ -355,7 +355,7 @@ def test_a_job_replaced_during_its_release_leaves_no_rows(lake: Lake, paused: tu
 
 def test_a_replacement_deletes_moved_files_without_a_manifest(lake: Lake) -> None:
     lake.release("monday", "m1", mode="append")
-    dying = lake.bind("monday", "append", storage=CrashingStorage(lake.above, at=3, when="after"))
+    dying = lake.bind("monday", "append", storage=CrashingStorage(lake.parent, at=3, when="after"))
     with pytest.raises(SimulatedCrash):
         dying.release([lake.staged("monday", 2, "m2", "m3", since=1)], 2)
     assert "m2" in lake.listed()
@@ -411,7 +411,7 @@ def test_a_manifest_reader_sees_either_the_old_or_the_new_rows(monkeypatch: pyte
             tuesday.release(staged or [lake.staged("tuesday", 1, "t")], 1)  # noqa: B023
 
         left = iter(range(at, 0, -1))
-        storage = Switching(lake.above, left, switch)
+        storage = Switching(lake.parent, left, switch)
         monkeypatch.setattr(file_folders, "open_storage", lambda *_: storage)  # noqa: B023
         entries = [(manifest.job_id, manifest.rows) for manifest in read_manifests(lake.uri)]
         monkeypatch.undo()
@@ -438,7 +438,7 @@ def test_an_appending_release_reads_the_turns_twice(lake: Lake) -> None:
         def _wrap(self, inner: Storage) -> Counting:
             return Counting(inner)
 
-    storage = Counting(lake.above)
+    storage = Counting(lake.parent)
     sink = lake.bind("monday", "append", storage=storage)
     for number in range(1, 6):
         sink.release([lake.staged("monday", number, f"m{number}", since=number - 1)], number)

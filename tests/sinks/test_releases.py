@@ -109,7 +109,9 @@ def test_a_staged_file_of_another_size_prevents_the_whole_release(lake: Lake, co
 def test_an_already_moved_file_is_checked_too(lake: Lake, content: bytes | None) -> None:
     """The previous release died after moving the files. Then its machine died, too."""
     handle = lake.staged("orders", 1, "one", "two")
-    dying = lake.bind("orders", "append", storage=HookedStorage(lake.above, once_before_verb("create", MANIFESTS, die)))
+    dying = lake.bind(
+        "orders", "append", storage=HookedStorage(lake.parent, once_before_verb("create", MANIFESTS, die))
+    )
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
     target = handle["files"][0]["target"]
@@ -125,7 +127,7 @@ def test_an_already_moved_file_is_checked_too(lake: Lake, content: bytes | None)
 def test_a_release_lists_each_staged_folder_once(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     sink.release([lake.staged("orders", 0, "first")], 1)
-    storage = Requests(lake.above)
+    storage = Requests(lake.parent)
     counted = lake.bind("orders", "append", storage=storage)
     counted.last_released()
     storage.counts.clear()
@@ -141,10 +143,10 @@ def test_a_release_lists_each_staged_folder_once(lake: Lake) -> None:
 
 def test_an_already_moved_file_costs_one_request(lake: Lake) -> None:
     handle = lake.staged("orders", 1, "a", "b", "c")
-    dying = lake.bind("orders", "append", storage=CrashingStorage(lake.above, at=5, when="before"))
+    dying = lake.bind("orders", "append", storage=CrashingStorage(lake.parent, at=5, when="before"))
     with pytest.raises(SimulatedCrash):
         dying.release([handle], 1)
-    storage = Requests(lake.above)
+    storage = Requests(lake.parent)
     lake.bind("orders", "append", storage=storage).release([handle], 1)
     assert storage.counts["size"] == 2
     assert lake.named() == ["a", "b", "c"]
@@ -157,7 +159,7 @@ def test_r9_the_loser_of_a_race_releases_only_the_remaining_batches(lake: Lake) 
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     other = lake.bind("orders", "append")
     hook = once_before_verb("create", MANIFESTS, lambda: other.release([first], 1))
-    loser = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
+    loser = lake.bind("orders", "append", storage=HookedStorage(lake.parent, hook))
     assert loser.release([first, second], 2) == {"files": 1, "rows": 1, "bytes": 3}
     assert [(m.checkpoint, m.batches) for m in read_manifests(lake.uri)] == [(1, (first["id"],)), (2, (second["id"],))]
     assert lake.named() == lake.listed() == ["one", "two"]
@@ -168,7 +170,7 @@ def test_r9_the_loser_of_a_race_with_a_higher_checkpoint_releases_nothing(lake: 
     first, second = lake.staged("orders", 1, "one"), lake.staged("orders", 2, "two")
     successor = lake.bind("orders", "append")
     hook = once_before_verb("create", MANIFESTS, lambda: successor.release([first, second], 2))
-    zombie = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
+    zombie = lake.bind("orders", "append", storage=HookedStorage(lake.parent, hook))
     assert zombie.release([first], 1)["rows"] == 0
     assert [manifest.checkpoint for manifest in read_manifests(lake.uri)] == [2]
     assert zombie.last_released() == 2
@@ -183,7 +185,7 @@ def test_r9_files_released_by_another_and_consumed_are_not_an_error(lake: Lake) 
             lake.storage.delete(file["target"])
 
     hook = once_before_verb("copy" if lake.uri.startswith("memory") else "delete", "part-", released_and_consumed)
-    late = lake.bind("orders", "append", storage=HookedStorage(lake.above, hook))
+    late = lake.bind("orders", "append", storage=HookedStorage(lake.parent, hook))
     assert late.release([handle], 1)["rows"] == 2
     assert len(read_manifests(lake.uri)) == 1
 
@@ -271,7 +273,7 @@ def test_a_manifest_deleted_during_a_run_is_detected(lake: Lake) -> None:
         lake.bind("orders", "append").release([lake.staged("orders", number, f"row {number}")], number)
     assert sink.last_released() == 3
     lake.books.delete(f"{MANIFESTS}/00000001.json")
-    fresh = lake.bind("orders", "append", storage=Remembered(lake.above))
+    fresh = lake.bind("orders", "append", storage=Remembered(lake.parent))
     with pytest.raises(TerminalError, match="entry 1 is gone"):
         fresh.release([lake.staged("orders", 4, "late", since=0)], 4)
 
@@ -299,7 +301,7 @@ def test_an_incomplete_listing_is_not_taken_for_damage(lake: Lake) -> None:
     sink = lake.new("orders", "append")
     for number in (1, 2, 3):
         sink.release([lake.staged("orders", number, f"row {number}", since=number - 1)], number)
-    assert lake.bind("orders", "append", storage=Partial(lake.above)).last_released() == 3
+    assert lake.bind("orders", "append", storage=Partial(lake.parent)).last_released() == 3
 
 
 def test_temporary_files_of_killed_writers_are_collected_by_age(

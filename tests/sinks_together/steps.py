@@ -95,8 +95,8 @@ class _Pause:
 
         return is_it
 
-    def _is_release_of_some(self, sink: Any, shares: Any, checkpoint: int) -> bool:
-        uids = [share.sink._context.uid for share in shares if share.handles]
+    def _is_release_of_some(self, sink: Any, participants: Any, checkpoint: int) -> bool:
+        uids = [member.sink._context.uid for member in participants if member.handles]
         self._in_release.sink = self._sink if self._sink in uids else None
         return self._what == "release" and self._sink in uids
 

@@ -38,7 +38,10 @@ def test_an_unavailable_sink_does_not_fail_the_check_for_empty_tables() -> None:
     def fails() -> str:
         raise SinkUnavailableError(message="a lock")
 
-    sinks: Any = {"a": SimpleNamespace(emptied=fails), "b": SimpleNamespace(emptied=lambda: "table b is empty")}
+    sinks: Any = {
+        "a": SimpleNamespace(loss_evidence=fails),
+        "b": SimpleNamespace(loss_evidence=lambda: "table b is empty"),
+    }
     [notice] = finds_table_empty(sinks)
     assert notice.startswith("sink b: table b is empty. This is right if a reader deletes what it has read. If ")
 

@@ -92,7 +92,7 @@ class OddSink(BoundSink):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda request: None, "what is of type NoneType"),
+        (lambda request: None, "a value of type NoneType"),
         (lambda request: {"rows": 1}, 'an object whose "id" is not that of the request'),
         (lambda request: {"id": request.id, "rows": 1, "at": date(2026, 1, 2)}, "no JSON .*date is not JSON"),
         (lambda request: {"id": request.id, "rows": 1, "at": float("nan")}, "no JSON"),

@@ -143,7 +143,7 @@ def test_a_checkpoint_triggered_before_the_end_can_count_as_final(log: SubtaskLo
 @pytest.mark.parametrize(
     ("answer", "result"),
     [
-        (None, "what is of type NoneType"),
+        (None, "a value of type NoneType"),
         ({"rows": 1.0, "files": 2}, "no whole number for rows"),
         ({"files": 2}, 'counts without "rows"'),
     ],
@@ -294,7 +294,7 @@ class Table(Target):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         raise AssertionError("it is never released by itself")
 
-    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
+    def release_together(self, participants: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
         if self.shop.answers:
             answer: list[dict[str, int]] = self.shop.answers.pop()
             return answer
@@ -303,7 +303,8 @@ class Table(Target):
             raise StorageTransientError(verb="commit", uri="u", reason="gone")
         released = {handle_id for _, of in self.shop.released for ids in of.values() for handle_id in ids}
         done = [
-            (share.sink, [handle["id"] for handle in share.handles if handle["id"] not in released]) for share in shares
+            (participant.sink, [handle["id"] for handle in participant.handles if handle["id"] not in released])
+            for participant in participants
         ]
         self.shop.released.append((checkpoint, {sink.uid: ids for sink, ids in done if isinstance(sink, Table)}))
         if self.shop.losing:
@@ -374,8 +375,8 @@ def test_the_gate_of_a_sink_holds_all_sinks_of_its_transaction(log: SubtaskLog) 
 @pytest.mark.parametrize(
     ("answer", "result"),
     [
-        ("both", "release_together() what is of type str; it has to be a list of the counts of all 2 sinks"),
-        ([{"rows": 1}], "release_together() what is of type list of length 1"),
+        ("both", "release_together() a value of type str; it has to be a list of the counts of all 2 sinks"),
+        ([{"rows": 1}], "release_together() a value of type list of length 1"),
         ([{"rows": 1}, {"rows": "1"}], "release() no whole number for rows"),
         ([{"rows": 1}, {}], 'release() counts without "rows"'),
     ],

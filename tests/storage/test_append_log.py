@@ -249,7 +249,7 @@ def test_r17_a_damaged_entry_is_reported_with_the_intact_entries(storage: Storag
 def test_an_entry_under_another_number_counts_as_damage(storage: Storage) -> None:
     filled(storage, "a", "b")
     storage.replace("log/00000001.json", storage.read("log/00000000.json"))
-    with pytest.raises(CorruptLogError, match="number 0"):
+    with pytest.raises(CorruptLogError, match="number is 0"):
         open_log(storage).load()
 
 

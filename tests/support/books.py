@@ -15,5 +15,5 @@ def table_of(folder: Path | str) -> Path:
 
 def books(folder: Path | str) -> Path:
     """Return the bookkeeping folder of a sink that writes to ``folder``."""
-    above = table_of(folder).parent
-    return above / f"_ckpt-{Path(folder).relative_to(above)}"
+    parent = table_of(folder).parent
+    return parent / f"_ckpt-{Path(folder).relative_to(parent)}"

@@ -25,6 +25,7 @@ from airflow_provider_ckpt.sinks.errors import (
     SinkUnavailableError,
     StagedElsewhereError,
 )
+from airflow_provider_ckpt.sinks.garbage import delete_garbage
 from airflow_provider_ckpt.sinks.handles import reading_handle
 from airflow_provider_ckpt.sinks.sink import (
     BoundSink,
@@ -33,7 +34,6 @@ from airflow_provider_ckpt.sinks.sink import (
     SinkContext,
     SinkInput,
     StageRequest,
-    attempt_of,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 PartitionResults = list[dict[str, Any]]
-"""``{"part": attempt id of the Spark task, "rows": number of rows}`` of each successful task."""
+"""``{"task_attempt": attempt id of the Spark task, "rows": number of rows}`` of each successful task."""
 
 
 class BoundDatabaseSink(BoundSink, Generic[C]):
@@ -121,7 +121,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- before the first batch
 
     def check_rows(self, given: SinkInput) -> None:
-        with self._transaction("look at its table") as connection:
+        with self._transaction("check its table") as connection:
             self._check_schema(connection)
             problems = self._problems(connection, given.columns)
             if problems is None:
@@ -141,10 +141,10 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             )
 
     def prepare(self) -> None:
-        with self._transaction("look at its ledger") as connection:
+        with self._transaction("check its ledger") as connection:
             self._check_schema(connection)
             self._refuse_moved(self._ledger.row(connection))
-        with self._open("make its ledger", self._ledger_creation_error) as connection:
+        with self._open("create its ledger", self._ledger_creation_error) as connection:
             self._ledger.create(connection, uuid.uuid4().hex)
             row = self._ledger.row(connection)
             if row is not None:
@@ -154,8 +154,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         self._rules.refuse_moved(row, str(self._table), self._settings.mode)
 
     def _ledger_creation_error(self, error: Any) -> Exception:
-        advice = "Give its user the right to make and drop tables there, or name another staging_schema"
-        return self._failures.mismatch(f"its ledger cannot be made ({self._explain(error)})", advice)
+        advice = "Give its user the right to create and drop tables there, or name another staging_schema"
+        return self._failures.mismatch(f"its ledger cannot be created ({self._explain(error)})", advice)
 
     # ---- stage
 
@@ -174,8 +174,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
             "staged": staged,
             "columns": [column for column, _ in columns],
             "types": [kind for _, kind in columns],
-            "parts": [result["part"] for result in results if result["rows"]],
-            "ledger": row.born,
+            "parts": [result["task_attempt"] for result in results if result["rows"]],
+            "ledger": row.entry_id,
             "since": row.last,
         }
 
@@ -205,8 +205,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
         return self.release_together([ReleaseParticipant(self, handles)], checkpoint)[0]
 
-    def release_together(self, shares: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
-        staged = [(self._of_same_kind(participant.sink), participant.handles) for participant in shares]
+    def release_together(self, participants: Sequence[ReleaseParticipant], checkpoint: int) -> list[dict[str, int]]:
+        staged = [(self._of_same_kind(participant.sink), participant.handles) for participant in participants]
         work = [(sink, sink._with_rows(handles)) for sink, handles in staged]
         current = self
 
@@ -282,8 +282,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 self._rules.refuse_lost(row)
         return 0 if row is None else row.last
 
-    def emptied(self) -> str | None:
-        with self._transaction("look for rows in its table") as connection:
+    def loss_evidence(self) -> str | None:
+        with self._transaction("search its table for rows") as connection:
             row = self._ledger.row(connection)
             if row is None or not row.rows or not self._is_empty(connection):
                 return None
@@ -292,32 +292,30 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     # ---- after a release
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        with self._transaction("look for what is staged") as connection:
-            staged = list(self._ledger.staged(connection))
-        dead = [
-            handle for handle in staged if handle not in live_handles and _is_dead(attempt_of(handle), live_attempts)
-        ]
-        self.delete_staged(dead)
-        return sorted(dead)
+        with self._transaction("list its staged rows") as connection:
+            staged = self._ledger.staged(connection)
+        tables = {handle: f"{self._schema}.{table}" for handle, (table, _) in staged.items()}
+        return delete_garbage(
+            self._context, tables, live_handles, live_attempts, lambda handle: self.delete_staged([handle])
+        )
 
     def staged(self) -> dict[str, list[int]]:
-        with self._transaction("look for what is staged") as connection:
+        with self._transaction("list its staged rows") as connection:
             tables = self._ledger.staged(connection)
         return {handle: [size] for handle, (_, size) in tables.items() if size >= 0}
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for handle in sorted(ids):
-            with self._transaction("delete what is staged") as connection:
+            with self._open("delete its staged rows", self._deletion_error) as connection:
                 self._drop(connection, handle)
                 if self._ledger.exists(connection):
                     self._ledger.forget_staged(connection, handle)
 
+    def _deletion_error(self, error: Any) -> Exception:
+        return self._failures.deletion_refused(self._explain(error))
+
     def _transaction(self, doing: str) -> AbstractContextManager[C]:
         return self._open(doing, lambda error: self._failures.rows_refused(f"to {doing}: {self._explain(error)}"))
-
-
-def _is_dead(attempt: str | None, live_attempts: Collection[str]) -> bool:
-    return attempt is not None and attempt not in live_attempts
 
 
 _FIELDS = {

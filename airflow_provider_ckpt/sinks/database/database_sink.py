@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
+from airflow_provider_ckpt.connections.connection import Connection
+from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.sinks.argument_checks import names_problem
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
-from airflow_provider_ckpt.sinks.database.spark_types import shown
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
+from airflow_provider_ckpt.sinks.spark_types import shown
 
 Mode = Literal["append", "upsert", "replace"]
+A = TypeVar("A")
 STATEMENT_TIMEOUT = 3600
 """Default timeout of a statement in seconds. It is long because a statement may move a whole batch or empty a table."""
 MIN_TIMEOUT, MAX_TIMEOUT = 1, 86_400
@@ -126,6 +129,22 @@ class DatabaseSink(Sink):
         # two connections may lead to one database, but a transaction belongs to one connection
         return "they have different connections"
 
+    def read_address(self, of_url: Callable[[str], A | None], of_connection: Callable[[Connection], A]) -> A:
+        """Return the address in ``url`` or in the connection ``conn_id``.
+
+        Args:
+            of_url: returns the address in a URL, or None if the URL is unreadable.
+            of_connection: returns the address in a connection.
+
+        Raises InvalidSinkError, ConnectionMissingError, BadConnectionError.
+        """
+        if self.url is None:
+            return of_connection(read_connection(str(self.conn_id)))
+        address = of_url(self.url)
+        if address is None:
+            raise self.invalid("url", "***", "cannot be read: are user and password quoted (%40 for an @)?")
+        return address
+
     def invalid(self, setting: str, value: object, reason: str) -> InvalidSinkError:
         return InvalidSinkError(sink=type(self).__name__, setting=setting, value=value, reason=reason)
 
@@ -148,7 +167,7 @@ class DatabaseSink(Sink):
     def _check_names(self, given: SinkInput) -> None:
         names = [name for name, _ in given.columns]
         for number, name in enumerate(names):
-            problem = "is a name that the sink itself uses" if name in (PART, ROW) else self.problem_of(name)
+            problem = "is a name that the sink itself uses" if name in (TASK_ATTEMPT, ROW) else self.problem_of(name)
             if problem:
                 raise _refused(given, f"column {name!r} {problem}", "Rename it")
             if name.casefold() in [other.casefold() for other in names[:number]]:

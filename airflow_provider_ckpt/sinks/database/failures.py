@@ -112,6 +112,16 @@ class Failures:
             cause=_LEFT_OUT.format(table=self.table) if is_staged else _DELETED.format(staged=staged),
         )
 
+    def deletion_refused(self, problem: str) -> TerminalError:
+        return TerminalError(
+            "sink {sink!r} of job {job!r} cannot delete rows that are staged for table {table}: {problem}. The rows "
+            "are not visible. Let the user of the connection drop the staging tables, or drop them yourself",
+            sink=self.context.uid,
+            job=self.context.job_id,
+            table=self.table,
+            problem=problem,
+        )
+
     def ledger_lost(self, problem: str) -> ReleaseRecordLostError:
         return ReleaseRecordLostError(
             "The ledger {ledger} of sink {sink} of job {job!r} is not the one that the job has used: {problem}. Was "

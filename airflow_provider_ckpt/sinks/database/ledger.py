@@ -17,8 +17,8 @@ class Ledger(ABC, Generic[C]):
     """The ledger of one sink of one job, in one schema. Every method works in the given connection's transaction."""
 
     @abstractmethod
-    def create(self, connection: C, born: str) -> None:
-        """Create the ledger and this sink's entry if they are absent. ``born``: random id of a new entry.
+    def create(self, connection: C, entry_id: str) -> None:
+        """Create the ledger and this sink's entry if they are absent. ``entry_id``: random id of a new entry.
 
         Until the first release, update the entry's table and mode.
 

@@ -14,11 +14,11 @@ from airflow_provider_ckpt.sinks.sink import Handle
 class LedgerRow:
     """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
-    ``born``: random id, which a new entry does not share. ``last``: last released checkpoint; 0 before the first
+    ``entry_id``: random id, which a new entry does not share. ``last``: last released checkpoint; 0 before the first
     release. ``rows``: number of rows in the last release.
     """
 
-    born: str
+    entry_id: str
     last: int
     rows: int
     superseded_by: str | None
@@ -50,7 +50,7 @@ class LedgerRules:
                 raise self.failures.ledger_lost(
                     f"it has no entry, and there was one when batch {handle['id']} was staged"
                 )
-            if row.born != handle["ledger"]:
+            if row.entry_id != handle["ledger"]:
                 raise self.failures.ledger_lost(f"its entry was created again after batch {handle['id']} was staged")
             if row.last < handle["since"]:
                 raise self.failures.ledger_lost(
@@ -105,7 +105,7 @@ class LedgerRules:
         if row is None or row.last == 0 or (row.target, row.mode) == (target, mode):
             return
         raise TargetRefusedError(
-            "sink {sink!r} of job {job!r} shall release to table {table} (mode {mode!r}), but has released up to "
+            "sink {sink!r} of job {job!r} releases to table {table} now (mode {mode!r}), but has released up to "
             "checkpoint {released} to {earlier} (mode {earlier_mode!r}) before the job left it out. Its ledger "
             "knows one table for each sink: give the new one another uid, or name {earlier} again.",
             sink=self.failures.context.uid,

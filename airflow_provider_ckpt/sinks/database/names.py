@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-PART = "_ckpt_part"
+TASK_ATTEMPT = "_ckpt_part"
 ROW = "_ckpt_row"
 """Columns that the sink adds to a staging table: the attempt of Spark's task, and the row's number in it."""
 _NAME = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^".]+))(?:\.|$)')

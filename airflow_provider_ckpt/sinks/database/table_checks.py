@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_ckpt.sinks.database.spark_types import shown
+from airflow_provider_ckpt.sinks.spark_types import shown
 
 Columns = Sequence[tuple[str, Any]]
 """(name, type as in Spark's schema JSON), in order."""

@@ -86,7 +86,7 @@ class DeltaSink(Sink):
             definition["key"] = list(self.key)
         return {**definition, "partition_by": list(self.partition_by)}
 
-    def at_odds(self, other: Sink) -> list[str]:
+    def folder_conflicts(self, other: Sink) -> list[str]:
         if not isinstance(other, DeltaSink):
             return ["type"]
         if "overwrite" in (self.mode, other.mode):  # each sink would replace the releases of the other one

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.sinks.errors import (
-    ForeignReleaseError,
-    GarbageLeftError,
     InvalidSinkError,
     RowsRefusedError,
     StagedFilesMissingError,
-    StagedRowCountError,
     TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
@@ -24,11 +20,10 @@ from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.file_names import TURNS, format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.sinks.spark_exceptions import has_text
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
-from airflow_provider_ckpt.storage.removal import ErrorCollector
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.writable import is_gone, refuse_apart, refuse_unwritable
 
@@ -125,7 +120,7 @@ class BoundFileSink(BoundSink):
 
     def prepare(self) -> None:
         self._books.probe()
-        self._folders.above.probe_move(self._folders.places.books, self._folders.places.target)
+        self._folders.parent.probe_move(self._folders.places.books, self._folders.places.target)
         self._refuse_managed_folder()
         if not self._log.catch_up():
             self._occupancy.register_start()
@@ -141,15 +136,14 @@ class BoundFileSink(BoundSink):
         with named_folders(self._writer.partition_by, self._context, request.id):
             self._write(counted, request, self._books.spark_uri(place))
         files = self._staged.written(place)
-        rows = parquet_rows(self._books.child(place), files) if rows_written is None else rows_written()
-        if (rows == 0 and len(files) > 1) or (not files and (rows > 0 or rows_written is None)):
-            raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # for an empty frame Spark writes one file with the header or the schema
-            self._books.delete_tree(place)
-            files = []
-        else:
-            self._books.sync(place)  # a handle survives a power cut, so its files must survive it, too
-        return self._staged.handle(request, rows, entries, files)
+        rows = self._staged.keep_rows(
+            request.id,
+            len(files),
+            self._storage.uri,
+            found=parquet_rows(self._books.child(place), files) if rows_written is None else None,
+            counted=None if rows_written is None else rows_written(),
+        )
+        return self._staged.handle(request, rows, entries, files if rows else [])
 
     def _write(self, frame: DataFrame, request: StageRequest, uri: str) -> None:
         blank = self._writer.blank_lines(frame)
@@ -182,12 +176,13 @@ class BoundFileSink(BoundSink):
             raise
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        staged = [handle for handle in map(self._staged.checked, handles) if handle["files"]]
+        staged = [handle for handle in map(self._staged.read_handle, handles) if handle["files"]]
         while True:
             newest = self._log.newest()
             waiting = self._unreleased(staged)
             if newest is not None and checkpoint <= newest.checkpoint:
-                self._refuse_foreign(newest, waiting, checkpoint)
+                waiting_ids = [handle["id"] for handle in waiting]
+                self._staged.refuse_foreign(self._storage.uri, newest.checkpoint, waiting_ids, checkpoint)
                 return self._finish(newest, staged, checkpoint)
             entries_read = self._log.length()
             try:
@@ -230,18 +225,8 @@ class BoundFileSink(BoundSink):
             return _counts(None)
         for handle in staged:
             if handle["id"] in newest.batches:  # all its files were moved before the entry was made
-                self._books.delete_tree(self._staged.place(handle["id"]))
+                self._staged.delete(handle["id"])
         return _counts(newest)
-
-    def _refuse_foreign(self, newest: Manifest, waiting: Sequence[Handle], checkpoint: int) -> None:
-        if waiting:
-            raise ForeignReleaseError(
-                sink=self._context.uid,
-                uri=self._storage.uri,
-                newest=newest.checkpoint,
-                handle=waiting[0]["id"],
-                checkpoint=checkpoint,
-            )
 
     def _unreleased(self, staged: Sequence[Handle]) -> list[Handle]:
         if not staged:
@@ -256,7 +241,7 @@ class BoundFileSink(BoundSink):
         newest = self._log.newest()
         return 0 if newest is None or is_gone(self._storage) else newest.checkpoint
 
-    def emptied(self) -> str | None:
+    def loss_evidence(self) -> str | None:
         newest = self._log.newest()
         if newest is None or not newest.files:
             return None
@@ -265,43 +250,18 @@ class BoundFileSink(BoundSink):
         return f"no file of its last release, checkpoint {newest.checkpoint}, is in its folder"
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        removed, errors = [], ErrorCollector()
-        for name in self._books.list(self._staged.folder):
-            attempt = attempt_of(name)
-            if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                with errors.tried(name):
-                    self._books.delete_tree(self._staged.place(name))
-                    removed.append(name)
         if self._log.catch_up():
             self._occupancy.sweep(force=True)
         self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
         for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
             self._books.collect_temporary(folder, LEFT_BEHIND)
-        if errors.failed:
-            raise self._garbage_error(errors.failed, removed)
-        return removed
-
-    def _garbage_error(self, failed: Mapping[str, CkptError], removed: list[str]) -> GarbageLeftError:
-        name, error = next(iter(failed.items()))
-        return GarbageLeftError(
-            sink=self._context.uid,
-            job=self._context.job_id,
-            count=len(failed),
-            path=self._books.full_uri(f"{self._staged.folder}/{name}"),
-            cause=str(error),
-            left=[*failed],
-            deleted=removed,
-        )
+        return self._staged.collect_garbage(live_handles, live_attempts)
 
     def staged(self) -> dict[str, list[int]]:
-        sizes: dict[str, list[int]] = {}
-        for path, size in self._books.files(self._staged.folder):
-            sizes.setdefault(path.partition("/")[0], []).append(size)
-        return sizes
+        return self._staged.staged()
 
     def delete_staged(self, ids: Collection[str]) -> None:
-        for name in sorted(ids):
-            self._books.delete_tree(self._staged.place(name))
+        self._staged.delete_all(ids)
 
 
 def _counts(manifest: Manifest | None) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from airflow_provider_ckpt.sinks.errors import TargetRefusedError
+from airflow_provider_ckpt.sinks.spark_types import shown
 
 _UNREAD = {"nullable", "metadata", "containsNull", "valueContainsNull"}
 """Parts of a type that do not change how values are read."""
@@ -39,7 +40,7 @@ def type_differences(own_columns: Columns, other_columns: Columns, own_name: str
     for name, kind in own_columns:
         other_type = other_types.get(name)
         if kind is not None and other_type is not None and _comparable(kind) != _comparable(other_type):
-            yield f"column {name!r} is {_shown(kind)} in {own_name} and {_shown(other_type)} in {other_name}"
+            yield f"column {name!r} is {shown(kind)} in {own_name} and {shown(other_type)} in {other_name}"
 
 
 def _only_one_has(own_columns: Columns, other_columns: Columns, own_name: str, other_name: str) -> Iterator[str]:
@@ -68,10 +69,6 @@ def _comparable(kind: Any) -> Any:
     if isinstance(kind, dict):
         return {key: _comparable(value) for key, value in kind.items() if key not in _UNREAD}
     return [_comparable(part) for part in kind] if isinstance(kind, list) else kind
-
-
-def _shown(kind: Any) -> str:
-    return str(kind["type"] if isinstance(kind, dict) else kind)
 
 
 def columns_refused(sink: str, folder: str, other: str, differ: Iterable[str]) -> TargetRefusedError:

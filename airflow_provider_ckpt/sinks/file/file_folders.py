@@ -23,9 +23,9 @@ _WITHOUT_HOST = ("file", "memory")
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table. ``above``: URI of their parent. ``target``, ``books``: relative paths in the parent."""
+    """The folders of a table. ``parent``: URI of their parent. ``target``, ``books``: paths relative to it."""
 
-    above: str
+    parent: str
     target: str
     books: str
 
@@ -55,9 +55,10 @@ def places_of(path: str) -> Places:
     if reserved := [name for name in names if name.startswith(BOOKS_PREFIX)]:
         reason = f"lies in {reserved[0]!r}: folders of that name hold what other sinks have staged. Give another folder"
         raise InvalidSinkError(sink="FileSink", setting="path", value=path, reason=reason)
-    above = f"{scheme}://{'/' if scheme == 'file' else ''}{'/'.join([host, *names[:table]] if host else names[:table])}"
+    parents = [host, *names[:table]] if host else names[:table]
+    parent = f"{scheme}://{'/' if scheme == 'file' else ''}{'/'.join(parents)}"
     target = "/".join(names[table:])
-    return Places(above, target, f"{BOOKS_PREFIX}{target}")
+    return Places(parent, target, f"{BOOKS_PREFIX}{target}")
 
 
 def _linked(folder: str) -> str | None:
@@ -68,9 +69,9 @@ def _linked(folder: str) -> str | None:
 
 @dataclass(frozen=True)
 class FileFolders:
-    """The opened folders of a file sink. ``above``: the storage of their parent folder."""
+    """The opened folders of a file sink. ``parent``: the storage of their parent folder."""
 
-    above: Storage
+    parent: Storage
     places: Places
 
     @classmethod
@@ -80,14 +81,14 @@ class FileFolders:
         Raises the errors of :func:`places_of` and :func:`open_storage`.
         """
         places = places_of(folder.uri)
-        return cls(open_storage(Location(places.above, folder.options)), places)
+        return cls(open_storage(Location(places.parent, folder.options)), places)
 
     @cached_property
     def target(self) -> Storage:
         """The folder that readers list."""
-        return self.above.child(self.places.target)
+        return self.parent.child(self.places.target)
 
     @cached_property
     def books(self) -> Storage:
         """The folder of staged files, manifests and turns."""
-        return self.above.child(self.places.books)
+        return self.parent.child(self.places.books)

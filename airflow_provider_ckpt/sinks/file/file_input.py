@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.sinks.spark_types import plain, shown
 
 _REFUSED = {
     "parquet": ("interval",),
@@ -61,32 +62,31 @@ def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
 
 
 def _check_partition(given: SinkInput, name: str, kind: Any, sink: str) -> None:
-    kind = _plain(kind)
+    kind = plain(kind)
     if not isinstance(kind, str) or _family(kind) in _NO_FOLDER_NAME:
-        type_name = kind["type"] if isinstance(kind, dict) else kind
         reason = (
-            f"is a column of type {type_name} in the input of sink {given.uid}, and no folder can be named by such a "
+            f"is a column of type {shown(kind)} in the input of sink {given.uid}, and no folder can be named by such a "
             "value. Partition by a column derived from it, for example as text or date"
         )
         raise InvalidSinkError(sink=sink, setting="partition_by", value=name, reason=reason)
 
 
 def _check_type(given: SinkInput, file_format: str, name: str, kind: Any) -> None:
-    kind = _plain(kind)
+    kind = plain(kind)
     if file_format == "csv" and isinstance(kind, dict):
         problem = f"column {name!r} is of type {kind['type']}, which CSV cannot hold"
         raise _refused(given, problem, "Make text of it (to_json), take it apart, or write another format")
     for leaf in _leaves(kind):
         if leaf == "struct" or _family(leaf) in _REFUSED[file_format]:
-            shown = "a struct without fields" if leaf == "struct" else f"of type {leaf}"
+            what = "a struct without fields" if leaf == "struct" else f"of type {leaf}"
             inside = "" if leaf == kind else "holds what is "
-            problem = f"column {name!r} {inside or 'is '}{shown}, which {file_format.upper()} cannot hold"
+            problem = f"column {name!r} {inside or 'is '}{what}, which {file_format.upper()} cannot hold"
             raise _refused(given, problem, "Cast it to another type (of NULL: CAST(NULL AS STRING)), or leave it out")
 
 
 def _leaves(kind: Any) -> Iterator[str]:
     """Yield the names of the elementary types inside a type; ``struct`` for a struct without fields."""
-    kind = _plain(kind)
+    kind = plain(kind)
     if not isinstance(kind, dict):
         yield str(kind)
         return
@@ -96,13 +96,6 @@ def _leaves(kind: Any) -> Iterator[str]:
         yield str(kind["type"])
     for part in parts:
         yield from _leaves(part)
-
-
-def _plain(kind: Any) -> Any:
-    """Return the SQL type of a user-defined type, which Spark writes; any other type unchanged."""
-    while isinstance(kind, dict) and kind["type"] == "udt":
-        kind = kind["sqlType"]
-    return kind
 
 
 def _family(kind: str) -> str:

@@ -99,7 +99,7 @@ class FileSink(Sink):
             **shape_of(self.format, self.options),
         }
 
-    def at_odds(self, other: Sink) -> list[str]:
+    def folder_conflicts(self, other: Sink) -> list[str]:
         if not isinstance(other, FileSink):
             return ["type"]
         own_definition, other_definition = self.definition(), other.definition()
@@ -112,14 +112,14 @@ class FileSink(Sink):
     def bind(self, context: SinkContext) -> BoundFileSink:
         self.validate()
         [folder] = self.spark_folders(context.storage_options)
-        return self.bind_to(FileFolders.open(folder).above, context)
+        return self.bind_to(FileFolders.open(folder).parent, context)
 
     def spark_folders(self, storage_options: Mapping[str, Any]) -> list[Location]:
         return [Location(self.path, storage_options if self.storage_options is None else self.storage_options)]
 
-    def bind_to(self, above: Storage, context: SinkContext) -> BoundFileSink:
-        """Bind the sink like :meth:`bind`. ``above``: the opened storage of the table's parent folder."""
-        folders = FileFolders(above, places_of(self.path))
+    def bind_to(self, parent: Storage, context: SinkContext) -> BoundFileSink:
+        """Bind the sink like :meth:`bind`. ``parent``: the opened storage of the table's parent folder."""
+        folders = FileFolders(parent, places_of(self.path))
         return BoundFileSink(FileWriter(self.format, self.partition_by, self.options), context, folders, self.mode)
 
 

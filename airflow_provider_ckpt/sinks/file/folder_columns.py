@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote
 
-from airflow_provider_ckpt.model.json_form import read_field, reader
-from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError
+from airflow_provider_ckpt.model.json_form import reader
 from airflow_provider_ckpt.sinks.file.column_differences import Columns, columns_refused, differences, type_differences
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.file_names import format_of, is_data_file, released_by, sink_folder
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_columns
+from airflow_provider_ckpt.sinks.record_reader import read_record
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.sinks.sink_name import SinkName
-from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
-from airflow_provider_ckpt.storage.refusal import refused_as
+from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
 
@@ -105,17 +103,9 @@ class ColumnRecord:
 
         Raises ReleaseRecordLostError.
         """
-        path = self._path(name)
-        uri = self._books.full_uri(path)
-        try:
-            data = self._books.read(path)
-        except ObjectNotFoundError:
-            return None
-        with refused_as(
-            lambda problem: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({problem})")
-        ):
-            document = decode_document(data, KIND, VERSION, uri=uri)
-            return tuple(read_field(document, "columns", reader(tuple[tuple[str, Any], ...])))
+        path, read = self._path(name), reader(_Recorded)
+        columns: _Recorded | None = read_record(self._books, path, KIND, VERSION, "columns", read)
+        return columns
 
     def _path(self, name: SinkName) -> str:
         return f"{sink_folder(name.job_id, name.sink)}/columns.json"

@@ -64,7 +64,7 @@ class StagedFiles(StagingArea):
             ],
         }
 
-    def checked(self, handle: Handle) -> Handle:
+    def read_handle(self, handle: Handle) -> Handle:
         """Return the handle if it is complete and belongs to this target.
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
@@ -113,7 +113,7 @@ class StagedFiles(StagingArea):
             for handle in waiting
             for file in handle["files"]
         ]
-        missing = self._folders.above.move_all(moves)
+        missing = self._folders.parent.move_all(moves)
         self._refuse_missing([path.removeprefix(f"{books}/") for path in sorted(missing)], checkpoint)
 
     def _released_size(self, path: str) -> int | None:

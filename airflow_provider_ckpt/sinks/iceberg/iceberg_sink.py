@@ -76,7 +76,7 @@ class IcebergSink(Sink):
             definition["catalog_name"] = self.catalog_name
         return {**definition, "key": list(self.key)} if self.key else definition
 
-    def at_odds(self, other: Sink) -> list[str]:
+    def folder_conflicts(self, other: Sink) -> list[str]:
         return []  # two tables have separate folders
 
     def check_input(self, given: SinkInput) -> None:

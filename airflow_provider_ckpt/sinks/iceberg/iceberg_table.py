@@ -20,7 +20,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     takes_field_ids,
     with_field_ids,
 )
-from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField, quoted
+from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
 from airflow_provider_ckpt.sinks.iceberg.replaced_rows import add_rows, replace_rows
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of
 from airflow_provider_ckpt.sinks.lake.footers import Footer
@@ -28,6 +28,7 @@ from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.staged_rows import newest_rows, rows_of_files
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, table_refused, unreachable
 from airflow_provider_ckpt.sinks.sink import SinkContext
+from airflow_provider_ckpt.sinks.spark_types import quoted
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -197,7 +198,7 @@ class IcebergLakeTable(LakeTable):
             values[field.name] = None if value is None else str(value)
         return values
 
-    def released(self, name: str, snapshot: Snapshot) -> str | None:
+    def final_path(self, name: str, snapshot: Snapshot) -> str | None:
         """Return the file's path among the table's data files, without Spark's folders for copies of columns."""
         if not self._releases_files(snapshot):
             return None

@@ -6,10 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.sinks.errors import (
-    ForeignReleaseError,
     OutputLostError,
     StagedFilesMissingError,
-    StagedRowCountError,
     TargetRefusedError,
 )
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
@@ -21,7 +19,7 @@ from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.kafka.transactions import Transactions
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
-from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest, attempt_of
+from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -132,15 +130,9 @@ class BoundKafkaSink(BoundSink):
                 raise
             raise refusal from error
         files = self._staging.written(place)
-        rows = parquet_rows(self._storage.child(place), files)
-        if not files or (rows == 0 and len(files) > 1):
-            raise StagedRowCountError(handle=request.id, uri=self._storage.uri, rows=rows, files=len(files))
-        if rows == 0:  # for an empty frame Spark writes one file with the schema
-            self._storage.delete_tree(place)
-            files = []
-        else:
-            self._storage.sync(place)  # a handle survives a power cut, so its files must survive it, too
-        return self._staging.handle(request.id, rows, files, ledger, since)
+        found = parquet_rows(self._storage.child(place), files)
+        rows = self._staging.keep_rows(request.id, len(files), self._storage.uri, found=found)
+        return self._staging.handle(request.id, rows, files if rows else [], ledger, since)
 
     def _ledger_end(self) -> tuple[str, int]:
         """Return the ledger's (id, end offset), read once in a process. An older offset costs only a longer read."""
@@ -152,7 +144,7 @@ class BoundKafkaSink(BoundSink):
     # ---- release
 
     def release(self, handles: Sequence[Handle], checkpoint: int) -> dict[str, int]:
-        staged = [handle for handle in map(self._staging.checked, handles) if handle["files"]]
+        staged = [handle for handle in map(self._staging.read_handle, handles) if handle["files"]]
         if not staged:
             return {"rows": 0}
         for tries_left in reversed(range(_TRIES)):
@@ -180,7 +172,8 @@ class BoundKafkaSink(BoundSink):
         waiting = list({handle["id"]: handle for handle in staged if handle["id"] not in released}.values())
         newest = self._records[-1] if self._records else None
         if newest is not None and checkpoint <= newest.checkpoint:
-            self._refuse_foreign(newest, waiting, checkpoint)
+            waiting_ids = [handle["id"] for handle in waiting]
+            self._staging.refuse_foreign(f"topic {self._topic}", newest.checkpoint, waiting_ids, checkpoint)
             self._clear(staged)
             return {"rows": newest.rows if checkpoint == newest.checkpoint else 0}
         if not waiting:
@@ -217,18 +210,7 @@ class BoundKafkaSink(BoundSink):
         return rows
 
     def _clear(self, staged: Sequence[Handle]) -> None:
-        for handle in staged:
-            self._storage.delete_tree(self._staging.place(handle["id"]))
-
-    def _refuse_foreign(self, newest: LedgerRecord, waiting: Sequence[Handle], checkpoint: int) -> None:
-        if waiting:
-            raise ForeignReleaseError(
-                sink=self._context.uid,
-                uri=f"topic {self._topic}",
-                newest=newest.checkpoint,
-                handle=waiting[0]["id"],
-                checkpoint=checkpoint,
-            )
+        self._staging.delete_all([handle["id"] for handle in staged])
 
     def last_released(self) -> int:
         """Return the last released checkpoint in the ledger; 0 if there is none.
@@ -260,21 +242,11 @@ class BoundKafkaSink(BoundSink):
     # ---- garbage
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        removed = []
-        for name in self._storage.list(self._staging.folder):
-            attempt = attempt_of(name)
-            if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                self._storage.delete_tree(self._staging.place(name))
-                removed.append(name)
         self._storage.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
-        return removed
+        return self._staging.collect_garbage(live_handles, live_attempts)
 
     def staged(self) -> dict[str, list[int]]:
-        sizes: dict[str, list[int]] = {}
-        for path, size in self._storage.files(self._staging.folder):
-            sizes.setdefault(path.partition("/")[0], []).append(size)
-        return sizes
+        return self._staging.staged()
 
     def delete_staged(self, ids: Collection[str]) -> None:
-        for name in sorted(ids):
-            self._storage.delete_tree(self._staging.place(name))
+        self._staging.delete_all(ids)

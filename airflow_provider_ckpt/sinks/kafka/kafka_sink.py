@@ -12,6 +12,7 @@ from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.kafka.bound_kafka_sink import BoundKafkaSink
 from airflow_provider_ckpt.sinks.kafka.client import KafkaClient
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
+from airflow_provider_ckpt.sinks.spark_types import shown
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 
@@ -61,7 +62,7 @@ class KafkaSink(Sink):
     transaction_timeout: float = 600
     conn_id: str | None = None
 
-    changeable: ClassVar[frozenset[str]] = frozenset({"servers", "conn_id"})
+    changeable: ClassVar[frozenset[str]] = frozenset({"servers"})
 
     def validate(self) -> None:
         if (self.servers is None) == (self.conn_id is None):
@@ -154,14 +155,10 @@ def check_kafka_input(given: SinkInput) -> None:
         if name not in COLUMNS:
             raise _refused(given, f"its input has the column {name!r}, which is no part of a Kafka record")
         if kind not in COLUMNS[name]:
-            raise _refused(given, f"column {name!r} is of type {_shown(kind)}, not {' or '.join(COLUMNS[name])}")
+            raise _refused(given, f"column {name!r} is of type {shown(kind)}, not {' or '.join(COLUMNS[name])}")
     if given.output_mode != "append" and "key" not in kinds:
         problem = f"in output mode {given.output_mode!r} rows replace earlier ones, and its input has no column 'key'"
         raise _refused(given, problem)
-
-
-def _shown(kind: Any) -> Any:
-    return kind["type"] if isinstance(kind, dict) else kind
 
 
 def _refused(given: SinkInput, problem: str) -> SinkInputError:

@@ -9,14 +9,10 @@ from typing import Any
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
-from airflow_provider_ckpt.sinks.errors import (
-    StagedElsewhereError,
-    StagedFilesMissingError,
-)
-from airflow_provider_ckpt.sinks.file_names import BOOKKEEPING, is_data_file, staging_folder
+from airflow_provider_ckpt.sinks.errors import StagedElsewhereError
 from airflow_provider_ckpt.sinks.handles import reading_handle
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext
-from airflow_provider_ckpt.sinks.staging_area import file_changed
+from airflow_provider_ckpt.sinks.staging_area import StagingArea
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -41,19 +37,12 @@ _FIELDS = {
 }
 
 
-class KafkaStaging:
-    """The staged files of one sink of one job. Each ``stage`` call has a folder (place), named by the handle's id."""
+class KafkaStaging(StagingArea):
+    """The staged files of one sink, which its handles list."""
 
     def __init__(self, storage: Storage, context: SinkContext, topic: str) -> None:
-        self.storage, self._context, self._topic = storage, context, topic
-        self.folder = f"{BOOKKEEPING}/{staging_folder(context.job_id, context.uid)}"
-
-    def place(self, handle_id: str) -> str:
-        return f"{self.folder}/{handle_id}"
-
-    def written(self, place: str) -> list[tuple[str, int]]:
-        """Return (path in the place, bytes) of each data file that Spark wrote to a place. Empty files are omitted."""
-        return [(path, size) for path, size in self.storage.child(place).files("") if size and is_data_file(path)]
+        super().__init__(storage, context)
+        self._topic = topic
 
     def handle(
         self, handle_id: str, rows: int, files: Sequence[tuple[str, int]], ledger: str, since_offset: int
@@ -62,7 +51,7 @@ class KafkaStaging:
             "format": HANDLE_FORMAT,
             "version": 1,
             "id": handle_id,
-            "uri": self.storage.uri,
+            "uri": self._storage.uri,
             "topic": self._topic,
             "ledger": ledger,
             "since_offset": since_offset,
@@ -70,7 +59,7 @@ class KafkaStaging:
             "files": [{"path": path, "size": size} for path, size in files],
         }
 
-    def checked(self, handle: Handle) -> Handle:
+    def read_handle(self, handle: Handle) -> Handle:
         """Return the handle if it is complete and belongs to this folder and topic.
 
         Raises UnknownHandleError, DamagedHandleError, StagedElsewhereError.
@@ -78,7 +67,7 @@ class KafkaStaging:
         with reading_handle(handle, HANDLE_FORMAT, self._context):
             for name, read in _FIELDS.items():
                 read_field(handle, name, read)
-        for staged_for, current in ((handle["uri"], self.storage.uri), (handle["topic"], self._topic)):
+        for staged_for, current in ((handle["uri"], self._storage.uri), (handle["topic"], self._topic)):
             if staged_for != current:
                 raise StagedElsewhereError(
                     sink=self._context.uid, uri=current, handle=handle["id"], staged_for=staged_for
@@ -91,19 +80,17 @@ class KafkaStaging:
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """
         missing = []
-        error_fields = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
         for handle in waiting:
             place = self.place(handle["id"])
-            sizes = dict(self.storage.child(place).files(""))
+            sizes = dict(self._storage.child(place).files(""))
             for file in handle["files"]:
                 size = sizes.get(file["path"])
                 path = f"{place}/{file['path']}"
                 if size is None:
                     missing.append(path)
                 elif size != file["size"]:
-                    raise file_changed(self._context, checkpoint, path, self.storage.uri, file["size"], size)
-        if missing:
-            raise StagedFilesMissingError(**error_fields, count=len(missing), path=missing[0], uri=self.storage.uri)
+                    self._refuse_changed(path, file["size"], size, checkpoint)
+        self._refuse_missing(missing, checkpoint)
 
     def messages(self, handle: Handle, checkpoint: int) -> Iterator[list[dict[str, Any]]]:
         """Yield lists of rows of a batch, each row as column -> value. Only one file is in memory at a time.
@@ -115,9 +102,8 @@ class KafkaStaging:
         for file in handle["files"]:
             path = f"{self.place(handle['id'])}/{file['path']}"
             try:
-                data = self.storage.read(path)
+                data = self._storage.read(path)
             except ObjectNotFoundError:
-                error_fields = {"job": self._context.job_id, "sink": self._context.uid, "checkpoint": checkpoint}
-                raise StagedFilesMissingError(**error_fields, count=1, path=path, uri=self.storage.uri) from None
+                raise self._files_missing([path], checkpoint) from None
             for batch in parquet.ParquetFile(BytesIO(data)).iter_batches(_ROWS):
                 yield batch.to_pylist()

@@ -6,11 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.sinks.errors import (
-    ForeignReleaseError,
-    StagedRowCountError,
-    TargetRefusedError,
-)
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.file_names import released_names
 from airflow_provider_ckpt.sinks.folder_names import named_folders
@@ -73,12 +68,11 @@ class BoundLakeSink(BoundSink):
             return
         position = roll_forward.read_position()
         if position is not None and position.pending is not None:
-            raise TargetRefusedError(
-                "Sink {sink} of job {job!r} cannot write to table {uri}: a job of this id has begun a release there "
-                "(checkpoint {checkpoint}) that never got into the table. Give the job another id",
-                **self._error_fields(),
-                checkpoint=position.pending.checkpoint,
+            problem = (
+                f"a job of this id has begun a release there (checkpoint {position.pending.checkpoint}) that never got "
+                "into the table. Give the job another id"
             )
+            raise table_refused(self._context, self._table.uri, problem)
 
     def storages(self) -> list[Storage]:
         storage = self._table.storage()
@@ -108,14 +102,14 @@ class BoundLakeSink(BoundSink):
             self._table.create(columns)
             snapshot = self._table.load()
         if snapshot is None:
-            raise table_gone(self._error_fields(), "this very process, which has made it,")
+            raise table_gone(self._context, self._table.uri, "this very process, which has made it,")
         self._refuse(snapshot, columns)
         return snapshot
 
     def _refuse_gone(self) -> None:
         roll_forward = self._find_roll_forward()
         if roll_forward is not None and roll_forward.log.catch_up():
-            raise table_gone(self._error_fields(), "the log of this sink's releases")
+            raise table_gone(self._context, self._table.uri, "the log of this sink's releases")
 
     def _refuse(self, snapshot: Snapshot, columns: Sequence[Column]) -> None:
         problem = self._table.refusal(snapshot, self._settings.first_change) or misfit(columns, snapshot.columns)
@@ -142,22 +136,13 @@ class BoundLakeSink(BoundSink):
         with named_folders(folders, self._context, request.id):
             writer.write(counted, roll_forward.storage.spark_uri(place))
         files = self._staged_files(roll_forward, request, columns, snapshot)
-        rows, file_count = sum(file.rows for file in files), len(roll_forward.files.written(place))
-        if (
-            (count_rows is not None and rows != count_rows())
-            or (count_rows is None and not file_count)
-            or (rows == 0 and file_count > 1)
-        ):
-            raise StagedRowCountError(
-                handle=request.id,
-                uri=self._table.uri,
-                rows=rows if count_rows is None else count_rows(),
-                files=file_count,
-            )
-        if rows == 0:  # for an empty frame Spark writes one file with the schema
-            roll_forward.files.delete(request.id)
-        else:
-            roll_forward.storage.sync(place)  # a handle survives a power cut, so its files must survive it, too
+        rows = roll_forward.files.keep_rows(
+            request.id,
+            len(files),
+            self._table.uri,
+            found=sum(file.rows for file in files),
+            counted=None if count_rows is None else count_rows(),
+        )
         return self._handle(roll_forward, request, columns, snapshot, files if rows else [])
 
     @property
@@ -182,12 +167,12 @@ class BoundLakeSink(BoundSink):
             written, targets, footers(roll_forward.storage.child(place), written), strict=True
         ):
             whole = f"{place}/{path}"
-            released = None if self._settings.mode == "upsert" else self._table.released(target, snapshot)
+            final_path = None if self._settings.mode == "upsert" else self._table.final_path(target, snapshot)
             if footer.rows:
                 footer.refuse_nulls(self._settings.key)
             partition = self._table.partition(path, footer, snapshot) if footer.rows else {}
             stats = footer.whole_numbers(columns)
-            files.append(LakeFile(whole, size, footer.rows, released or whole, partition, stats))
+            files.append(LakeFile(whole, size, footer.rows, final_path or whole, partition, stats))
         return files
 
     def _handle(
@@ -218,7 +203,7 @@ class BoundLakeSink(BoundSink):
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
             if read:
-                raise table_gone(self._error_fields(), f"batch {read[0].id}")
+                raise table_gone(self._context, self._table.uri, f"batch {read[0].id}")
             return _counts(None)
         for _ in range(TRIES):
             position = roll_forward.catch_up(read)
@@ -227,7 +212,8 @@ class BoundLakeSink(BoundSink):
             waiting = _unreleased(roll_forward, staged, position)
             newest = position.newest
             if newest is not None and checkpoint <= newest.checkpoint:
-                self._refuse_foreign(newest, waiting, checkpoint)
+                waiting_ids = [handle.id for handle in waiting]
+                roll_forward.files.refuse_foreign(self._table.uri, newest.checkpoint, waiting_ids, checkpoint)
                 return self._finish(roll_forward, newest, staged, checkpoint)
             intent = self._intent(roll_forward, position, waiting, checkpoint)
             if intent is None:
@@ -273,16 +259,6 @@ class BoundLakeSink(BoundSink):
             roll_forward.files.delete(handle.id)
         return _counts(newest if checkpoint == newest.checkpoint else None)
 
-    def _refuse_foreign(self, newest: Intent, waiting: Sequence[LakeHandle], checkpoint: int) -> None:
-        if waiting:
-            raise ForeignReleaseError(
-                sink=self._context.uid,
-                uri=self._table.uri,
-                newest=newest.checkpoint,
-                handle=waiting[0].id,
-                checkpoint=checkpoint,
-            )
-
     def last_released(self) -> int:
         roll_forward = self._find_roll_forward()
         position = None if roll_forward is None else roll_forward.read_position()
@@ -294,9 +270,8 @@ class BoundLakeSink(BoundSink):
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
             return []
-        removed = roll_forward.files.collect_garbage(live_handles, live_attempts)
         roll_forward.collect_temporary(LEFT_BEHIND)
-        return removed
+        return roll_forward.files.collect_garbage(live_handles, live_attempts)
 
     def staged(self) -> dict[str, list[int]]:
         roll_forward = self._find_roll_forward()
@@ -305,8 +280,7 @@ class BoundLakeSink(BoundSink):
     def delete_staged(self, ids: Collection[str]) -> None:
         roll_forward = self._find_roll_forward()
         if roll_forward is not None:
-            for name in sorted(ids):
-                roll_forward.files.delete(name)
+            roll_forward.files.delete_all(ids)
 
     # ---- the table's folder
 
@@ -319,11 +293,8 @@ class BoundLakeSink(BoundSink):
     def _existing_roll_forward(self) -> RollForward:
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
-            raise table_gone(self._error_fields(), "this very process")
+            raise table_gone(self._context, self._table.uri, "this very process")
         return roll_forward
-
-    def _error_fields(self) -> dict[str, str]:
-        return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 
 def _unreleased(roll_forward: RollForward, staged: Sequence[LakeHandle], position: Position) -> list[LakeHandle]:

@@ -12,6 +12,7 @@ from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.file.file_input import check_file_input
 from airflow_provider_ckpt.sinks.sink import SinkInput
+from airflow_provider_ckpt.sinks.spark_types import shown
 
 _ATOMIC = frozenset(
     {"string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp"}
@@ -86,10 +87,8 @@ def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str]
             reason = f"is no column of the input of sink {given.uid}; it has {', '.join(map(repr, types))}"
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
         if isinstance(types[name], dict) or types[name] in ("float", "double"):
-            type_name = types[name]["type"] if isinstance(types[name], dict) else types[name]
-            reason = (
-                f"is of type {type_name} in the input of sink {given.uid}, whose values cannot be compared reliably"
-            )
+            found = f"is of type {shown(types[name])} in the input of sink {given.uid}"
+            reason = f"{found}, whose values cannot be compared reliably"
             raise InvalidSinkError(sink=sink, setting="key", value=name, reason=reason)
 
 
@@ -141,7 +140,7 @@ def _type_misfit(path: str, row_type: Any, table_type: Any) -> str | None:
         return (
             None
             if row_type == table_type
-            else f"{path} is of type {_shown(row_type)}, and {_shown(table_type)} in the table"
+            else f"{path} is of type {shown(row_type)}, and {shown(table_type)} in the table"
         )
     if row_type["type"] == "struct":
         inside = misfit(_fields(row_type), _fields(table_type))
@@ -158,7 +157,3 @@ def _type_misfit(path: str, row_type: Any, table_type: Any) -> str | None:
 
 def _fields(kind: Mapping[str, Any]) -> list[Column]:
     return [Column(field_json["name"], field_json["type"], field_json["nullable"]) for field_json in kind["fields"]]
-
-
-def _shown(kind: Any) -> str:
-    return str(kind["type"] if isinstance(kind, dict) else kind)

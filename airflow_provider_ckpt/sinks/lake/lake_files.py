@@ -1,11 +1,10 @@
-"""The staged files of a sink that releases to a table: their checks, final names and deletion."""
+"""The staged files of a sink that releases to a table: their checks and final names."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile
-from airflow_provider_ckpt.sinks.sink import attempt_of
 from airflow_provider_ckpt.sinks.staging_area import StagingArea
 
 
@@ -48,7 +47,7 @@ class LakeFiles(StagingArea):
                 self._refuse_changed(path, file.size, sizes[path], checkpoint)
         self._refuse_missing(missing, checkpoint)
 
-    def publish(self, files: Sequence[LakeFile]) -> None:
+    def copy_to_targets(self, files: Sequence[LakeFile]) -> None:
         """Copy every file to its final name. :meth:`verify_targets` reports files that are gone.
 
         The staged file stays until the commit, because a clean-up of the table may delete files that no commit names.
@@ -57,22 +56,3 @@ class LakeFiles(StagingArea):
         for path in sorted(sizes):
             self._storage.sync(path)  # another process may have copied the file and died before it was on disk
         self._storage.copy_all([(file.path, file.target) for file in files if file.target not in sizes])
-
-    def delete(self, handle_id: str) -> None:
-        self._storage.delete_tree(self.place(handle_id))
-
-    def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete the places without a live handle or a live attempt. Return their handles' ids."""
-        removed = []
-        for name in self._storage.list(self.folder):
-            attempt = attempt_of(name)
-            if attempt is not None and attempt not in live_attempts and name not in live_handles:
-                self.delete(name)
-                removed.append(name)
-        return removed
-
-    def staged(self) -> dict[str, list[int]]:
-        sizes: dict[str, list[int]] = {}
-        for path, size in self._storage.files(self.folder):
-            sizes.setdefault(path.partition("/")[0], []).append(size)
-        return sizes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.model.json_form import read_field, reader
+from airflow_provider_ckpt.model.json_form import reader
 from airflow_provider_ckpt.model.limits import Count
 from airflow_provider_ckpt.sinks.errors import (
     OutputSupersededError,
@@ -20,10 +20,9 @@ from airflow_provider_ckpt.sinks.lake.lake_files import LakeFiles
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
 from airflow_provider_ckpt.sinks.lake.settings import LakeMode
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot
+from airflow_provider_ckpt.sinks.record_reader import read_record
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
-from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
-from airflow_provider_ckpt.storage.refusal import refused_as
+from airflow_provider_ckpt.storage.envelope import encode_document
 from airflow_provider_ckpt.storage.storage import Storage
 
 MARK = "lake-start"
@@ -49,16 +48,8 @@ class StartMark:
 
         Raises ReleaseRecordLostError.
         """
-        uri = self._storage.full_uri(self._path)
-        try:
-            data = self._storage.read(self._path)
-        except ObjectNotFoundError:
-            return None
-        with refused_as(
-            lambda problem: ReleaseRecordLostError(uri=uri, problem=f"it is not what was written ({problem})")
-        ):
-            document = decode_document(data, MARK, VERSION, uri=uri)
-            return int(read_field(document, "overwrites", reader(Count)))
+        overwrites: int | None = read_record(self._storage, self._path, MARK, VERSION, "overwrites", reader(Count))
+        return overwrites
 
 
 TRIES = 100
@@ -154,7 +145,7 @@ class RollForward:
         self.check(snapshot, intent, intent.columns, intent.partition_by)
         if snapshot.overwrites != intent.overwrites:
             raise self._superseded(snapshot, intent.overwrites)
-        self.files.publish(intent.files)
+        self.files.copy_to_targets(intent.files)
         self.files.verify_targets(intent.files, intent.checkpoint)
         try:
             self._table.commit(snapshot, intent, number)
@@ -231,7 +222,7 @@ class RollForward:
     def _refuse_gone(self, length: int, handles: Sequence[LakeHandle]) -> None:
         if length or handles:
             observer = "the log of its releases" if length else f"batch {handles[0].id}"
-            raise table_gone(self._error_fields(), observer)
+            raise table_gone(self._context, self._table.uri, observer)
 
     def _refuse_other(self, snapshot: Snapshot, length: int, handles: Sequence[LakeHandle]) -> None:
         if length and self.log.entry(length - 1).table != snapshot.id:
@@ -270,11 +261,13 @@ class RollForward:
         return {"sink": self._context.uid, "job": self._context.job_id, "uri": self._table.uri}
 
 
-def table_gone(names: Mapping[str, str], observer: str) -> ReleaseRecordLostError:
-    """Return the error for a missing table that ``observer`` has used. ``names`` has sink, job and uri."""
+def table_gone(context: SinkContext, uri: str, observer: str) -> ReleaseRecordLostError:
+    """Return the error for a missing table that ``observer`` has used."""
     return ReleaseRecordLostError(
         "Sink {sink} of job {job!r}: table {uri} no longer exists, and {who} has seen it. Nothing was released. "
         "Bring it back and resume with --resume-failed, or run the job under another id, from its input",
-        **names,
+        sink=context.uid,
+        job=context.job_id,
+        uri=uri,
         who=observer,
     )

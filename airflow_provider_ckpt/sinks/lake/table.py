@@ -109,7 +109,7 @@ class LakeTable(ABC):
         Raises StagedFileUnusableError.
         """
 
-    def released(self, name: str, snapshot: Snapshot) -> str | None:
+    def final_path(self, name: str, snapshot: Snapshot) -> str | None:
         """Return the final path of a staged file, outside the staged places; None if only its rows are released."""
         return name
 

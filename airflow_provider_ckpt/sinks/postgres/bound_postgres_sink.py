@@ -106,7 +106,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         staging, extra_columns = sql.Identifier(self._schema, name), own_columns(self._settings.mode)
 
         def make() -> tuple[LedgerRow, dict[str, str]]:
-            with self._transaction("make a staging table") as connection:
+            with self._transaction("create a staging table") as connection:
                 row = self._existing_row(connection)
                 target = self._target(connection, columns, row)
                 create_staging(connection, staging, self._table, target, columns, extra_columns)

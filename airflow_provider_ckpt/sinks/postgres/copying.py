@@ -40,8 +40,8 @@ def copier(
         numbers_rows: True if the number of each row in the partition is copied, too.
     """
 
-    def copy_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Copy the rows of a partition, in one transaction. ``part``: number of the attempt of Spark's task.
+    def copy_partition(task_attempt: int, batches: Iterable[Any]) -> dict[str, Any]:
+        """Copy the rows of a partition, in one transaction. ``task_attempt``: number of the attempt of Spark's task.
 
         Refusals of the database are returned, not raised, because Spark would repeat the task in vain.
         """
@@ -57,7 +57,7 @@ def copier(
                 if batch.num_rows == 0:
                     continue
                 columns = [_without_zone(column) for column in batch.columns]
-                columns.append(pyarrow.repeat(pyarrow.scalar(part, pyarrow.int64()), batch.num_rows))
+                columns.append(pyarrow.repeat(pyarrow.scalar(task_attempt, pyarrow.int64()), batch.num_rows))
                 if numbers_rows:
                     columns.append(pyarrow.array(range(rows, rows + batch.num_rows), pyarrow.int64()))
                 if encoder is None:
@@ -82,12 +82,12 @@ def copier(
                     copy.__exit__(None, None, None)
                     connection.commit()
         except psycopg.Error as error:
-            return {"part": part, "rows": 0, "error": _error_report(error)}
+            return {"task_attempt": task_attempt, "rows": 0, "error": _error_report(error)}
         except _Unwritable as unwritable:
-            return {"part": part, "rows": 0, "error": unwritable.report}
+            return {"task_attempt": task_attempt, "rows": 0, "error": unwritable.report}
         finally:
             stack.close()
-        return {"part": part, "rows": rows, **({} if encoder is None else {"form": encoder.form})}
+        return {"task_attempt": task_attempt, "rows": rows, **({} if encoder is None else {"form": encoder.form})}
 
     return copy_partition
 
@@ -108,7 +108,7 @@ class StatementWatchdog:
         self._seconds, self._deadline = seconds, math.inf
         self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._is_cut, self._is_over = False, threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="ckpt-patience", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="ckpt-statement-watchdog", daemon=True)
 
     def __enter__(self) -> StatementWatchdog:
         self._thread.start()

@@ -49,7 +49,7 @@ class PostgresLedger(Ledger[Connection]):
     def _sink_key(self) -> tuple[str, str]:
         return self.context.job_id, self.context.uid
 
-    def create(self, connection: Connection, born: str) -> None:
+    def create(self, connection: Connection, entry_id: str) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
         if not self.exists(connection):
             if not _single_value(
@@ -67,7 +67,7 @@ class PostgresLedger(Ledger[Connection]):
                 "ON CONFLICT (job, sink) DO UPDATE SET target = excluded.target, mode = excluded.mode "
                 "WHERE known.last = 0 AND (known.target, known.mode) <> (excluded.target, excluded.mode)"
             ),
-            (*self._sink_key, str(self.target), self.mode, born),
+            (*self._sink_key, str(self.target), self.mode, entry_id),
         )
 
     def exists(self, connection: Connection) -> bool:

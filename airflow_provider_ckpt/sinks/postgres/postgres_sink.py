@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.connections.plain_text import warn_once
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT, DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
@@ -71,12 +70,7 @@ class PostgresSink(DatabaseSink):
             if error.name != "psycopg":
                 raise
             raise driver_missing("PostgresSink", "psycopg", "postgres") from None
-        if self.url is not None:
-            address = Address.of_url(self.url)
-            if address is None:
-                raise self.invalid("url", "***", "cannot be read: are user and password quoted (%40 for an @)?")
-        else:
-            address = Address.of_connection(read_connection(str(self.conn_id)))
+        address = self.read_address(Address.of_url, Address.of_connection)
         if address.may_lack_tls:
             warn_once(_MAY_LACK_TLS.format(sink=context.uid))
         database = Database(address, timeout=self.statement_timeout or STATEMENT_TIMEOUT)

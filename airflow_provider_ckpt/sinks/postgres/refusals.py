@@ -73,7 +73,7 @@ def codes(error: psycopg.Error) -> str:
     return ", ".join(parts)
 
 
-def meaning(sqlstate: str | None) -> tuple[str, str] | None:
+def explanation_of(sqlstate: str | None) -> tuple[str, str] | None:
     """Return (problem, advice) of an SQLSTATE, or None if the error's codes are enough."""
     return _MEANINGS.get(sqlstate or "")
 
@@ -86,7 +86,7 @@ def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
     if diag.source_function == _NO_PARTITION:
         return _without_partition(error, read)
     detail = _function_line(error) if diag.constraint_name is None else _constraint(diag, read)
-    problem, details = meaning(error.sqlstate), ", ".join(filter(None, (codes(error), detail)))
+    problem, details = explanation_of(error.sqlstate), ", ".join(filter(None, (codes(error), detail)))
     return details if problem is None else f"{problem[0]} ({details}). {problem[1]}"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
+from airflow_provider_ckpt.sinks.postgres.staging import identifiers
 from airflow_provider_ckpt.sinks.sink import Handle
 
 _ROW_TRIGGERS = (
@@ -81,7 +82,11 @@ class PostgresReleaseStatements:
 
     def _insert(self, handle: Handle, staging: sql.Identifier) -> int:
         statement = sql.SQL("INSERT INTO {} ({columns}) SELECT {columns} FROM {} WHERE {} = ANY({})").format(
-            self._target, staging, sql.Identifier(PART), _parts(handle), columns=_names(handle["columns"])
+            self._target,
+            staging,
+            sql.Identifier(TASK_ATTEMPT),
+            _task_attempts(handle),
+            columns=identifiers(handle["columns"]),
         )
         return self.connection.execute(statement).rowcount
 
@@ -97,15 +102,15 @@ class PostgresReleaseStatements:
         changed = sql.SQL(", ").join(assignment.format(sql.Identifier(name)) for name in other_columns or self.key[:1])
         statement = sql.SQL(
             "INSERT INTO {} AS target ({columns}) "
-            "SELECT DISTINCT ON ({key}) {columns} FROM {} WHERE {part} = ANY({parts}) "
-            "ORDER BY {key}, {part} DESC, {row} DESC ON CONFLICT ({key}) DO {action}"
+            "SELECT DISTINCT ON ({key}) {columns} FROM {} WHERE {attempt} = ANY({attempts}) "
+            "ORDER BY {key}, {attempt} DESC, {row} DESC ON CONFLICT ({key}) DO {action}"
         ).format(
             self._target,
             staging,
-            columns=_names(handle["columns"]),
-            key=_names(self.key),
-            part=sql.Identifier(PART),
-            parts=_parts(handle),
+            columns=identifiers(handle["columns"]),
+            key=identifiers(self.key),
+            attempt=sql.Identifier(TASK_ATTEMPT),
+            attempts=_task_attempts(handle),
             row=sql.Identifier(ROW),
             action=sql.SQL("UPDATE SET {}").format(changed) if other_columns or may_skip_rows else sql.SQL("NOTHING"),
         )
@@ -113,12 +118,12 @@ class PostgresReleaseStatements:
         staged = self.count(handle)
         if not may_skip_rows:
             return staged
-        keys = sql.SQL("count(DISTINCT ({}))").format(_names(self.key))
+        keys = sql.SQL("count(DISTINCT ({}))").format(identifiers(self.key))
         return staged - (self._count_rows(keys, handle, staging) - inserted)
 
     def _count_rows(self, selection: sql.Composable, handle: Handle, staging: sql.Identifier) -> int:
         query = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({})").format(
-            selection, staging, sql.Identifier(PART), _parts(handle)
+            selection, staging, sql.Identifier(TASK_ATTEMPT), _task_attempts(handle)
         )
         row = self.connection.execute(query).fetchone()
         return 0 if row is None else int(row[0])
@@ -130,10 +135,6 @@ class PostgresReleaseStatements:
         return trigger is not None
 
 
-def _parts(handle: Handle) -> sql.Composable:
+def _task_attempts(handle: Handle) -> sql.Composable:
     """Return the task attempts as a literal. In a statement with parameters, a % in a name would be misread."""
     return sql.SQL("{}::bigint[]").format(sql.Literal(handle["parts"]))
-
-
-def _names(names: Sequence[str]) -> sql.Composed:
-    return sql.SQL(", ").join(map(sql.Identifier, names))

@@ -14,11 +14,11 @@ import pyarrow
 from psycopg import sql
 
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import TRANSACTION_SETTINGS, Connection, Database, is_transient
-from airflow_provider_ckpt.sinks.postgres.refusals import meaning
+from airflow_provider_ckpt.sinks.postgres.refusals import explanation_of
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable
 from airflow_provider_ckpt.sinks.postgres.type_fit import binary_expression, column_type_for, text_expression
 from airflow_provider_ckpt.sinks.sink import StageRequest
@@ -73,7 +73,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
         sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(str(column_type_for(kind)))) for name, kind in columns
     ]
     if key:
-        parts.append(sql.SQL("PRIMARY KEY ({})").format(_names(key)))
+        parts.append(sql.SQL("PRIMARY KEY ({})").format(identifiers(key)))
     statement = sql.SQL("CREATE TABLE {} ({})").format(
         sql.Identifier(table.schema, table.name), sql.SQL(", ").join(parts)
     )
@@ -82,7 +82,7 @@ def create_target(connection: Connection, table: TableName, columns: Columns, ke
 
 def own_columns(mode: str) -> tuple[str, ...]:
     """Return the columns that the sink adds to a staging table. Only an upsert needs the row's number."""
-    return (PART, ROW) if mode == "upsert" else (PART,)
+    return (TASK_ATTEMPT, ROW) if mode == "upsert" else (TASK_ATTEMPT,)
 
 
 def create_staging(
@@ -115,7 +115,7 @@ def copy_rows(
     extra_columns: Sequence[str],
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """Copy the rows and return ``part`` and ``rows`` of each successful task. Reads the frame once (R18).
+    """Copy the rows and return ``task_attempt`` and ``rows`` of each successful task. Reads the frame once (R18).
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """
@@ -130,7 +130,7 @@ def copy_rows(
             else [text_expression(*expression) for expression in typed]
         )
     )
-    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, _names([*names, *extra_columns])).as_string(None)
+    copy = sql.SQL("COPY {} ({}) FROM STDIN").format(staging, identifiers([*names, *extra_columns])).as_string(None)
     run = copier(
         database.parameters("ckpt stage"),
         [*TRANSACTION_SETTINGS, copy],
@@ -143,7 +143,7 @@ def copy_rows(
     errors = [result["error"] for result in results if "error" in result]
     for error in errors:
         if not is_transient(error["sqlstate"]):
-            explanation = meaning(error["sqlstate"])
+            explanation = explanation_of(error["sqlstate"])
             raise failures.rows_refused(
                 _error_text(error) if explanation is None else f"{explanation[0]} ({_error_text(error)})"
             )
@@ -158,5 +158,5 @@ def _error_text(error: dict[str, Any]) -> str:
     return ", ".join([state, error["error"], *details])
 
 
-def _names(names: Sequence[str]) -> sql.Composed:
+def identifiers(names: Sequence[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, names))

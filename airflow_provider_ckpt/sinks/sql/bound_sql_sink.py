@@ -161,12 +161,12 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
         return row, name, results
 
     def _make(self, name: str, request: StageRequest, columns: Columns) -> tuple[LedgerRow, Table, SqlTable]:
-        with self._transaction("look at its table") as connection:
+        with self._transaction("check its table") as connection:
             row = self._existing_row(connection)
             target = self._target(connection, columns, row)
             self._ledger.record_staged(connection, request.id, name)
         staging = staging_table_of(TableName(self._schema, name), target, columns)
-        with self._transaction("make a staging table") as connection:
+        with self._transaction("create a staging table") as connection:
             if not self._sql_ledger.lock_staged(connection, request.id):
                 raise self._failures.ledger_lost(f"batch {request.id} is no longer recorded: is its attempt fenced?")
             with self._database.separate_connection(connection) as ddl_connection:

@@ -55,17 +55,17 @@ def inserter(
 
     Args:
         kind: mysql or sqlite.
-        insert: the INSERT for the frame's columns, the task attempt (part) and the row's number; for MySQL up to
+        insert: the INSERT for the frame's columns, the task attempt and the row's number; for MySQL up to
             ``VALUES``.
         limits: for each column (name, True if it refuses NULL, most characters, most bytes). None means no limit.
     """
 
-    def insert_partition(part: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Insert the rows of a partition, with a commit for each batch. ``part`` is the attempt of Spark's task.
+    def insert_partition(task_attempt: int, batches: Iterable[Any]) -> dict[str, Any]:
+        """Insert the rows of a partition, with a commit for each batch. ``task_attempt``: attempt of Spark's task.
 
-        A task that ran twice has two parts, and only that of the successful attempt is released. So each batch may be
-        committed alone, and no lock is held while Spark computes the next batch. Refusals of the database are returned,
-        not raised, because Spark would repeat the task in vain.
+        A task that ran twice has two attempts, and only the rows of the successful one are released. So each batch may
+        be committed alone, and no lock is held while Spark computes the next batch. Refusals of the database are
+        returned, not raised, because Spark would repeat the task in vain.
         """
         rows, session = 0, None
         errors = _driver_errors(kind)
@@ -76,20 +76,20 @@ def inserter(
                 if session is None:
                     session = _connect(kind, parameters, session_statements)
                 columns = [_values(kind, column, limit) for column, limit in zip(batch.columns, limits, strict=True)]
-                columns.append([part] * batch.num_rows)
+                columns.append([task_attempt] * batch.num_rows)
                 columns.append(list(range(rows, rows + batch.num_rows)))
                 _write(kind, session, insert, columns)
                 session.commit()
                 rows += batch.num_rows
         except _Refused as error:
-            return {"part": part, "rows": 0, "error": error.report}
+            return {"task_attempt": task_attempt, "rows": 0, "error": error.report}
         except errors as error:
             refusal = {"code": code_of(error), "text": error_text(error), "is_connected": session is not None}
-            return {"part": part, "rows": 0, "error": refusal}
+            return {"task_attempt": task_attempt, "rows": 0, "error": refusal}
         finally:
             if session is not None:
                 session.close()  # uncommitted rows are rolled back
-        return {"part": part, "rows": rows}
+        return {"task_attempt": task_attempt, "rows": rows}
 
     return insert_partition
 

@@ -50,7 +50,7 @@ class SqlLedger(Ledger[Connection]):
 
     # ---- making
 
-    def create(self, connection: Connection, born: str) -> None:
+    def create(self, connection: Connection, entry_id: str) -> None:
         """Create tables one by one, because MySQL commits each one. A row in ``ckpt_format`` marks that all exist."""
         if not self.exists(connection):
             for table in self.tables.all.values():
@@ -59,7 +59,7 @@ class SqlLedger(Ledger[Connection]):
             connection.execute(self.dialect.insert_absent(self.tables.format, format_row))
         self._check_version(connection)
         connection.execute(self.dialect.insert_absent(self.tables.targets, {"target": str(self.target)}))
-        row = {"target": str(self.target), "mode": self.mode, "born": born, "last": 0, "rows": 0}
+        row = {"target": str(self.target), "mode": self.mode, "born": entry_id, "last": 0, "rows": 0}
         ledger = self.tables.ledger
         connection.execute(self.dialect.insert_absent(ledger, {**self._sink_key, **row}))
         differs = or_(ledger.c.target != row["target"], ledger.c.mode != self.mode)

@@ -60,10 +60,10 @@ class _TriggerReader:
             are_tables = [self._is_table(trigger, name) for name in names]
             if not any(are_tables):
                 self._unknown.add(trigger)
-        for name in words.calls | words.called:
+        for name in words.possible_routines | words.routines:
             for (definition,) in self._unseen_rows("routine", name, _ROUTINE):
                 self._add_writes(trigger, definition, name.schema)
-        if any(("routine", name) not in self._seen for name in words.called):
+        if any(("routine", name) not in self._seen for name in words.routines):
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
@@ -104,30 +104,30 @@ class Words:
 
     Args:
         writes: for each writing statement, the names that may be its tables. Some are aliases or keywords.
-        calls: names that may be routines.
-        called: names that are routines.
+        possible_routines: names that may be routines.
+        routines: names that are routines.
     """
 
     writes: tuple[tuple[TableName, ...], ...]
-    calls: frozenset[TableName]
-    called: frozenset[TableName]
+    possible_routines: frozenset[TableName]
+    routines: frozenset[TableName]
 
 
 def read_words(statement: str, schema: str) -> Words:
     """Return the names in a statement. Unqualified names are in ``schema``."""
     tokens = list(_tokens(statement))
-    writes, calls, called = [], set[TableName](), set[TableName]()
+    writes, possible_routines, routines = [], set[TableName](), set[TableName]()
     for index, token in enumerate(tokens):
         previous = tokens[index - 1] if index else ""
         if token in _VERBS and previous not in ("KEY", "FOR", "."):
             names = tuple(_names(_until_end(tokens[index + 1 :], is_insert=token in ("INSERT", "REPLACE")), schema))
             writes += [names] if names else []
         elif token == "CALL":
-            called |= set(list(_names(tokens[index + 1 : index + 4], schema))[:1])
+            routines |= set(list(_names(tokens[index + 1 : index + 4], schema))[:1])
         elif token == "(" and index:
             qualified = tokens[index - 3 : index] if index > 2 and tokens[index - 2] == "." else [previous]
-            calls |= set(_names(qualified, schema))
-    return Words(tuple(writes), frozenset(calls), frozenset(called))
+            possible_routines |= set(_names(qualified, schema))
+    return Words(tuple(writes), frozenset(possible_routines), frozenset(routines))
 
 
 def _tokens(statement: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from airflow_provider_ckpt.sinks.database.spark_types import (
+from airflow_provider_ckpt.sinks.spark_types import (
     decimal_of,
     digits_in,
     digits_of,

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, literal, select
 from sqlalchemy.sql.dml import Insert
 
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.sink import Handle
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
@@ -46,17 +46,20 @@ class SqlReleaseStatements:
         if self.settings.mode == "upsert":
             return self._upsert(handle, staging)
         target = existing_table(self.settings.table, handle["columns"])
-        rows = select(*(staging.c[name] for name in handle["columns"])).where(staging.c[PART].in_(handle["parts"]))
+        selected = select(*(staging.c[name] for name in handle["columns"]))
+        rows = selected.where(staging.c[TASK_ATTEMPT].in_(handle["parts"]))
         return self._inserted_rows(self.dialect.insert(target).from_select(handle["columns"], rows))
 
     def count(self, handle: Handle) -> int:
-        return self._count_rows(_parts_of(self._staging(handle), handle))
+        return self._count_rows(_rows_to_release(self._staging(handle), handle))
 
     def drop(self, handle: Handle) -> None:
         """Do nothing, because a DROP would commit. The sink drops the table after the release."""
 
     def _staging(self, handle: Handle) -> Table:
-        return existing_table(TableName(self.settings.schema, handle["staged"]), [*handle["columns"], PART, ROW])
+        return existing_table(
+            TableName(self.settings.schema, handle["staged"]), [*handle["columns"], TASK_ATTEMPT, ROW]
+        )
 
     def _inserted_rows(self, insert: Insert) -> int:
         if self.dialect.skips_conflicts(self.connection, self.settings.table):
@@ -75,7 +78,7 @@ class SqlReleaseStatements:
         inserted = self._inserted_rows(
             self.dialect.upsert(target, handle["columns"], newest, names, _guard(handle, names))
         )
-        staged = _parts_of(staging, handle)
+        staged = _rows_to_release(staging, handle)
         staged_rows = self._count_rows(staged)
         if not self.dialect.may_skip_rows(self.connection, table):
             return staged_rows
@@ -91,8 +94,8 @@ class SqlReleaseStatements:
         return int(self.connection.execute(select(func.count()).select_from(rows.subquery())).scalar_one())
 
 
-def _parts_of(staging: Table, handle: Handle) -> Select[Any]:
-    return select(staging.c[PART]).where(staging.c[PART].in_(handle["parts"]))
+def _rows_to_release(staging: Table, handle: Handle) -> Select[Any]:
+    return select(staging.c[TASK_ATTEMPT]).where(staging.c[TASK_ATTEMPT].in_(handle["parts"]))
 
 
 def _guard(handle: Handle, key: Sequence[str]) -> str | None:
@@ -103,7 +106,7 @@ def _guard(handle: Handle, key: Sequence[str]) -> str | None:
 
 def _newest(staging: Table, handle: Handle, key: Sequence[ColumnElement[Any]]) -> Select[Any]:
     columns = [staging.c[name] for name in handle["columns"]]
-    order = (staging.c[PART].desc(), staging.c[ROW].desc())
+    order = (staging.c[TASK_ATTEMPT].desc(), staging.c[ROW].desc())
     rank = func.row_number().over(partition_by=key, order_by=order).label(_RANK)
-    ranked = select(*columns, rank).where(staging.c[PART].in_(handle["parts"])).subquery("_ckpt_ranked")
+    ranked = select(*columns, rank).where(staging.c[TASK_ATTEMPT].in_(handle["parts"])).subquery("_ckpt_ranked")
     return select(*(ranked.c[name] for name in handle["columns"])).where(ranked.c[_RANK] == 1)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.connections.plain_text import warn_once
 from airflow_provider_ckpt.sinks.database.database_sink import DatabaseSink
 from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.database.spark_types import fits_in_json
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
+from airflow_provider_ckpt.sinks.spark_types import fits_in_json
 from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_dialect
 from airflow_provider_ckpt.sinks.sql.names import parse_table, problem_of
 
@@ -79,12 +78,7 @@ class SqlSink(DatabaseSink):
             if error.name not in ("sqlalchemy", "pymysql"):
                 raise
             raise driver_missing("SqlSink", error.name, "sql") from None
-        if self.url is not None:
-            address = Address.of_url(self.url)
-            if address is None:
-                raise self.invalid("url", "***", "cannot be read: are user and password quoted (%40 for an @)?")
-        else:
-            address = Address.of_connection(read_connection(str(self.conn_id)))
+        address = self.read_address(Address.of_url, Address.of_connection)
         if self.statement_timeout is not None:
             address = address.with_statement_timeout(self.statement_timeout)
         if address.may_lack_tls:

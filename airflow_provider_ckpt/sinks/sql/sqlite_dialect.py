@@ -19,7 +19,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.dml import Insert
 
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.database.spark_types import decimal_of, fits_in_json, is_text, plain
+from airflow_provider_ckpt.sinks.spark_types import decimal_of, fits_in_json, is_text, plain
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import error_text
 from airflow_provider_ckpt.sinks.sql.sqlite_catalog import SQLiteCatalog

@@ -10,10 +10,10 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.schema import CreateTable
 
 from airflow_provider_ckpt.sinks.database.failures import Failures
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
-from airflow_provider_ckpt.sinks.database.spark_types import as_json, plain, quoted
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.sink import StageRequest
+from airflow_provider_ckpt.sinks.spark_types import as_json, plain, quoted
 from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.inserting import inserter
 from airflow_provider_ckpt.sinks.sql.tables import new_table, staging_columns
@@ -45,7 +45,7 @@ def staging_table_of(name: TableName, target: SqlTable, columns: Columns) -> Tab
     names = [name for name, _ in columns]
     definitions = [(name, target.columns[name].definition, target.columns[name].not_null) for name in names]
     checks = [check for check in target.checks if refers_only_to(check, names)]
-    return new_table(name, staging_columns(definitions), (PART, ROW), checks)
+    return new_table(name, staging_columns(definitions), (TASK_ATTEMPT, ROW), checks)
 
 
 def insert_rows(
@@ -57,7 +57,7 @@ def insert_rows(
     target: SqlTable,
     failures: Failures,
 ) -> list[dict[str, Any]]:
-    """Insert the rows and return ``part`` and ``rows`` of each successful task. Reads the frame once (R18).
+    """Insert the rows and return ``task_attempt`` and ``rows`` of each successful task. Reads the frame once (R18).
 
     Raises RowsRefusedError, SinkUnavailableError, and the errors of the frame itself.
     """

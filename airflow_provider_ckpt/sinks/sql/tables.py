@@ -13,7 +13,7 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.sql.elements import quoted_name
 from sqlalchemy.types import UserDefinedType
 
-from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
+from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 
 _OPTIONS: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
 
@@ -70,7 +70,7 @@ def existing_table(name: TableName, columns: Sequence[str]) -> Table:
 
 
 def staging_columns(columns: Sequence[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:
-    return [*columns, (PART, "bigint", True), (ROW, "bigint", True)]
+    return [*columns, (TASK_ATTEMPT, "bigint", True), (ROW, "bigint", True)]
 
 
 class LedgerTables:

@@ -153,7 +153,7 @@ def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
     """Warn of tables that are empty although rows were released. Released rows are not written again."""
     for uid, sink in sinks.items():
         try:
-            shown = sink.emptied()
+            shown = sink.loss_evidence()
         except CkptError as error:  # if the target is unavailable now, the job waits for it when it stages rows
             log.info("whether the table of sink %s was emptied is unknown: %s", uid, error)
             continue

@@ -74,7 +74,7 @@ class LogFiles:
         except MalformedDocumentError as error:
             raise self.corrupt(number, error.data["reason"]) from None
         if type(number_in_entry) is not int or number_in_entry != number:
-            raise self.corrupt(number, f"it says that it is number {shown(number_in_entry)}")
+            raise self.corrupt(number, f"its own number is {shown(number_in_entry)}")
         return self._entry(number, str(writer), body, kept)
 
     def _entry(self, number: int, writer: str, body: Any, kept: bool = False) -> Entry:

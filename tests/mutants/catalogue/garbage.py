@@ -83,9 +83,9 @@ GARBAGE = (
     Mutant(
         "deleted-though-staged-rows-stay",
         "R16",
-        "BoundFileSink.collect_garbage",
-        "    if errors.failed:\n",
-        "    if False:\n",
+        "delete_garbage",
+        "    for name, error in errors.failed.items():\n",
+        "    for name, error in dict(()).items():\n",
         ("tests/client/test_delete_interrupted.py::test_a_storage_error_is_never_taken_for_an_empty_folder",),
         "a job is reported as deleted, and its staged files stay in the sink for ever",
     ),

@@ -35,15 +35,6 @@ KAFKA_SINK = (
         "the process's copy of the ledger differs from the outcome of the transaction",
     ),
     Mutant(
-        "staged-for-a-topic-not-synced",
-        "R17",
-        "BoundKafkaSink.stage",
-        "        self._storage.sync(place)  # a handle",
-        "        pass  # a handle",
-        ("tests/kafka/test_sink_conformance.py",),
-        "a published handle refers to files that are empty after a power failure",
-    ),
-    Mutant(
         "ledger-made-again-is-an-empty-one",
         "R9",
         "Ledger.since",

@@ -217,15 +217,6 @@ LAKES = (
         "a release that overlaps an earlier one repeats its rows",
     ),
     Mutant(
-        "staged-for-a-table-not-synced",
-        "R17",
-        "BoundLakeSink.stage",
-        "        roll_forward.storage.sync(place)  # a handle",
-        "        pass  # a handle",
-        ("tests/lakes/test_delta_conformance.py::TestDelta::test_rows_are_durable_before_a_handle_is_returned",),
-        "a published handle refers to files that are empty after a power failure",
-    ),
-    Mutant(
         "rows-not-compared-with-their-table-at-the-start",
         "R9",
         "plan_run",

@@ -429,7 +429,7 @@ _ABSENCE = (
     Mutant(
         "names-of-lake-files-of-another-process-not-flushed",
         "R9",
-        "LakeFiles.publish",
+        "LakeFiles.copy_to_targets",
         "        self._storage.sync(path)",
         "        pass",
         ("tests/lakes/test_lake_files.py::test_links_of_a_dead_process_are_synced_before_the_commit",),

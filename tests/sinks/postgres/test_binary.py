@@ -127,11 +127,11 @@ def test_a_missing_or_wrong_encoder_is_not_used(table: Table, monkeypatch: pytes
     # the encoding of a decimal begins with 50; this makes it 51
     wrong = expected.replace(b"\x00\x32\x00\x00", b"\x00\x33\x00\x00")
     assert wrong != expected
-    assert table.copied([batch], ARROW, sample=(rows, wrong)) == {"part": 7, "rows": 1, "form": "csv"}
+    assert table.copied([batch], ARROW, sample=(rows, wrong)) == {"task_attempt": 7, "rows": 1, "form": "csv"}
     assert table.bytes() == as_it_should
     for other in (None, Panicking()):
         monkeypatch.setitem(sys.modules, "pgpq", other)
-        assert table.copied([batch], ARROW) == {"part": 7, "rows": 1, "form": "csv"}
+        assert table.copied([batch], ARROW) == {"task_attempt": 7, "rows": 1, "form": "csv"}
         assert table.bytes() == as_it_should
 
 
@@ -149,7 +149,7 @@ def test_values_of_another_type_than_the_column_are_copied_as_text(table: Table)
     """Both types have eight bytes, so PostgreSQL would read the bytes of one type as the other."""
     batch = one_row()
     batch = batch.set_column(3, "bigint", pyarrow.array([1.0], pyarrow.float64()))
-    assert table.copied([batch], ARROW) == {"part": 7, "rows": 1, "form": "csv"}
+    assert table.copied([batch], ARROW) == {"task_attempt": 7, "rows": 1, "form": "csv"}
     assert table.world.run(f"SELECT c3 FROM {table.name}") == [(1,)]
 
 
@@ -157,7 +157,7 @@ def test_a_timestamp_that_postgresql_cannot_store_is_an_error_of_the_rows(table:
     too_early = pyarrow.array([-(2**63)], pyarrow.int64()).view(pyarrow.timestamp("us"))
     answer = table.copied([one_row(), one_row().set_column(9, "timestamp", too_early)], ARROW)
     assert answer == {
-        "part": 7,
+        "task_attempt": 7,
         "rows": 0,
         "error": {
             "sqlstate": "22008",

@@ -47,8 +47,8 @@ def test_the_executor_function_runs_without_this_package(tmp_path: Path) -> None
         tmp_path, {"airflow_provider_ckpt"}, "print(function(7, iter([]))); print(function(8, [batch]))"
     )
     assert ran.returncode == 0, ran.stderr
-    assert "{'part': 7, 'rows': 0}" in ran.stdout
-    assert "'part': 8, 'rows': 0, 'error': {'sqlstate': None, 'error': 'OperationalError'" in ran.stdout
+    assert "{'task_attempt': 7, 'rows': 0}" in ran.stdout
+    assert "'task_attempt': 8, 'rows': 0, 'error': {'sqlstate': None, 'error': 'OperationalError'" in ran.stdout
 
 
 def test_the_error_for_missing_psycopg_on_an_executor_tells_the_remedy(tmp_path: Path) -> None:

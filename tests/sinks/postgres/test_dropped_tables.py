@@ -49,19 +49,19 @@ def test_an_empty_table_made_by_hand_continues_the_job_with_a_warning(world: Wor
     released_once(world, create=True)
     world.run(f'DROP TABLE "{world.schema}".orders')
     sink = world.table().new(create=True)
-    assert str(sink.emptied()).endswith(".orders is empty, and checkpoint 3 was released to it")
+    assert str(sink.loss_evidence()).endswith(".orders is empty, and checkpoint 3 was released to it")
     sink.release([staged(sink, 2)], 4)
-    assert (sink.last_released(), world.rows(), sink.emptied()) == (4, rows_of(2), None)
+    assert (sink.last_released(), world.rows(), sink.loss_evidence()) == (4, rows_of(2), None)
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM", "TRUNCATE"])
 def test_an_emptied_table_is_detected_by_its_ledger(world: World, statement: str) -> None:
     sink = world.table().new()
-    assert sink.emptied() is None, "no row was released to it"
+    assert sink.loss_evidence() is None, "no row was released to it"
     sink.release([staged(sink, 1)], 3)
-    assert sink.emptied() is None
+    assert sink.loss_evidence() is None
     world.run(f'{statement} "{world.schema}".orders')
-    assert str(world.bind().emptied()).endswith(".orders is empty, and checkpoint 3 was released to it")
+    assert str(world.bind().loss_evidence()).endswith(".orders is empty, and checkpoint 3 was released to it")
 
 
 def test_a_table_whose_rows_a_policy_hides_is_not_taken_for_empty(world: World) -> None:
@@ -73,4 +73,4 @@ def test_a_table_whose_rows_a_policy_hides_is_not_taken_for_empty(world: World) 
     world.run(f"ALTER TABLE {orders} ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON {orders} USING (city = 'mine')")
     sink = PostgresSink(orders, url=world.url.replace("airflow:s3cr3tPW", role), staging_schema=world.staging)
     bound = sink.bind(SinkContext("orders", "lake"))
-    assert (bound.last_released(), bound.emptied()) == (3, None)
+    assert (bound.last_released(), bound.loss_evidence()) == (3, None)

@@ -55,6 +55,12 @@ class Table(SinkTarget):
     def dying(self, at: int, when: When) -> BoundPostgresSink:
         return self.world.bind(connect=PostgresSteps(at, when).connect, **self.given)
 
+    def refusing(self, handle: Handle) -> BoundPostgresSink:
+        """Return a sink that cannot drop the staging table, because another object depends on the table."""
+        staging = f'"{self.world.staging}".{handle["staged"]}'
+        self.world.run(f"CREATE VIEW {staging}_view AS SELECT * FROM {staging}")
+        return self.bind()
+
     def rows(self, spark: SparkSession) -> list[Row]:
         return sorted((row[0], row[1]) for row in self.world.rows())
 

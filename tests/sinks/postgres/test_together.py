@@ -34,8 +34,10 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundPostgresSin
 
 
 def release(sinks: list[BoundPostgresSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [ReleaseParticipant(sink, list(sink_handles)) for sink, sink_handles in zip(sinks, handles, strict=True)]
-    return sinks[0].release_together(shares, number)
+    participants = [
+        ReleaseParticipant(sink, list(sink_handles)) for sink, sink_handles in zip(sinks, handles, strict=True)
+    ]
+    return sinks[0].release_together(participants, number)
 
 
 def shown(world: World) -> list[Any]:

@@ -34,7 +34,7 @@ def test_a_staging_table_is_created_once_after_a_failure_at_any_step(world: Worl
         sink = world.bind(connect=steps.connect)
         handles.append(sink.stage(frame_of(at), waits.request(at)))  # type: ignore[arg-type]
         assert waits.causes == [
-            "sink 'lake' of job 'orders' could not make a staging table: server closed the connection"
+            "sink 'lake' of job 'orders' could not create a staging table: server closed the connection"
         ]
     assert world.bind().release(handles, 1) == {"rows": 2 * count}
     assert world.rows() == sorted(rows_of(*range(1, count + 1)))
@@ -55,7 +55,7 @@ def test_stage_waits_while_the_server_is_read_only(world: World) -> None:
     finally:
         ends()
     assert waits.causes == [
-        "sink 'lake' of job 'orders' could not make a staging table: SQLSTATE 25006, ReadOnlySqlTransaction"
+        "sink 'lake' of job 'orders' could not create a staging table: SQLSTATE 25006, ReadOnlySqlTransaction"
     ]
     assert sink.release([handle], 1) == {"rows": 2}
     assert world.rows() == rows_of(1)
@@ -70,7 +70,7 @@ def test_stage_waits_for_a_locked_table(world: World) -> None:
         waits = Waits(other.rollback)
         handle = sink.stage(frame_of(1), waits.request(1))  # type: ignore[arg-type]
     assert waits.causes == [
-        "sink 'lake' of job 'orders' could not make a staging table: SQLSTATE 55P03, LockNotAvailable"
+        "sink 'lake' of job 'orders' could not create a staging table: SQLSTATE 55P03, LockNotAvailable"
     ]
     assert sink.release([handle], 1) == {"rows": 2}
     assert world.rows() == rows_of(1)

@@ -50,6 +50,10 @@ class MariaDBWorld(World):
 
         return Watched
 
+    def refusal(self) -> Exception:
+        error: Exception = pymysql.err.OperationalError(1142, "DROP command denied to user 'airflow'@'localhost'")
+        return error
+
     def tables(self) -> list[str]:
         query = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s ORDER BY 1"
         return [row[0] for row in self.run(query, self.database)]

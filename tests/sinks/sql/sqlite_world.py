@@ -60,5 +60,8 @@ class SQLiteWorld(World):
 
         return lambda **parameters: sqlite3.connect(**parameters, factory=Watched)
 
+    def refusal(self) -> Exception:
+        return sqlite3.DatabaseError("not authorized")
+
     def tables(self) -> list[str]:
         return [row[0] for row in self.run("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")]

@@ -15,7 +15,12 @@ import pymysql
 import pytest
 
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.sinks.errors import ReleaseRecordLostError, RowsRefusedError, SinkUnavailableError
+from airflow_provider_ckpt.sinks.errors import (
+    GarbageLeftError,
+    ReleaseRecordLostError,
+    RowsRefusedError,
+    SinkUnavailableError,
+)
 from airflow_provider_ckpt.sinks.sql.bound_sql_sink import BoundSqlSink
 from airflow_provider_ckpt.testing.crash import When
 from tests.sinks.databases import died, in_this_process, rows_of, stage, stage_request
@@ -400,7 +405,7 @@ def test_a_clean_up_waits_for_the_creation_of_a_staging_table(maria: MariaDBWorl
     sink = maria.table().new()
 
     def collect() -> None:
-        with pytest.raises(SinkUnavailableError, match="error 1205"):
+        with pytest.raises(GarbageLeftError, match="error 1205"):
             maria.bind().collect_garbage([], [])
 
     making = interrupted_in_release(maria, collect, "CREATE TABLE")
@@ -425,5 +430,5 @@ def test_an_error_of_the_staging_database_names_the_action(world: World) -> None
     sink = world.table().new()
     world.run(f"DROP TABLE {world.schema}ckpt_staged")
     world.run(f"CREATE TABLE {world.schema}ckpt_staged (job int)")
-    with pytest.raises(RowsRefusedError, match=r"to look for what is staged: .*handle"):
+    with pytest.raises(RowsRefusedError, match=r"to list its staged rows: .*handle"):
         sink.staged()

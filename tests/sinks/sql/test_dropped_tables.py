@@ -88,18 +88,18 @@ def test_an_empty_table_made_by_hand_continues_the_job_with_a_warning(world: Wor
     world.run(f"DROP TABLE {world.schema}orders")
     sink = world.table().new(create=True)
     refuse_lost_output(state, {"lake": sink})
-    assert "orders is empty, and checkpoint 3 was released to it" in str(sink.emptied())
+    assert "orders is empty, and checkpoint 3 was released to it" in str(sink.loss_evidence())
     sink.release([staged(sink, 2)], 4)
-    assert (world.rows(), sink.emptied()) == (rows_of(2), None)
+    assert (world.rows(), sink.loss_evidence()) == (rows_of(2), None)
 
 
 def test_an_emptied_table_is_detected_by_its_ledger(world: World) -> None:
     sink = world.table().new()
-    assert sink.emptied() is None, "no row was released to it"
+    assert sink.loss_evidence() is None, "no row was released to it"
     sink.release([staged(sink, 1)], 3)
-    assert sink.emptied() is None
+    assert sink.loss_evidence() is None
     world.run(f"DELETE FROM {world.schema}orders")
-    warning = world.bind().emptied()
+    warning = world.bind().loss_evidence()
     assert str(warning).endswith("orders is empty, and checkpoint 3 was released to it")
     world.put((7, "x"))
-    assert sink.emptied() is None
+    assert sink.loss_evidence() is None

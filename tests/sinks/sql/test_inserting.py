@@ -55,9 +55,9 @@ def test_the_executor_function_runs_without_this_package(tmp_path: Path) -> None
         tmp_path, {"airflow_provider_ckpt"}, "print(function(7, iter([]))); print(function(8, [batch]))"
     )
     assert ran.returncode == 0, ran.stderr
-    assert "{'part': 7, 'rows': 0}" in ran.stdout
+    assert "{'task_attempt': 7, 'rows': 0}" in ran.stdout
     error = {"code": 2003, "text": "error 2003, OperationalError", "is_connected": False}
-    assert str({"part": 8, "rows": 0, "error": error}) in ran.stdout
+    assert str({"task_attempt": 8, "rows": 0, "error": error}) in ran.stdout
 
 
 def test_the_error_for_missing_pymysql_on_an_executor_tells_the_remedy(tmp_path: Path) -> None:

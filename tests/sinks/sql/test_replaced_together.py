@@ -22,8 +22,8 @@ def test_tables_with_a_foreign_key_are_replaced_together(world: World) -> None:
     )
     for number, job in enumerate(("monday", "tuesday"), 1):
         sinks = [world.new(job, uid=name, table=name, mode="replace") for name in ("orders", "lines")]
-        shares = [ReleaseParticipant(sink, [staged(sink, number)]) for sink in sinks]
-        sinks[0].release_together(shares, 1)
+        participants = [ReleaseParticipant(sink, [staged(sink, number)]) for sink in sinks]
+        sinks[0].release_together(participants, 1)
     assert world.rows("orders") == world.rows("lines") == rows_of(2)
 
 
@@ -40,17 +40,21 @@ def test_r9_a_crashed_replacement_of_two_tables_is_in_both_or_neither(world: Wor
         handles = [[staged(sink, number)] for sink in sinks]
         steps = SqlSteps(at, "after" if number % 2 else "before")
         dying = [world.bind(job, uid=name, table=name, mode="replace", connect=world.dying(steps)) for name in NAMES]
-        shares = [ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(dying, handles, strict=True)]
+        participants = [
+            ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(dying, handles, strict=True)
+        ]
         try:
-            dying[0].release_together(shares, 1)
+            dying[0].release_together(participants, 1)
         except SimulatedCrash:
             done += 1
         else:
             break
         assert world.rows("orders") == world.rows("lines")
         assert world.rows("orders") in (before, rows_of(number))
-        shares = [ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(sinks, handles, strict=True)]
-        assert sinks[0].release_together(shares, 1) == [{"rows": 2}] * 2
+        participants = [
+            ReleaseParticipant(sink, sink_handles) for sink, sink_handles in zip(sinks, handles, strict=True)
+        ]
+        assert sinks[0].release_together(participants, 1) == [{"rows": 2}] * 2
         assert world.rows("orders") == world.rows("lines") == rows_of(number)
         if number > 2:
             with pytest.raises(OutputSupersededError, match="If its rows are the wanted ones, run it"):

@@ -59,6 +59,9 @@ class Table(SinkTarget):
     def dying(self, at: int, when: When) -> BoundSqlSink:
         return self.world.bind(connect=self.world.dying(SqlSteps(at, when)), **self.given)
 
+    def refusing(self, handle: Handle) -> BoundSqlSink:
+        return self.world.bind(connect=self.world.watched(self.world.refusal_to_drop(handle["staged"])), **self.given)
+
     def rows(self, spark: SparkSession) -> list[Row]:
         return sorted((row[0], row[1]) for row in self.world.rows())
 

@@ -30,8 +30,10 @@ def bind(world: World, new: bool = False, **given: Any) -> list[BoundSqlSink]:
 
 
 def release(sinks: list[BoundSqlSink], number: int, *handles: Any) -> list[dict[str, int]]:
-    shares = [ReleaseParticipant(sink, list(sink_handles)) for sink, sink_handles in zip(sinks, handles, strict=True)]
-    return sinks[0].release_together(shares, number)
+    participants = [
+        ReleaseParticipant(sink, list(sink_handles)) for sink, sink_handles in zip(sinks, handles, strict=True)
+    ]
+    return sinks[0].release_together(participants, number)
 
 
 @pytest.mark.slow

@@ -28,11 +28,11 @@ def sinks(world: World) -> dict[str, BoundSqlSink]:
 
 
 def release(sinks: dict[str, BoundSqlSink], checkpoint: int, *handles: Any) -> Mapping[str, Mapping[str, int]]:
-    shares = [
+    participants = [
         ReleaseParticipant(sink, list(sink_handles))
         for sink, sink_handles in zip(sinks.values(), handles or ([], []), strict=True)
     ]
-    return dict(zip(NAMES, shares[0].sink.release_together(shares, checkpoint), strict=True))
+    return dict(zip(NAMES, participants[0].sink.release_together(participants, checkpoint), strict=True))
 
 
 def test_r9_a_lost_reply_before_an_empty_checkpoint_loses_no_counts(

@@ -177,5 +177,5 @@ def test_written_tables_are_parsed_from_a_statement(statement: str, expected: li
 
 def test_called_routines_are_parsed_from_a_statement() -> None:
     words = read_words("BEGIN CALL noted; CALL other.noted(); SET @a = f(1) + `o`.`g`(2); END", "shop")
-    assert words.called == set(names("noted", "other.noted"))
-    assert words.calls == set(names("other.noted", "f", "o.g"))
+    assert words.routines == set(names("noted", "other.noted"))
+    assert words.possible_routines == set(names("other.noted", "f", "o.g"))

@@ -92,6 +92,17 @@ class World(ABC):
     def watched(self, watch: Watch) -> Connect: ...
 
     @abstractmethod
+    def refusal(self) -> Exception:
+        """Return the driver's error for a statement that the user may not run."""
+
+    def refusal_to_drop(self, table: str) -> Watch:
+        def watch(statement: str, connection: Any) -> None:
+            if "DROP TABLE" in statement and table in statement:
+                raise self.refusal()
+
+        return watch
+
+    @abstractmethod
     def tables(self) -> list[str]:
         """Return the names of all tables."""
 
