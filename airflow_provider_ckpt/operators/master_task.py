@@ -134,7 +134,7 @@ class MasterTaskOperator(GroupTaskOperator):
 
     def _refuse_uncovered(self, state: JobState) -> None:
         """Fail for good if the job has a subtask that no task of the group runs."""
-        covered = {subtask for name in self.subtasks for subtask in state.resolve(name)}
+        covered = {subtask for name in self.subtasks for subtask in state.subtasks_of_process(name)}
         # A subtask that a rescale added and that has not begun runs with its host. `resolve` omits it.
         missing = {
             subtask for subtask in state.graph().subtasks if state.hosts.get(subtask, subtask) not in covered

@@ -90,7 +90,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             )
 
     def _subtasks(self, state: JobState) -> tuple[SubtaskId, ...]:
-        return state.resolve(self.subtask)
+        return state.subtasks_of_process(self.subtask)
 
     def _worker_arguments(self, context: Context, state: JobState) -> list[str]:
         """Return the driver's arguments that select the subtasks of this task."""

@@ -78,11 +78,11 @@ def test_the_group_status_follows_the_status_of_the_ended_job(
 def test_a_finished_subtask_is_done_only_for_its_own_task(orders: Journal) -> None:
     finished(coordinated(prepared(orders)), "history/0")
     state = orders.state
-    assert MINE.status_for(state, state.resolve("history/0")) is GroupStatus.DONE
-    assert MINE.status_for(state, state.resolve("history")) is GroupStatus.RUNS
+    assert MINE.status_for(state, state.subtasks_of_process("history/0")) is GroupStatus.DONE
+    assert MINE.status_for(state, state.subtasks_of_process("history")) is GroupStatus.RUNS
     assert MINE.status_for(state) is GroupStatus.RUNS
     finished(orders, "history/1")
-    assert MINE.status_for(orders.state, orders.state.resolve("history")) is GroupStatus.DONE
+    assert MINE.status_for(orders.state, orders.state.subtasks_of_process("history")) is GroupStatus.DONE
 
 
 def test_a_name_selects_a_subtask_or_all_subtasks_of_a_vertex(orders: Journal) -> None:
@@ -97,7 +97,7 @@ def test_a_new_job_does_not_belong_to_the_dag_run(orders: Journal) -> None:
 
 def test_a_task_is_done_when_its_added_subtasks_are_finished_too(orders: Journal) -> None:
     state = finished(rescaled(coordinated(prepared(orders))), "history/0").state
-    assert state.resolve("history/0") == ("history/0", ADDED_SUBTASK)
-    assert MINE.status_for(state, state.resolve("history/0")) is GroupStatus.RUNS
+    assert state.subtasks_of_process("history/0") == ("history/0", ADDED_SUBTASK)
+    assert MINE.status_for(state, state.subtasks_of_process("history/0")) is GroupStatus.RUNS
     finished(orders, ADDED_SUBTASK)
-    assert MINE.status_for(orders.state, orders.state.resolve("history/0")) is GroupStatus.DONE
+    assert MINE.status_for(orders.state, orders.state.subtasks_of_process("history/0")) is GroupStatus.DONE

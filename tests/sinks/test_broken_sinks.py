@@ -127,12 +127,12 @@ class Table(BoundSink):
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
         left, deleted = [], []
-        for one in sorted(batch for batch in self.mine if self.is_dead(batch, live_handles, live_attempts)):
+        for name in sorted(batch for batch in self.mine if self.is_dead(batch, live_handles, live_attempts)):
             try:
-                self.delete_staged([one])
-                deleted.append(one)
+                self.delete_staged([name])
+                deleted.append(name)
             except TerminalError:
-                left.append(one)
+                left.append(name)
         if left:
             raise GarbageLeftError("{left} stay in the shop", left=left, deleted=deleted)
         return deleted
@@ -145,8 +145,8 @@ class Table(BoundSink):
 
     def delete_staged(self, ids: Collection[str]) -> None:
         for batch in ids:
-            if one in self.shop.undeletable:
-                raise TerminalError("{one} cannot be deleted", one=one)
+            if batch in self.shop.undeletable:
+                raise TerminalError("{batch} cannot be deleted", batch=batch)
             self.mine.pop(batch, None)
 
 

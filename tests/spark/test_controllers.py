@@ -65,7 +65,7 @@ def batches(world: World, vertex: str) -> list[Batch]:
 def test_the_autoscaler_raises_the_limit_of_a_source_while_others_run(world: World) -> None:
     world.put_ids("live", 1, 10)
     policy = Autoscaler(
-        "live", max_files_per_batch=(1, 8), looks=2, every="300ms", cool_down="500ms", idle_looks=100_000
+        "live", max_files_per_batch=(1, 8), polls=2, every="300ms", cool_down="500ms", idle_polls=100_000
     )
     files = 45
     rows = 10 + files * 5

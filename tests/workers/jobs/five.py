@@ -32,7 +32,7 @@ class Weighs(Controller):
 
 
 CONTROLLERS = [
-    Autoscaler("history", parallelism=(1, 2), within="10s", looks=1, every="1s", cool_down="1s"),
+    Autoscaler("history", parallelism=(1, 2), within="10s", polls=1, every="1s", cool_down="1s"),
     Weighs(every="1s", cool_down="1s"),
 ]
 job = Job("five", controllers=CONTROLLERS if "CKPT_WORKERS_CONTROLLED" in os.environ else [])
