@@ -1,4 +1,4 @@
-"""The deployment of a claimed job for one epoch: its JobMaster, and its tasks in this process."""
+"""One epoch of a claimed job in this process, with its JobMaster and its tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
 
 BATCH_SLOTS = 1
-"""Number of vertices of a BATCH job that run at a time. It is 1, because each vertex takes all cores of the driver."""
+"""Number of vertices of a BATCH job that run at the same time. Each vertex uses all cores of the driver."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class ClaimedRun:
     """A prepared run whose job this driver has claimed.
 
     Attributes:
-        logs: subtask -> the open log of its current attempt. The opened log fences all earlier attempts.
+        logs: subtask -> the open log of its current attempt. Opening the log has fenced all earlier attempts.
         attempts: subtask -> its first attempt in this epoch, without finished subtasks.
         frozen: source -> its frozen end, without finished sources.
         splits: source -> its frozen splits, without finished sources.
-        restore: the checkpoint to restore; None: the job resumes after its published batches.
-        upgraded: the upgrade, if this driver ran another version of the job before; otherwise None.
+        restore: the checkpoint to restore; None if the job resumes after its published batches.
+        upgraded: the upgrade, if this driver ran another version of the job before; None otherwise.
     """
 
     prepared: PreparedRun
@@ -66,7 +66,7 @@ class ClaimedRun:
 
 
 class Deployment:
-    """One epoch of a job in this process. Use it once, and call its methods in the order of their definitions."""
+    """One epoch of a job in this process. Use it only once, and call its methods in the order of their definitions."""
 
     def __init__(self, claimed: ClaimedRun, status: StatusReporter) -> None:
         self._claimed, self._status = claimed, status
@@ -80,7 +80,7 @@ class Deployment:
         self._runners: dict[SubtaskId, Runner] = {}
 
     def make_tasks(self) -> None:
-        """Make the tasks of all unfinished subtasks, with Spark folders copied from the previous attempts.
+        """Make the tasks of all unfinished subtasks. Spark's folders are copied from the previous attempts.
 
         Also publish batches that Spark has committed and no attempt has published (R1).
         """
@@ -99,7 +99,7 @@ class Deployment:
         collect_garbage(storage, job_id, self._plan.graph, claimed.logs, sinks, epoch, fence)
 
     def hand_over(self) -> None:
-        """Stop the tasks, and leave them to workers. Each worker resumes in its subtask's next attempt (W9, W19)."""
+        """Stop the tasks, so that workers can run them. Each worker resumes in its subtask's next attempt (W9, W19)."""
         for runner in self._runners.values():
             runner.stop()
             runner.close()
@@ -107,14 +107,14 @@ class Deployment:
         self._claimed.journal.write(DeploymentPrepared(self._claimed.claim.epoch, time.time()))
 
     def run(self) -> Outcome:
-        """Run the job as :meth:`JobMaster.run` does. Return its outcome, and raise the same errors."""
+        """Run the job to its end and return its outcome. Raises what :meth:`JobMaster.run` raises."""
         try:
             return self._job_master().run()
         finally:
             self._batch_thread.shutdown(wait=False, cancel_futures=True)
 
     def version(self, request: str) -> PreparedRun:
-        """Return the version to upgrade to, for the request that ended :meth:`run`."""
+        """Return the version of the job that ``request`` upgrades to. This request must have ended :meth:`run`."""
         return self._versions.prepared_version(request)
 
     def late_files(self) -> set[str]:
@@ -172,6 +172,6 @@ class Deployment:
     def _settings(self) -> dict[str, VertexSettings]:
         """Return the journaled settings with the digests of the code that this run has read.
 
-        A new assignment is compared with these digests, because the files may have changed since an earlier assignment.
+        A new assignment is compared with these digests, because the files may have changed since the last assignment.
         """
         return self._claimed.prepared.logic.with_read_digests(self._claimed.journal.state.settings)

@@ -1,4 +1,4 @@
-"""A check of a job that writes nothing. It repeats what a run does before the run claims the job."""
+"""Dry run of a job. It makes the checks of a run that precede the run's claim, and writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_provider_ckpt.status.exit_code import ExitCode
 
 @dataclass(frozen=True)
 class CheckedQuery:
-    """A vertex of the job. ``columns``: (name, Spark's type) of its output."""
+    """A vertex of the job. ``columns``: (name, Spark's type) of each output column."""
 
     uid: str
     operators: tuple[str, ...]
@@ -35,15 +35,15 @@ class CheckedQuery:
 
 @dataclass(frozen=True)
 class CheckedJob:
-    """The result of a check.
+    """The result of a dry run.
 
     Attributes:
         status: the job's status; None if the job is new under this root.
-        would: what a run would do next, as a verb phrase.
-        mode: None for a job that has FINISHED, because it is not planned again.
+        would: next step of a run, as a verb phrase.
+        mode: mode of the next run; None for a FINISHED job, because it does not run again.
         sinks: sink -> the last checkpoint that it has released; 0 if none.
         notes: further facts, each a sentence.
-        refused: why `ckpt run` would refuse a correct job at this moment; None if it would run the job.
+        refused: why `ckpt run` would refuse the job at this moment, although the job is correct; None if it would not.
     """
 
     job_id: str
@@ -58,7 +58,7 @@ class CheckedJob:
 
 @dataclass(frozen=True)
 class DryRun:
-    """The work of a process that checks a job. It passes the result to ``show``."""
+    """The dry run as the work of a process. ``show`` is called with the result."""
 
     show: Callable[[CheckedJob], None]
 
@@ -68,10 +68,10 @@ class DryRun:
 
 
 def check_job(run: LoadedRun) -> CheckedJob:
-    """Check everything that a run checks before it writes: definition, schemas, journal and sinks.
+    """Make the checks of a run that precede its first write: definition, schemas, journal and sinks.
 
-    The check calls the job's functions, starts Spark, and asks each sink for its last release. It does not check
-    whether a sink may write.
+    The check starts Spark, calls the job's functions, and asks each sink for its last release. It does not try whether
+    a sink may write.
 
     Raises:
         InvalidInputError: a run would refuse the job.

@@ -7,13 +7,13 @@ from airflow_provider_ckpt.job.errors import UnfitLogicError
 
 
 class UnfitSettingError(InvalidInputError):
-    """A Spark setting that the user must change or remove. With it, rows would be lost, or Python would not start."""
+    """A Spark setting with which rows would be lost, or Python would not start. The user must change or remove it."""
 
     template = "Spark setting {key}={value!r} is refused: {why}; remove the setting"
 
 
 class SparkLostError(TransientError):
-    """An end of Spark's JVM. Later errors, even in user functions, say nothing about the job."""
+    """The end of Spark's JVM. Later errors, even in user functions, are no sign of a mistake in the job."""
 
     template = (
         "Spark's JVM ended while the job ran (killed, or out of memory: see its log, and spark.driver.memory); the job "
@@ -22,11 +22,11 @@ class SparkLostError(TransientError):
 
 
 class ForgottenFileError(InvalidInputError):
-    """A file of ``--forget-file`` that still exists, or that no source waits for."""
+    """A file of ``--forget-file`` that still exists, or that no source has to read."""
 
 
 class OverlappingFoldersError(InvalidInputError):
-    """Folders of sources, sinks and the root, one inside another. The user must separate them."""
+    """Folders of sources, sinks and the root that overlap. The user must separate them."""
 
 
 class SparkStorageError(InvalidInputError):
@@ -38,7 +38,7 @@ class NoSuchSubtaskError(InvalidInputError):
 
 
 class WorkerDiffersError(InvalidInputError):
-    """A worker, also on standby, whose definition, settings or files differ from the job's plan."""
+    """A worker or standby worker whose definition, settings or files differ from the job's plan."""
 
     template = (
         "{what} of job {job_id!r} differ from those that it was prepared with (deployment {deployment}): give the "

@@ -1,4 +1,4 @@
-"""Lost files that a source still has to read, and that the user abandons (``forget_files``)."""
+"""Lost files that a source still has to read. The user can abandon them (``forget_files``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """The files that the sources of a job have read or still have to read, as of the last run."""
+    """The files that the sources of a job had read, or still had to read, when the last run ended."""
 
     storage: Storage
     state: JobState
@@ -37,10 +37,7 @@ class SourceFiles:
     logs: Mapping[SubtaskId, SubtaskLog]
 
     def known(self) -> dict[str, str]:
-        """Return normal path -> unescaped URI of all listed and planned files, also of files that were read.
-
-        A restore may read them again.
-        """
+        """Return normal path -> unescaped URI of all listed and planned files. A restore may read files again."""
         uris: dict[str, str] = {}
         for subtask, uid in self._sources():
             uris |= {key_of(uri): uri for uri in (*self._listed(uid), *self._planned(subtask, uid, -1))}
@@ -69,7 +66,7 @@ class SourceFiles:
         return end.files if isinstance(end, FrozenFiles) else ()
 
     def _planned(self, subtask: SubtaskId, uid: str, offset: int) -> list[str]:
-        """Return the files after an offset in Spark's log of the source, in the folder of the newest attempt."""
+        """Return the files after ``offset`` in Spark's log of the source, in the folder of the newest attempt."""
         home = subtask_path(self.state.job_id, subtask.vertex, subtask.number)
         folders = AttemptFolders(self.storage, f"{home}/spark")
         attempt = folders.previous(self.logs[subtask].records())
@@ -86,9 +83,9 @@ class SourceFiles:
 def newly_forgotten(
     spark: SparkSession, paths: Sequence[str], forgotten: Sequence[str], files: SourceFiles
 ) -> tuple[str, ...]:
-    """Return the files that this run abandons.
+    """Return the ``paths`` that no earlier run has abandoned. ``forgotten``: files that earlier runs abandoned.
 
-    Raises ForgottenFileError.
+    Raises ForgottenFileError if such a file still exists, or if no source has to read it.
     """
     forgotten_keys = {key_of(path) for path in forgotten}
     new_paths = [path for path in dict.fromkeys(paths) if key_of(path) not in forgotten_keys]

@@ -37,7 +37,7 @@ from airflow_provider_ckpt.status.status_line import LineKind
 log = logging.getLogger(__name__)
 
 MAX_CLAIMS = 10
-"""Number of claims that a driver tries. A claim fails if the job's state changed during the preparation."""
+"""Number of times that a driver tries to claim a job. A claim fails if the job changed during the preparation."""
 
 
 def execute(run: LoadedRun) -> Outcome:
@@ -47,7 +47,7 @@ def execute(run: LoadedRun) -> Outcome:
 
     1. Decide from the journal. Plan and check everything, and write nothing (:func:`prepare`). This starts Spark,
        unless the job has finished (:func:`finish_again`).
-    2. Prepare what the job shares with others: the root's marker and the folders of sinks. This needs no claim.
+    2. Prepare the root's marker and the folders of sinks. This needs no claim, because other jobs may use them, too.
     3. Claim the job. If the journal has changed so that the decision differs, repeat from step 1.
     4. Wait until the previous driver is gone. Find the recovery point (:func:`find_recovery_point`). Complete a restore
        that the previous driver has begun. Journal the decision, and fence every log.
@@ -67,7 +67,7 @@ def execute(run: LoadedRun) -> Outcome:
 
 
 def prepare_for_workers(run: LoadedRun) -> Outcome | None:
-    """Prepare the job as :func:`execute` does, and leave the run to a JobMaster and workers (W9).
+    """Claim and prepare the job as :func:`execute` does, for a JobMaster and workers that will run it (W9).
 
     Return None if they may begin, or the outcome of a job that has already ended.
     """
@@ -75,9 +75,9 @@ def prepare_for_workers(run: LoadedRun) -> Outcome | None:
 
 
 def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
-    """Run the other version. If it fails before its claim, run the previous version again.
+    """Run the other version of the job. If that version fails before its claim, run the previous version again.
 
-    Return the version that ran, and its end.
+    Return (version that ran, its end).
     """
     tried, upgraded = ended.version, ended.upgraded
     assert tried is not None
@@ -106,7 +106,7 @@ def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
 
 
 def _leave(owned: OwnedJournal, request: str, reason: str, cause: str) -> None:
-    """Journal that neither version could begin. Otherwise the client that requested the upgrade would wait."""
+    """Journal that neither version could begin. Otherwise the client that requested the upgrade would wait for ever."""
     with suppress(CkptError):
         outcome = RequestOutcome.failed(f"{reason}; nor could the previous version resume: {cause}")
         owned.write(RequestAnswered(request, UpgradeRequest.kind, outcome, time.time()))

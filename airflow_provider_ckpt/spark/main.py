@@ -2,8 +2,9 @@
 
     spark-submit --py-files ckpt.zip main.py --options '<RunOptions as JSON>'
 
-It can also run a part of the job. ``--plan`` prepares the job for a JobMaster and workers. ``--worker history/0
---deployment 7`` runs a worker, which exits when one of its subtasks fails. Its supervisor must then start it again.
+The program can also run a part of the job. ``--plan`` prepares the job for a JobMaster and workers. ``--worker
+history/0 --deployment 7`` runs a worker. The worker exits when any of its subtasks fails. Its supervisor must then
+start the worker again.
 
 The process exits with an :class:`ExitCode`. It reads storage options from ``CKPT_STORAGE_OPTIONS``.
 """
@@ -48,7 +49,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 
 Work = Callable[[LoadedRun], ExitCode]
-"""Work of a process on a loaded job. It may raise any error."""
+"""Function that a process calls with a loaded job. It may raise any error."""
 
 
 def run(loaded: LoadedRun) -> ExitCode:
@@ -63,7 +64,7 @@ def plan(loaded: LoadedRun) -> ExitCode:
 
 
 def run_process(request: RunRequest, work: Work = run) -> ExitCode:
-    """Do ``work`` for a job as the only work of this process, and stop Spark at the end.
+    """Do ``work`` for a job and stop Spark at the end. The process does no other work.
 
     A signal stops a run of the whole job with a savepoint (:class:`LeaveOnSignal`). Other work handles signals itself.
     """

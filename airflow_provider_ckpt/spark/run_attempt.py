@@ -63,13 +63,13 @@ from airflow_provider_ckpt.storage.root import open_root
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of one attempt to run the job.
+    """The end of an attempt to run the job.
 
     Attributes:
-        outcome: None if the job was prepared for workers, which may now begin.
-        version: the version that the job resumes with after an upgrade, as its trial has prepared it.
-        upgraded: the upgrade, with the answer to its request if the version can begin.
-        journal: the journal, to which the driver may still write.
+        outcome: outcome of the run; None if the job was prepared for workers, which may begin.
+        version: the version of the job to run next, after an upgrade; None without an upgrade.
+        upgraded: the upgrade, with the outcome of its request if the version begins; None without an upgrade.
+        journal: the journal, to which the driver may still write; None without an upgrade.
     """
 
     outcome: Outcome | None
@@ -79,7 +79,7 @@ class Ended:
 
 
 class StaleDecisionError(Exception):
-    """A claim that was not made, because the job's state has changed since the decision."""
+    """A claim that the driver did not make, because the job has changed since the decision."""
 
 
 class RunAttempt:
@@ -139,7 +139,7 @@ class RunAttempt:
             self._reconciliation = decision.reconciliation
 
     def _refuse_overtaken(self, state: JobState) -> None:
-        """Refuse an upgrade if another driver has claimed the job since the previous version ended."""
+        """Refuse to continue an upgrade if another driver has claimed the job after the previous version ended."""
         if self._upgraded is not None and state.epoch != self._upgraded.last_epoch:
             raise FencedError(
                 job_id=state.job_id,
@@ -150,7 +150,7 @@ class RunAttempt:
             )
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
-        """Journal that this driver failed before the job was RUNNING. Ignore errors of the storage."""
+        """Journal that this driver failed before the job was RUNNING. Ignore storage errors."""
         if isinstance(error, SparkFolderLostError):  # the next driver would fail in the same way
             with suppress(CkptError):
                 journal.write(StatusChanged(JobStatus.FAILED, time.time(), str(error)))
@@ -200,11 +200,11 @@ class RunAttempt:
         return Ended(outcome)
 
     def _first_epoch(self, claim: takeover.TakenOver) -> int:
-        """Return the first epoch of this driver. Requests from that epoch on are kept."""
+        """Return the first epoch of this driver. Requests since that epoch are not deleted."""
         return claim.epoch if self._upgraded is None else self._upgraded.since_epoch
 
     def _record(self, journal: OwnedJournal, claim: takeover.TakenOver, start: RecoveryPoint) -> None:
-        """Journal the decision: a restore, the plan and the settings. Report the start, and warn of surprises."""
+        """Journal a restore, the plan and the settings. Report the start, and warn of surprises."""
         prepared, plan, options = self._prepared, self._plan, self._options
         if start.restore is not None and not start.is_journaled:
             journal.write(restored_event(start.restore, journal.state, time.time()))
@@ -262,7 +262,7 @@ class RunAttempt:
             self._status.event(event, journal.state)
 
     def _after_resets(self, state: JobState) -> JobState:
-        """Return the state after the resets of this run, which may not be in the journal yet."""
+        """Return the state after this run's resets, even if they are not in the journal."""
         return state if self._reconciliation is None else self._reconciliation.applied(state)
 
     def _resets(self) -> Mapping[SubtaskId, Reset]:
@@ -307,9 +307,7 @@ class RunAttempt:
         return frozen
 
     def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
-        """Report files of a stopped job that changed after they were read. A task at its end of data has reported its
-        own.
-        """
+        """Report files that changed after a stopped job read them. Tasks at their end of data have done so already."""
         for change in deployment.changed_files():
             event = SourceFilesChanged(change.uid, change.files, change.count, change.unread, time.time())
             journal.write(event)

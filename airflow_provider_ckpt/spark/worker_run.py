@@ -57,15 +57,14 @@ class WorkerRun:
     """The work of a worker process.
 
     Attributes:
-        requested: subtasks (``history/0``) or vertices. A vertex stands for all of its subtasks.
-        on_started: called before each part of the work begins. The caller uses its argument to make the worker leave.
-        standby: True if the worker prepares everything, and waits while other workers run the subtasks. It takes over
-            subtasks that they drop.
-        only_begun: True if a worker on standby takes over only subtasks that another worker has begun.
-        deployment: the only deployment that the worker works for; 0: the current one, or the next one if there is none.
-        restarts: True if failed subtasks restart in this worker, as often as the options allow.
+        requested: names of subtasks (``history/0``) or vertices. A vertex means all its subtasks.
+        on_started: called when a phase (standby or work) begins. Its argument can make the worker leave.
+        standby: True if the worker prepares everything, waits, and runs subtasks that other workers drop.
+        only_begun: True if a standby worker runs only subtasks that another worker has begun.
+        deployment: number of the only deployment that the worker works for; 0 for the current or next one.
+        restarts: True if failed subtasks restart in this worker, within the limits of the options.
         supervised: the supervisor's number of this start; None without a supervisor.
-        sleep: waits between polls for a plan.
+        sleep: waits some seconds, between two polls for a plan.
     """
 
     requested: Collection[str]
@@ -79,7 +78,7 @@ class WorkerRun:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def __call__(self, run: LoadedRun) -> ExitCode:
-        """Wait until the job is prepared for workers. Run the subtasks until they have finished or the job is over.
+        """Wait until the job is prepared for workers. Run the subtasks until they have finished or the job has ended.
 
         Raises InvalidInputError, OvertakenError, and storage errors.
         """
@@ -117,7 +116,7 @@ class WorkerRun:
             waited += self.timing.poll
 
     def _stand_by(self, prepared: PreparedRun, subtasks: tuple[SubtaskId, ...]) -> ExitCode:
-        """Stand by until all subtasks have finished or the job has ended. Run subtasks that other workers drop."""
+        """Run subtasks that other workers drop, until all subtasks have finished or the job has ended."""
         journal, job_id = prepared.run.journal, prepared.options.job_id
         deployment, status = journal.state.deployment, prepared.run.request.reporter(prepared.application)
 
@@ -198,9 +197,9 @@ class WorkerRun:
             return report_end(status, journal.state, job_id, end, worker.job_status)
 
     def _context(self, prepared: PreparedRun, state: JobState, worker: Worker) -> RunContext:
-        """Make the context of a worker, without a check of the journal for a fence.
+        """Make the context of a worker. Unlike a driver, a worker does not check the journal for a fence.
 
-        The next driver opens every log, and the worker notices that (W4).
+        If another driver takes over, it opens every log, and the worker notices that (W4).
         """
         return replace(
             make_context(prepared, state, state.deployment, worker.post, check_fenced=lambda: None),
@@ -210,7 +209,7 @@ class WorkerRun:
 
 
 class _LeaveRequest:
-    """A request to leave, for a worker that alternates between standby and work. It may come between these phases."""
+    """A request to leave, for a worker that alternates between standby and work. It may arrive between two phases."""
 
     def __init__(self) -> None:
         self._current: Stoppable | None = None
@@ -241,8 +240,8 @@ def report_deployment_over(status: StatusReporter, state: JobState, deployment: 
 def report_failed_subtask(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
     """Report the failed subtask, and return the exit code.
 
-    The JobMaster also gets the failure, and decides about a retry. If the subtask's input is a lost result, the whole
-    run ends, and not only this worker.
+    The JobMaster gets the failure, too, and decides about a retry. If an input of the subtask is lost, the report ends
+    the whole run, not only this worker.
     """
     message = f"{failure.subtask} failed, so this worker stops: {failure.cause}"
     fields: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
@@ -274,13 +273,13 @@ def report_end(
 
 
 def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:
-    """Return the subtasks of the requested names. Subtasks that a rescale has added run with their hosts.
+    """Return the subtasks of the requested names, with subtasks that a rescale has added and that run with them.
 
     Raises NoSuchSubtaskError.
     """
     for name in requested:
         host = state.hosts.get(SubtaskId(name))
-        if host is not None:  # this worker and the host's worker would take the subtask from each other
+        if host is not None:  # this worker and the host's worker would fence each other's attempts
             raise NoSuchSubtaskError(
                 "{subtask!r} of job {job_id!r} was added by a rescale, and the worker that runs {host!r} runs it, "
                 "too. Ask for {host!r}; to run each by itself, declare the parallelism in the job, and start the job "
@@ -295,7 +294,7 @@ def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[Subtas
 
 
 def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:
-    """Prepare the job by its recorded plan. Refuse another plan, or other code of this worker's ``subtasks``.
+    """Prepare the job by its recorded plan. Refuse another plan, or other code of ``subtasks``.
 
     Raises WorkerDiffersError, and the errors of :func:`prepare`.
     """
@@ -305,7 +304,7 @@ def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskI
     if dict(options.params) != dict(state.definition.params):  # the likeliest mistake, so check it before Spark starts
         raise WorkerDiffersError(job_id=options.job_id, what="the parameters", deployment=state.deployment)
     check_code(run.job, options.job, state, subtasks)
-    run = run.with_options(restore=RunOptions.restore, new_settings=False)  # the planner has carried these out
+    run = run.with_options(restore=RunOptions.restore, new_settings=False)  # the first driver has applied them
     check = functools.partial(check_logic, state=state, subtasks=subtasks)
     prepared = prepare(run, decide(run.storage, run.options, state), check)
     if prepared.refused is not None:
@@ -324,7 +323,7 @@ def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskI
 
 
 def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:
-    """Read the frozen ends of the sources. A worker freezes none (R11)."""
+    """Read the frozen ends of the sources. A worker freezes no ends itself (R11)."""
     by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
     ends = {
         uid: read_end(storage, f"{state.job_id}/{source.path}")

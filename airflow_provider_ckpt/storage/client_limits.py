@@ -1,4 +1,4 @@
-"""Time limits and retries of the clients behind fsspec. Without them a silent endpoint blocks a request for minutes."""
+"""Time limits and retries of fsspec's clients. Without them, a silent endpoint blocks requests for minutes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-"""Longest wait in seconds for the next byte."""
+"""Longest wait for the next byte, in seconds."""
 TRIES = 3
-"""Tries of one request, including the first."""
+"""Number of tries of one request, including the first."""
 
 _S3 = {
     "connect_timeout": CONNECT_SECONDS,
@@ -20,7 +20,7 @@ _S3 = {
 
 
 def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the storage options with a limit wherever they give none. ``protocol`` is fsspec's, such as ``s3``."""
+    """Return ``options`` with this package's limits where the user has set none. ``protocol``: such as ``s3``."""
     match protocol:
         case "s3":
             return _nested(options, "config_kwargs", _S3)
@@ -34,7 +34,7 @@ def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def users_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the names of the options that the user has given, without options that hold only this package's limits."""
+    """Return the names of the options that the user has set. Options with only this package's limits are left out."""
     return sorted(name for name, value in options.items() if (name, value) not in _OWN)
 
 
@@ -44,12 +44,12 @@ _OWN = (("config_kwargs", _S3), ("use_listings_cache", False))
 def _nested(options: Mapping[str, Any], name: str, limits: Mapping[str, Any]) -> dict[str, Any]:
     options_given = options.get(name) or {}
     if not isinstance(options_given, Mapping):
-        return dict(options)  # the client refuses it itself
+        return dict(options)  # the client refuses the option
     return {**options, name: {**limits, **options_given}}
 
 
 def _aiohttp(name: str) -> dict[str, Any]:
-    """Return the limits as an option for aiohttp, whose own limit is five minutes. Empty if it is not installed."""
+    """Return the limits as an option for aiohttp; empty if it is not installed. Its own limit is five minutes."""
     try:
         aiohttp = importlib.import_module("aiohttp")
     except ImportError:

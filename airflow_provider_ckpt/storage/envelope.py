@@ -1,6 +1,6 @@
-"""The form of every durable file: JSON with a ``format``, a ``version`` and a checksum of its content as the last key.
+"""Envelope of durable files: a JSON object with ``format``, ``version``, and a checksum of its content as the last key.
 
-The checksum detects a changed digit, which leaves the JSON valid. Files without a checksum are read without a check.
+The checksum detects changes after which the JSON is still valid. It is not checked if it is missing.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SEAL_FITS_IN = 64
 
 
 def encode_document(what: str, version: int, **fields: Any) -> bytes:
-    """Return a document as bytes. ``what`` is the short name of the format, for example ``root``."""
+    """Return a document as bytes. ``what``: short name of its format, such as ``root``."""
     document = {"format": PREFIX + what, "version": version, **fields}
     return sealed(json.dumps(document, allow_nan=False))
 
 
 def sealed(document: str) -> bytes:
-    """Return the JSON object with a checksum as its last key: the CRC-32 (as in zlib) of all bytes before that key."""
+    """Return a JSON object as bytes. Its last key is the CRC-32 (as in zlib) of all bytes before that key."""
     start = document[:-1].encode()
     return start + f', "{CHECKSUM}": "{zlib.crc32(start):08x}"}}\n'.encode()
 
@@ -39,11 +39,11 @@ def sealed(document: str) -> bytes:
 def decode_document(
     data: bytes, what: str, version: int, *, uri: str, most_bytes: int | None = None, foreign: bool = False
 ) -> dict[str, Any]:
-    """Return the object in a document.
+    """Return the JSON object of a document.
 
     Args:
         what: short name of the expected format.
-        version: the newest known version.
+        version: newest version of the format that this release can read.
         most_bytes: see :func:`parse_json`.
         foreign: see :func:`parse_json`.
 
@@ -77,10 +77,10 @@ def check_format(document: dict[str, Any], what: str, version: int, *, uri: str)
 
 @contextmanager
 def lost_as(error: type[CkptError], uri: str) -> Iterator[None]:
-    """Convert errors of reading the document ``uri`` in the block into ``error``, with ``uri`` and ``problem``.
+    """Convert errors of reading the document ``uri`` in this block into ``error``, with ``uri`` and ``problem``.
 
-    A missing or unreadable document is an error, because it was written. A failed storage, and a document of a later
-    release, raise their usual errors.
+    Only a missing or unreadable document is converted, because it was written before. A failed storage, and a document
+    of a later release, raise their usual errors.
     """
     try:
         with refused_as(lambda problem: error(uri=uri, problem=f"cannot be read: {problem}")):

@@ -1,4 +1,4 @@
-"""Errors of storages, of their logs and of the root."""
+"""Errors of storages, their logs and the root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class InvalidStorageUriError(InvalidInputError):
 
 
 class InvalidStorageOptionsError(InvalidInputError):
-    """Error for refused storage options. It names the options only, because their values may be secrets."""
+    """Error for refused storage options. It names only the options, because their values may be secrets."""
 
     template = "the storage options {names} are refused for {uri}: {reason}"
 
@@ -36,7 +36,7 @@ class ObjectNotFoundError(TerminalError):
 
 
 class AlreadyExistsError(TerminalError):
-    """Error of a create-if-absent whose name is taken. After a lost reply the object may be the caller's own (R17)."""
+    """Error of a create-if-absent: the object exists. After a lost reply, it may be the caller's own (R17)."""
 
     template = "{uri} exists already"
 
@@ -65,7 +65,7 @@ class StorageUnreachableError(TransientError):
 
 
 class StorageTokenExpiredError(StorageTransientError):
-    """Error for expired credentials. The operation took no effect, and renewed credentials help."""
+    """Error for expired credentials. The operation had no effect, and can succeed with new credentials."""
 
     template = (
         "the storage does not {verb} {uri}, because the credentials have expired: {reason}; renew them where they come "
@@ -74,7 +74,7 @@ class StorageTokenExpiredError(StorageTransientError):
 
 
 class _RefusedError(TerminalError):
-    """Error for a missing right. Data: verb, uri, reason, right (the right that the job needs)."""
+    """Error for a missing right. Data: verb, uri, reason, right (as the job needs it)."""
 
     template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
     rights: ClassVar[str] = "the right to read and list there"
@@ -86,13 +86,13 @@ class _RefusedError(TerminalError):
 
 
 class StorageReadOnlyError(_RefusedError):
-    """Error for a refused operation that changes something."""
+    """Error for a refused write or deletion."""
 
     rights = "the right to create, list and delete there"
 
 
 class StorageDeniedError(_RefusedError):
-    """Error for a refused operation that reads."""
+    """Error for a refused read."""
 
 
 class StorageFailedError(TerminalError):
@@ -127,7 +127,7 @@ class NewerFormatError(TerminalError):
 
 
 class ForeignRootError(TerminalError):
-    """Error for a marker of another program. Its content is not shown. Data: uri, marker."""
+    """Error for a root's marker that another program wrote. Its content is not shown. Data: uri, marker."""
 
     template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 
@@ -137,16 +137,15 @@ class RootRefusedError(InvalidInputError):
 
 
 class NoRootError(TerminalError):
-    """Error for a URI under which no job ever ran. Data: uri, marker."""
+    """Error for a URI under which no job has run. Data: uri, marker."""
 
     template = "{uri} is not a checkpoint root: there is no {marker}; check the URI (nothing has run there yet)"
 
 
 class CorruptLogError(TerminalError):
-    """Error for a damaged entry of a log.
+    """Error for a damaged entry of a log. Data: ``uri`` and ``number`` of the entry, ``reason``, ``intact``, ``last``.
 
-    Data: ``uri`` and ``number`` of the entry, ``reason``, ``intact`` (the entries before it in order, including kept
-    ones) and ``last`` (True if no entry follows).
+    ``intact`` has the entries before the damaged entry, in order. ``last`` is True if no entry follows.
     """
 
     template = (
@@ -156,7 +155,7 @@ class CorruptLogError(TerminalError):
 
 
 class LostRaceError(TerminalError):
-    """Error for a number that another writer holds. ``data["entry"]`` is that writer's entry."""
+    """Error for an entry number that another writer has used. ``data["entry"]`` is that writer's entry."""
 
     template = "{uri} was written by another writer ({writer}); this writer has not seen it and must stop"
 

@@ -1,4 +1,4 @@
-"""The conversion of backend errors into errors of this package, without secrets."""
+"""Conversion of errors of storage backends into errors of this package, without secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PERMANENT_ERRNOS = {
     errno.ENXIO,  # a socket, opened as a file
 }
 _DRIVER_ERRORS = (OSError, EOFError, NotImplementedError)
-"""Python's own errors that drivers raise: a broken connection, or an operation that a file system lacks."""
+"""Python's own errors that fsspec drivers raise: a broken connection, or an operation that a file system lacks."""
 
 
 @contextmanager
@@ -40,11 +40,11 @@ def translated(
     secrets: Iterable[str] = (),
     right: Callable[[BaseException], str] = lambda error: "",
 ) -> Iterator[None]:
-    """Convert the backend's errors in the block. Errors of this package and programming errors pass.
+    """Convert the backend's errors in this block. Errors of this package and programming errors are not converted.
 
     Args:
         secrets: texts that the errors must not show.
-        right: returns the right that a refused operation needs, or an empty text for the operation's usual right.
+        right: returns the right that a refused operation needs; empty for the usual right of the operation.
     """
     try:
         yield

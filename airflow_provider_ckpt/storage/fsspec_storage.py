@@ -1,4 +1,4 @@
-"""The storage for any fsspec file system that creates exclusively, mostly object stores."""
+"""Storage on any fsspec file system with exclusive creation, mostly object stores."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 _CHUNK = 8 << 20
 REQUESTS_AT_ONCE = 16
-"""Parallel requests to a remote store. This is well below the connections of its client and the limits of stores."""
+"""Number of parallel requests to a remote store. It is well below the limits of clients and stores."""
 _GLOB = frozenset("*?[")
 
 
 class FsspecStorage(Storage):
-    """The storage on an fsspec file system.
+    """Storage on an fsspec file system.
 
-    Replacing, reading and copying are single requests, which are atomic on every object store. Exclusive creation is
-    trusted only if the file system itself implements ``pipe_file(mode="create")``. fsspec's own fallback checks first
-    and writes afterwards, and a probe cannot see the difference.
+    Replacing, reading and copying are single requests, which are atomic in every object store. Exclusive creation is
+    trusted only if the file system itself implements ``pipe_file(mode="create")``. fsspec's own fallback first checks
+    and then writes, and a probe cannot detect the difference.
     """
 
     def __init__(self, uri: str, fs: AbstractFileSystem, folder: str, secrets: tuple[str, ...] = ()) -> None:
@@ -48,7 +48,7 @@ class FsspecStorage(Storage):
         return translated(verb, self.full_uri(path), write=write, secrets=self._secrets, right=right)
 
     def _right(self, verb: str, error: BaseException) -> str:
-        """Return the right that a refused operation needs, by the store's own name. Empty if it is unknown."""
+        """Return the right that a refused operation needs, under the store's name for it; empty if it is not known."""
         return ""
 
     def create(self, path: str, data: bytes) -> None:
@@ -62,7 +62,7 @@ class FsspecStorage(Storage):
         raise AlreadyExistsError(path=path, uri=self.full_uri(path))
 
     def _create(self, full: str, data: bytes) -> bool:
-        """Create the object. Return False if the name is taken."""
+        """Create the object. Return False if the name is in use."""
         try:
             self._fs.pipe_file(full, data, mode="create")
         except FileExistsError:
@@ -105,7 +105,7 @@ class FsspecStorage(Storage):
                 return False
 
     def _is_absence(self, error: FileNotFoundError) -> bool:
-        """Return whether the error means that the object or folder is absent, rather than the bucket, for example."""
+        """Return whether the error means that an object or folder is absent, and not, for example, its bucket."""
         return True
 
     def _check_absence(self, error: FileNotFoundError) -> None:
@@ -127,7 +127,7 @@ class FsspecStorage(Storage):
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _size(self, full: str) -> int | None:
-        """Return the size of an object, or None for a folder."""
+        """Return the size of an object in bytes; None for a folder."""
         info = self._fs.info(full)
         return int(info["size"]) if info["type"] == "file" else None
 
@@ -150,7 +150,7 @@ class FsspecStorage(Storage):
         return sorted(name for name in names if name and not is_temporary(name))
 
     def _names(self, full: str, most: int | None) -> Iterable[str]:
-        """Return the names directly in a folder. No further request is made after ``most`` names."""
+        """Return the names directly in a folder. After ``most`` names no further request is made; None for no limit."""
         self._fs.invalidate_cache()
         prefix = f"{full}/"
         paths = self._fs.ls(full, detail=False)
@@ -251,7 +251,7 @@ class FsspecStorage(Storage):
 
 
 def creates_exclusively(fs: AbstractFileSystem) -> bool:
-    """Return whether the class itself, and not a base class of fsspec, implements ``mode="create"``."""
+    """Return whether the file system's own class, and not a base class of fsspec, implements ``mode="create"``."""
     if isinstance(fs, AsyncFileSystem):
         method, base = type(fs)._pipe_file, AsyncFileSystem._pipe_file
     else:
@@ -260,14 +260,14 @@ def creates_exclusively(fs: AbstractFileSystem) -> bool:
 
 
 def _uses_walk(fs: AbstractFileSystem) -> bool:
-    """Return whether ``find`` is fsspec's own walk, which silently leaves out folders that it cannot list."""
+    """Return whether ``find`` is fsspec's own walk, which silently skips folders that it cannot list."""
     if isinstance(fs, AsyncFileSystem):
         return type(fs)._find is AsyncFileSystem._find
     return type(fs).find is AbstractFileSystem.find
 
 
 def _walk(fs: AbstractFileSystem, folder: str) -> dict[str, Mapping[str, Any]]:
-    """Return every object below a folder by name, like :meth:`find`."""
+    """Return name -> information of each object below a folder, like fsspec's ``find``."""
     infos = {}
     for info in fs.ls(folder, detail=True):
         name = info["name"].rstrip("/")

@@ -1,4 +1,4 @@
-"""The paths below a checkpoint root. Every function returns a path relative to the root's storage."""
+"""Paths below a checkpoint root. Every function returns a path relative to the root."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 
 
 def check_job_id(job_id: str) -> str:
-    """Return ``job_id``, which is also the name of the job's folder. Raises InvalidJobIdError."""
+    """Return ``job_id`` if it can be the name of a folder. Raises InvalidJobIdError."""
     if not is_job_id(job_id):
         raise InvalidJobIdError(job_id=job_id)
     return job_id
@@ -26,33 +26,33 @@ def job_path(job_id: str) -> str:
 
 
 JOURNAL = "journal"
-"""Name of the job's folder that stays when the job is deleted."""
+"""Name of the job's folder that remains when the job is deleted."""
 PARTS = ("checkpoints", "deployments", "frozen", "requests", "vertices")
-"""Names of the job's other folders. Released output next to them stays when the job is deleted."""
+"""Names of the job's other folders, which are deleted with the job. Released output next to them remains."""
 
 
 def journal_path(job_id: str) -> str:
-    """Return the folder of the job's journal, an append log."""
+    """Return the folder of the job's journal, which is an append log."""
     return f"{job_path(job_id)}/{JOURNAL}"
 
 
 def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
-    """Return the path of the frozen file list of a bounded source (R11).
+    """Return the path of the frozen end of a bounded source (R11).
 
-    ``generation`` is the first epoch whose attempts count for the source (``JobState.since``). 0 stands for all epochs.
+    ``generation`` is the first epoch whose attempts count for the source (``JobState.since``); 0 if all epochs count.
     """
     suffix = f".{generation:04d}" if generation else ""
     return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"
 
 
 def late_path(frozen: str) -> str:
-    """Return the path of the list of reported late files, for the frozen list at ``frozen``."""
+    """Return the path of the list of reported late files. ``frozen``: path of the source's frozen list."""
     folder, _, name = frozen.rpartition("/")
     return f"{folder}/late/{name}"
 
 
 def vertices_path(job_id: str) -> str:
-    """Return the folder of all subtasks. It has a folder for each vertex, with one for each subtask."""
+    """Return the folder with a folder for each vertex, which has a folder for each subtask."""
     return f"{job_path(job_id)}/vertices"
 
 
@@ -61,7 +61,7 @@ def subtask_path(job_id: str, vertex: str, subtask: int) -> str:
 
 
 def subtask_log_path(job_id: str, vertex: str, subtask: int) -> str:
-    """Return the folder of the subtask's log, an append log (R1)."""
+    """Return the folder of the subtask's log, which is an append log (R1)."""
     return f"{subtask_path(job_id, vertex, subtask)}/log"
 
 
@@ -71,7 +71,7 @@ def prepared_path(job_id: str, vertex: str, subtask: int) -> str:
 
 
 def partition_path(job_id: str, vertex: str, subtask: int) -> str:
-    """Return the folder of the data files of the subtask's result partition."""
+    """Return the folder of the data files in the subtask's result partition."""
     return f"{subtask_path(job_id, vertex, subtask)}/partition"
 
 
@@ -85,7 +85,7 @@ def metadata_path(job_id: str, checkpoint: int) -> str:
 
 
 def requests_path(job_id: str) -> str:
-    """Return the folder of the stop and drain requests (R22)."""
+    """Return the folder of the requests to the job (R22)."""
     return f"{job_path(job_id)}/requests"
 
 
@@ -98,7 +98,7 @@ def deployments_path(job_id: str) -> str:
 
 
 def deployment_path(job_id: str, deployment: int) -> str:
-    """Return the folder of messages between the JobMaster and the workers of a deployment. Its name is an epoch."""
+    """Return the folder for messages between the JobMaster and the workers of a deployment."""
     return f"{deployments_path(job_id)}/{deployment:04d}"
 
 

@@ -1,4 +1,4 @@
-"""Copies and moves of many files on a local disk. One flush serves all files, because the flush is the cost."""
+"""Copies and moves of many files on a local disk. All files share one flush, because flushes are slow."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXD
 
 
 def copy_all(copies: Pairs, top: str) -> set[str]:
-    """Link the files, or copy them where links are impossible. Return the origins that do not exist.
+    """Copy (origin, goal) pairs of files, as hard links where possible. Return the origins that do not exist.
 
-    One flush of the file system at the end covers all links. The folders up to ``top`` are flushed, too, because their
-    creator may have died before its flush.
+    The links are flushed together at the end. The folders up to ``top`` are flushed, too, because the process that
+    created them may have died before its flush.
     """
     missing: set[str] = set()
     folders = _Folders(top)
@@ -32,7 +32,7 @@ def copy_all(copies: Pairs, top: str) -> set[str]:
 
 
 def _copy(origin: str, goal: str) -> bool:
-    """Copy one file so that other processes never see a part of it. Return False if it is absent."""
+    """Copy one file so that other processes never read an incomplete file. Return False if it is absent."""
     if posix.kind_of(origin) != "file":
         return False
     try:
@@ -49,7 +49,7 @@ def _copy(origin: str, goal: str) -> bool:
 
 
 def _link(origin: str, goal: str) -> bool:
-    """Create a link. Return False if the name is taken, or if links are impossible here."""
+    """Create a hard link. Return False if the name is in use, or if links are impossible here."""
     try:
         os.link(origin, goal)
     except OSError as error:
@@ -60,9 +60,9 @@ def _link(origin: str, goal: str) -> bool:
 
 
 def move_all(moves: Pairs) -> set[str]:
-    """Move the files. Return the origins that have neither their old nor their new name.
+    """Move (origin, goal) pairs of files. Return the origins that have neither their old nor their new name.
 
-    The bytes are flushed before the new names are made, and the new names before the old ones are deleted.
+    The bytes are flushed before the new names are made, and the new names before the old names are deleted.
 
     Raises MoveConflictError.
     """
@@ -82,7 +82,7 @@ def move_all(moves: Pairs) -> set[str]:
 
 
 def _rename(origin: str, goal: str) -> bool:
-    """Add the new name to the old one. Return False if the file does not exist. Raises MoveConflictError."""
+    """Add the new name to a file. Return False if the file does not exist. Raises MoveConflictError."""
     try:
         try:
             os.link(origin, goal)  # unlike rename, it never overwrites
@@ -98,10 +98,7 @@ def _rename(origin: str, goal: str) -> bool:
 
 
 class _Folders:
-    """Folders that are created without a flush each. ``changed`` holds the folders that may have a new name in them.
-
-    ``top`` is above all of them and exists, because the copied files are below it.
-    """
+    """Folders below ``top``, created without a flush for each. ``changed``: folders that may contain a new name."""
 
     def __init__(self, top: str) -> None:
         self._top = top

@@ -1,4 +1,4 @@
-"""The storage in a folder of a local or shared POSIX file system (R17)."""
+"""Storage in a folder of a local or shared POSIX file system (R17)."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ _PAUSE = 0.02
 """Seconds between two tries to delete a folder into which another process still writes."""
 _PROBE = ".probe-"
 MOST_BYTES = 512 << 20
-"""Size of the largest object that is read at once. Packs of a log are the largest ones, and have a few megabytes."""
+"""Size in bytes of the largest file that is read at once. The largest expected files have a few megabytes."""
 
 
 class LocalStorage(Storage):
-    """The storage in a local folder, where objects are files.
+    """Storage in a local folder. Its objects are files.
 
-    A file becomes visible under its name only when all of it is on disk. It is written and fsynced under a temporary
-    name in the same folder, then linked (create) or renamed (replace). Links below ``top`` are refused, because they
-    may lead to files of others. ``top`` itself, and folders above it, may be links.
+    A file gets its name only when all its bytes are on disk. It is written and fsynced under a temporary name in the
+    same folder, and then linked (create) or renamed (replace). Links below ``top`` are refused, because they may lead
+    to files of others. ``top`` itself, and folders above it, may be links.
 
     Args:
-        top: the outermost storage folder of which this is a child. :meth:`sync` makes the names from there on durable.
+        top: outermost storage folder above this one; None if this folder is the outermost. :meth:`sync` makes all names
+            below it durable.
     """
 
     def __init__(self, folder: str, top: str | None = None) -> None:
@@ -52,8 +53,8 @@ class LocalStorage(Storage):
         """Return the full path of a file or folder. Raises InvalidPathError and StorageFailedError.
 
         Args:
-            root: whether the empty path is allowed.
-            whole: whether the path itself must be no link. By default this is so for folders.
+            root: True if ``path`` may be empty.
+            whole: True if ``path`` itself must not be a link; None for the value of ``root``.
             plain: folders that are known to be no links. New ones are added.
         """
         check_path(path, root=root)
@@ -65,7 +66,7 @@ class LocalStorage(Storage):
         return full
 
     def _link_error(self, full: str, link: str) -> StorageFailedError:
-        """Return the error for a link. A user who may write below a root must not lead the owner to other files."""
+        """Return the error for a link. Users who may write below a root must not lead its owner to other files."""
         return StorageFailedError(
             "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to "
             "files of others. Put what it leads to in its place, or remove it",
@@ -136,7 +137,7 @@ class LocalStorage(Storage):
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _refuse_huge(self, path: str, size: int) -> None:
-        """Refuse a file that would fill the memory. A sparse file costs its writer nothing."""
+        """Refuse a file that would fill the memory. Writing a huge sparse file costs nothing."""
         if size > MOST_BYTES:
             reason = f"it has {size} bytes, more than the {MOST_BYTES} that are read at once"
             raise MalformedDocumentError(uri=self.full_uri(path), what="checkpoint", reason=reason)
@@ -204,7 +205,7 @@ class LocalStorage(Storage):
         return {sources[origin] for origin in missing}
 
     def _pairs(self, pairs: Pairs) -> tuple[Pairs, dict[str, str]]:
-        """Return the full paths, and a map from the first path of each pair back to the given one."""
+        """Return (pairs of full paths, full source path -> given source path)."""
         plain = set[str]()
         full = [
             (self._full(source_path, whole=True, plain=plain), self._full(target_path, plain=plain))
@@ -276,7 +277,10 @@ class LocalStorage(Storage):
             return local_sync.collect_temporary(full, older_than, deep)
 
     def probe_move(self, source: str, target: str) -> None:
-        """Move an empty folder, because readers would read a file. Both folders are created."""
+        """Refuse two folders between which a file cannot be moved. Both are created.
+
+        An empty folder is moved for that, because readers would read a file.
+        """
         origin, goal = (os.path.join(self._full(folder), temporary_name(_PROBE)) for folder in (source, target))
         with translated("move", self.full_uri(source), write=True):
             for folder in (origin, os.path.dirname(goal)):

@@ -1,4 +1,4 @@
-"""Durability of files that other programs wrote, and clean-up after killed processes, on a local disk."""
+"""Durability of files that other programs wrote, and deletion of files of killed processes, on a local disk."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from airflow_provider_ckpt.storage.writers import is_temporary_name, is_writer_g
 
 _THREADS = 8
 _MANY = 16
-"""Number of files from which threads are used. They halve the time for 200 files."""
+"""Minimum number of files for which threads are used. For 200 files, threads take half the time."""
 
 _FLAGS = {"_SUCCESS", "._SUCCESS.crc"}
 
 
 def sync_tree(folder: str) -> None:
-    """fsync every file below ``folder``, then every folder including itself.
+    """Call fsync for every file below ``folder``, and then for every folder, including ``folder``.
 
-    Spark's checksums (``.x.crc``) are included, because Spark would refuse rows whose checksum a power cut has damaged.
-    Spark's flag files and this package's temporary files are left out. Files that are deleted meanwhile need no sync.
+    Spark's checksums (``.x.crc``) are included, because Spark refuses files with a damaged checksum. Spark's flag files
+    and this package's temporary files are left out. Files that are deleted meanwhile are skipped.
     """
     files: list[str] = []
     folders: list[str] = []
@@ -45,14 +45,14 @@ def _collect_paths(folder: str, files: list[str], folders: list[str]) -> None:
 
 
 def _is_data(entry: os.DirEntry[str]) -> bool:
-    """Return whether the entry is a file whose content must be on disk. A pipe does not count."""
+    """Return whether the entry is a file whose content must be on disk. Pipes and links are not."""
     if entry.name in _FLAGS or entry.name.startswith(TEMPORARY):
         return False
     return entry.is_file(follow_symlinks=False)
 
 
 def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
-    """Call ``sync`` for each path, a file or a folder. Missing paths are skipped."""
+    """Call ``sync`` for each path of a file or folder. Skip missing paths."""
 
     def sync_if_present(path: str) -> None:
         try:
@@ -64,10 +64,10 @@ def sync_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
 
 
 def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
-    """Delete the files of killed processes in ``folder``, and below it if ``deep`` is True. Return their number.
+    """Delete files of killed processes in ``folder``, and below it if ``deep`` is True. Return their number.
 
     A file is deleted if its writer is gone, or if its inode has not changed for ``older_than`` seconds by the file
-    server's clock. (A copy in progress links an old file, but has just changed its inode.)
+    server's clock. The inode counts because a copy in progress may link an old file.
     """
     files = temporary(folder, older_than, deep)
     for path, _ in files:
@@ -86,7 +86,7 @@ def temporary(folder: str, older_than: float, deep: bool) -> Sizes:
         try:
             status = os.lstat(path)
         except ABSENT:
-            continue  # its writer is done with it
+            continue  # its writer has renamed or deleted it
         if now - status.st_ctime >= older_than or is_writer_gone(os.path.basename(path)):
             files.append((path, status.st_size))
     return files
@@ -107,7 +107,7 @@ def _temporary_files(folder: str, deep: bool) -> Iterator[str]:
 
 
 def _file_clock(folder: str) -> float:
-    """Return the current time of the file system in seconds."""
+    """Return the file system's current time in epoch seconds."""
     path = f"{folder}/{temporary_name(TEMPORARY)}"
     try:
         with open(path, "xb") as file:

@@ -1,4 +1,4 @@
-"""A place in a storage together with its options, which may hold secrets."""
+"""A place in a storage, with options that may be secret."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from airflow_provider_ckpt.storage.redaction import (
 )
 
 _USERS = ("key", "username", "user")
-"""Options that name the user of a storage."""
+"""Options with the user name for a storage."""
 
 
 @dataclass(frozen=True, repr=False)
 class Location:
-    """A URI (or a local path) and the options of its fsspec file system (endpoint, credentials).
+    """A URI or local path, and the options of its fsspec file system (endpoint, credentials).
 
-    Its ``repr`` and ``str`` show no secret of the options or of the URI (a user's name and password, ``?token=``, a
-    signature). Two locations are equal if their values are.
+    ``repr`` and ``str`` show no secret of the options or the URI (user name and password, ``?token=``, a signature).
     """
 
     uri: str
@@ -33,31 +32,31 @@ class Location:
 
     @classmethod
     def of(cls, place: Location | str | os.PathLike[str]) -> Location:
-        """Return a location unchanged, or make one of a URI or path that needs no options."""
+        """Return a location unchanged. For a URI or path, return a location without options."""
         return place if isinstance(place, Location) else cls(os.fspath(place))
 
     @property
     def has_own_endpoint(self) -> bool:
-        """Return whether the options lead to another store than the cloud's own."""
+        """True if the options lead to another store than the cloud's own."""
         client = self.options.get("client_kwargs")
         client_endpoint = client.get("endpoint_url") if isinstance(client, Mapping) else None
         return bool(self.options.get("endpoint_url") or client_endpoint)
 
     def for_display(self) -> str:
-        """Return the URI for users: in a log, an error, a plan, the journal."""
+        """Return the URI without secrets, for logs, errors and the journal."""
         return redact_uri(self.uri)
 
     def shown_options(self) -> dict[str, Any]:
-        """Return the names of the options, and the values that are not secret."""
+        """Return the options without secrets. A secret value is replaced, but its name remains."""
         return redact_options(self.options)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every secret text, in the forms in which it may be printed, the longest first."""
+        """Return all secrets, in the forms in which programs print them, the longest first."""
         users = [value for name in _USERS if isinstance(value := self.options.get(name), str)]
         return as_printed([*secrets_in(self.options), *credentials_in(self.uri)], users)
 
     def redact(self, text: str) -> str:
-        """Return a text of another program about this place, without its secrets."""
+        """Return a text about this place without its secrets."""
         return redact(text, self.secrets())
 
     def __str__(self) -> str:

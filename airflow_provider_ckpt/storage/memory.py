@@ -1,4 +1,4 @@
-"""The storage for ``memory://``, fsspec's in-process file system, for tests and examples."""
+"""Storage for ``memory://``, fsspec's in-process file system, for tests and examples."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 
 class MemoryStorage(Storage):
-    """The storage on the dict of fsspec's memory file system.
+    """Storage in the dict of fsspec's memory file system.
 
-    That file system's ``open`` is not safe between threads. ``dict.setdefault`` and a single assignment are atomic.
+    The file system's ``open`` is not thread-safe. ``dict.setdefault`` and single assignments are atomic.
     """
 
     def __init__(self, path: str) -> None:

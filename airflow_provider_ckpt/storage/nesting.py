@@ -1,4 +1,4 @@
-"""The place of a folder, in a form that allows comparisons. No file system is opened."""
+"""Comparison of folders by their URIs. No file system is opened."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SPELLINGS = (
     (re.compile(r"s3[an]?://([^/]*@)?", re.IGNORECASE), "s3:/"),
     (re.compile(r"abfss?://", re.IGNORECASE), "abfs:/"),
 )
-"""Spellings of one store with different schemes and credentials."""
+"""Pairs of a pattern and its replacement, which make URIs of the same store equal."""
 _HOST = re.compile(r"(hdfs|webhdfs|swebhdfs)://([^/]+)", re.IGNORECASE)
 _PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
-"""Hadoop's default ports, for schemes whose authority is a host. A host ignores case, a bucket does not."""
+"""Scheme -> Hadoop's default port, for schemes with a host in the URI. Hosts ignore case, buckets do not."""
 
 
 def segments(uri: str) -> list[str]:
-    """Return the parts of a URI or pattern from the store down. Links in a local path are followed on this machine."""
+    """Return the parts of a URI or pattern, from the store down. Links in a local path are followed on this machine."""
     try:
         plain = canonical_uri(uri)
     except InvalidStorageUriError:  # a pattern may have characters that no folder has
@@ -36,19 +36,19 @@ def segments(uri: str) -> list[str]:
 
 
 def lies_in(uri: str, folder: str) -> bool:
-    """Return whether ``uri`` is ``folder`` or lies in it."""
+    """Return whether ``uri`` is ``folder`` or is in it."""
     inner, outer = segments(uri), segments(folder)
     return inner[: len(outer)] == outer
 
 
 def in_one_store(uri: str, other: str) -> bool:
-    """Return whether both lead to one store or to this machine. A store's credentials are not sent to another one."""
+    """Return whether both URIs are in one store or on this machine. Other stores must not get a store's credentials."""
     places = [store_of(place) for place in (uri, other)]
     return places[0] == places[1]
 
 
 def store_of(uri: str) -> str:
-    """Return scheme and bucket or host of a URI, or :data:`THIS_MACHINE` for a local path or a place in memory."""
+    """Return the scheme and the bucket or host of a URI; :data:`THIS_MACHINE` for a local path or ``memory://``."""
     if is_local(uri):
         return THIS_MACHINE
     scheme, *parts = segments(uri)
@@ -61,5 +61,5 @@ def _host(match: re.Match[str]) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether most readers (Spark, Hive) skip a folder of this name. A partition (``_day=1``) is not hidden."""
+    """Return whether most readers (Spark, Hive) skip a folder of this name. They read partitions such as ``_day=1``."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

@@ -1,4 +1,4 @@
-"""The opening of storages by URI. Only the needed file system is imported."""
+"""Opening of storages by URI. Only the file system that is needed is imported."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ _LOCAL = ("file", "local")
 
 
 def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
-    """Open a local path or any fsspec URI. Nothing is written, and most backends send no request.
+    """Open a local path or any fsspec URI. This writes nothing, and most backends send no request.
 
-    The options of a location go to the fsspec file system (endpoint, credentials). A local path and ``memory://`` have
-    none.
+    The options of a location go to its fsspec file system. Local paths and ``memory://`` have none.
 
     Raises InvalidStorageUriError, InvalidStorageOptionsError, StorageFailedError and StorageUnreachableError.
     """
@@ -46,9 +45,9 @@ def open_storage(place: Location | str | os.PathLike[str]) -> Storage:
 
 
 def canonical_uri(uri: str | os.PathLike[str]) -> str:
-    """Return the :attr:`Storage.uri` that :func:`open_storage` would give: absolute, and without secrets.
+    """Return the :attr:`Storage.uri` of a place: absolute and without secrets. No file system is opened.
 
-    No file system is opened. Raises InvalidStorageUriError.
+    Raises InvalidStorageUriError.
     """
     text = os.fspath(uri)
     scheme, rest = _split(text)
@@ -58,12 +57,12 @@ def canonical_uri(uri: str | os.PathLike[str]) -> str:
 
 
 def is_local(uri: str) -> bool:
-    """Return whether the URI names a folder of this machine, judged by its form. Raises InvalidStorageUriError."""
+    """Return whether a URI's form shows that it is a folder of this machine. Raises InvalidStorageUriError."""
     return _split(uri)[0] is None
 
 
 def _split(uri: str) -> tuple[str | None, str]:
-    """Check a URI and return its scheme (None for local) and the rest. InvalidStorageUriError shows no secrets."""
+    """Check a URI and return (scheme, rest). The scheme is None for a local path. Errors show no secrets."""
     shown = redact_uri(uri).encode(errors="backslashreplace").decode()
     if not uri.strip():
         raise InvalidStorageUriError(uri=uri, reason="it is empty")
@@ -98,7 +97,7 @@ def _split(uri: str) -> tuple[str | None, str]:
 
 
 def _has_bytes(uri: str, *, is_local: bool) -> bool:
-    """Return whether the URI can be encoded. The name of a local folder need not be UTF-8."""
+    """Return whether the URI can be encoded. Names of local folders need not be UTF-8."""
     try:
         _ = os.fsencode(uri) if is_local else uri.encode()
     except UnicodeEncodeError:
@@ -107,7 +106,7 @@ def _has_bytes(uri: str, *, is_local: bool) -> bool:
 
 
 def _open_fsspec(uri: str, location: Location) -> Storage:
-    """Open the location with its canonical ``uri``. Listing caches are always off (R17), whatever the options are."""
+    """Open a location by its canonical ``uri``. Listing caches are off (R17), even if the options enable them."""
     from fsspec.utils import get_protocol
 
     from airflow_provider_ckpt.storage.client_limits import with_limits

@@ -1,4 +1,4 @@
-"""Paths inside a storage: relative, with slashes, and never leading out of it."""
+"""Paths inside a storage. They are relative, have slashes, and cannot lead out of the storage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_ckpt.storage.errors import InvalidPathError
 
 Sizes = list[tuple[str, int]]
-"""(path, bytes) of objects. Annotations in Storage need this name, because its method ``list`` hides the builtin."""
+"""(path, bytes) of objects. Storage needs this name in annotations, because its method ``list`` hides the builtin."""
 Names = list[str]
 """Names of objects and folders."""
 Pairs = Sequence[tuple[str, str]]
@@ -15,7 +15,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def check_path(path: str, *, root: bool = False) -> str:
-    """Return ``path``. ``root`` allows the empty path. Raises InvalidPathError."""
+    """Return ``path`` if it is valid. ``root``: True if it may be empty. Raises InvalidPathError."""
     if not path and root:
         return path
     if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
@@ -28,12 +28,12 @@ def join(*parts: str) -> str:
 
 
 LEFT_BEHIND = 3600.0
-"""Age in seconds from which a temporary file counts as having no writer, if the writer cannot be checked from here.
+"""Age in seconds from which a temporary file counts as abandoned, if its writer cannot be checked from here.
 
-A living writer has such a file only while it writes one object.
+A living writer has a temporary file only while it writes one object.
 """
 
 
 def is_temporary(path: str) -> bool:
-    """Return whether a name starts with a dot, as temporary files and Hadoop's checksums do. They are never listed."""
+    """Return whether a name starts with a dot, like temporary files and Hadoop's checksums. They are never listed."""
     return path.startswith(".") or "/." in path

@@ -1,7 +1,7 @@
-"""The POSIX calls on which :class:`LocalStorage` is built.
+"""POSIX calls for :class:`LocalStorage`.
 
-The module avoids ``os.path``, whose ``isfile``, ``isdir`` and ``lexists`` return False for *every* error. After an
-error of the disk a published batch would seem to be missing, and would be written again.
+The module avoids ``os.path``, whose ``isfile``, ``isdir`` and ``lexists`` return False for *every* error. After a disk
+error, a published batch would seem to be missing and would be written again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.paths import is_temporary
 from airflow_provider_ckpt.storage.writers import temporary_name
 
 ABSENT = (FileNotFoundError, NotADirectoryError)
-"""The only errors that mean absence: the name does not exist, or a file is where one of its folders would be."""
+"""Errors for a missing path: the name does not exist, or a file has the name of a folder above it."""
 
 TEMPORARY = ".tmp-"
 _CHUNK = 1 << 20
@@ -26,7 +26,7 @@ Kind = Literal["file", "folder", "other"]
 
 
 def kind_of(path: str) -> Kind | None:
-    """Return the kind of a path, or None if it does not exist. Links are followed. Raises OSError for other errors."""
+    """Return the kind of a path; None if it does not exist. Links are followed. Raises OSError for any other error."""
     try:
         mode = os.stat(path).st_mode
     except ABSENT:
@@ -37,7 +37,7 @@ def kind_of(path: str) -> Kind | None:
 
 
 def is_taken(path: str) -> bool:
-    """Return whether the name is in use, even by a dangling link."""
+    """Return whether the name is in use, also by a link that leads nowhere."""
     try:
         os.lstat(path)
     except ABSENT:
@@ -47,7 +47,7 @@ def is_taken(path: str) -> bool:
 
 @contextmanager
 def temporary(target: str) -> Iterator[str]:
-    """Yield a new hidden name in the folder of ``target``, and create the folder. The file is deleted at the end."""
+    """Yield a new hidden name in the folder of ``target``. Create the folder first, and delete the file at the end."""
     folder = os.path.dirname(target)
     make_folder(folder)
     name = f"{folder}/{temporary_name(TEMPORARY)}"
@@ -76,7 +76,7 @@ def make_folder(folder: str) -> None:
 
 
 def make_name(folder: str) -> None:
-    """Create a folder in an existing one, without making it durable. Do nothing if it exists."""
+    """Create a folder in an existing folder, if it does not exist. It is not made durable."""
     try:
         os.mkdir(folder)
     except FileExistsError:
@@ -85,7 +85,7 @@ def make_name(folder: str) -> None:
 
 
 def missing_folders(folder: str) -> list[str]:
-    """Return ``folder`` and its parents that do not exist, the deepest first."""
+    """Return ``folder`` and the folders above it that do not exist, the deepest first."""
     missing = []
     while kind_of(folder) is None:
         missing.append(folder)
@@ -94,7 +94,7 @@ def missing_folders(folder: str) -> list[str]:
 
 
 def is_link(path: str) -> bool:
-    """Return whether the name is a link. If that is unknown return False, because its later use raises the error."""
+    """Return whether the name is a link. Return False after an error, which the next use of the name raises again."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
@@ -102,9 +102,9 @@ def is_link(path: str) -> bool:
 
 
 def link_below(top: str, path: str, plain: set[str]) -> str | None:
-    """Return the first name below ``top``, down to ``path``, that is a link, or None.
+    """Return the first link among the names below ``top`` down to ``path``; None if there is none.
 
-    ``plain`` holds names that are known to be no links. New ones are added.
+    ``plain`` has names that are known to be no links. New ones are added.
     """
     position = len(top.rstrip(os.sep))
     while 0 <= position < len(path):
@@ -120,9 +120,9 @@ def link_below(top: str, path: str, plain: set[str]) -> str | None:
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Open a regular file for buffered reading. A pipe without a writer would block, even against SIGTERM.
+    """Open a regular file for buffered reading. Other kinds are refused, because a pipe without a writer would block.
 
-    Raises IsADirectoryError for a folder, OSError for a link (ELOOP), a pipe, a device or a socket (EINVAL).
+    Raises IsADirectoryError for a folder. Raises OSError for a link (ELOOP), or a pipe, device or socket (EINVAL).
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     mode = os.fstat(descriptor).st_mode
@@ -135,7 +135,7 @@ def open_regular(path: str) -> BinaryIO:
 
 
 def write_durably(path: str, data: bytes) -> None:
-    """Write a new file. A link of that name is not followed."""
+    """Write a new file and fsync it. A link with that name is not followed."""
     with open(path, "xb") as file:
         file.write(data)
         file.flush()
@@ -162,7 +162,7 @@ def sync_folder(path: str) -> None:
 
 
 def same_content(path: str, other_path: str) -> bool:
-    """Return whether two files have the same bytes. (filecmp's cache would miss a replacement within a tick.)"""
+    """Return whether two files have the same bytes. filecmp is not used, because its cache may be outdated."""
     if os.path.samefile(path, other_path):
         return True
     with open_regular(path) as first, open_regular(other_path) as second:
@@ -175,7 +175,7 @@ def same_content(path: str, other_path: str) -> bool:
 
 
 def walk(folder: str, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """Yield (path, bytes) of every file below. Linked folders and files that are deleted meanwhile are left out."""
+    """Yield (path, bytes) of every file below a folder. Skip linked folders, and files that are deleted meanwhile."""
     try:
         with os.scandir(folder) as entries:
             children = list(entries)

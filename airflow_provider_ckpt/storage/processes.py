@@ -1,4 +1,4 @@
-"""Processes of this host: whether one still exists, and the scope in which its number is valid."""
+"""Processes of this host: whether a process still exists, and the scope in which its pid is valid."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def boot_id() -> str | None:
-    """Return an id that changes at every boot and differs between hosts. A pid is valid only together with it."""
+    """Return an id that differs for each host and boot; None if it is unknown. A pid is valid only in one boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -15,7 +15,7 @@ def boot_id() -> str | None:
 
 
 def pid_namespace() -> str | None:
-    """Return the namespace in which a pid is valid, or None where the system has none or hides it."""
+    """Return the namespace in which a pid is valid; None if the system has no namespaces or hides them."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -23,11 +23,11 @@ def pid_namespace() -> str | None:
 
 
 def process_started(pid: int) -> str | None:
-    """Return the start time of a process in clock ticks since boot, or None if it is gone.
+    """Return the start time of a process, in clock ticks since boot; None if the process is gone.
 
-    A zombie (exited, not yet reaped) counts as gone, because it no longer writes.
+    A zombie (exited, but not reaped) counts as gone, because it no longer writes.
 
-    Raises OSError if the process cannot be seen: too many open files, or hidden processes of other users.
+    Raises OSError if it is not known, because too many files are open or the process of another user is hidden.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -40,7 +40,7 @@ def process_started(pid: int) -> str | None:
 
 
 def _is_known(pid: int) -> bool:
-    """Return whether the system knows such a process, even if it hides it."""
+    """Return whether the process exists, even if the system hides its details."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The rules for secrets in names, options, URIs and texts, and for hiding them. No other module decides this."""
+"""Rules for secrets in names, options, URIs and texts. No other module decides what is secret."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SECRET_NAME = re.compile(
 )
 _SECRET_IN_VALUE = re.compile(r"(?i)(passw(or)?d|pwd|secret|token|key)\s*=|^\s*(basic|bearer)\s")
 _SECRET_IN_QUERY = re.compile(r"(?i)(?:^|[._-])(?:access)?(?:key|keyid|sig|signature|code|user|username)$")
-"""Secret parameters in addition to secret names: a shared access signature, a signed URL, a key for a function."""
+"""Pattern of names that are secret only for parameters of a URI: signatures and keys."""
 _SCHEME = "[A-Za-z][A-Za-z0-9+.-]{0,40}"
 _URI = re.compile(rf"({_SCHEME}:/{{1,2}})(\S+?)(?=[,;]{_SCHEME}://|\s|$)")
-"""Pattern of a URI, also with a single slash after the scheme, because such a mistake shows secrets, too.
+"""Pattern of a URI. A single slash after the scheme is accepted, because such a mistake must not show secrets.
 
 Schemes have a maximal length, because a line of a log may be one word of a megabyte.
 """
@@ -31,7 +31,7 @@ _URI_IN_TEXT = re.compile(rf"({_SCHEME}://)([^{_NO_URI}]+?)(?=[,;]{_SCHEME}://|[
 _PASSWORD = re.compile("^[^/?#@]*:[^/?#]*@")
 _PARAMETER = re.compile(r"(?<=[?&;#])([^=&;#?\s]*)=([^&;#\s]*)")
 _CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
-"""Schemes in which ``container@account`` names a place."""
+"""Schemes in which ``container@account`` is a place and not a user."""
 
 _HARMLESS = frozenset(
     {
@@ -52,17 +52,17 @@ _HARMLESS = frozenset(
         "use_ssl",
     }
 )
-"""Options whose values are not secret, apart from credentials in a URI. Any other text may be secret."""
+"""Options whose values are not secret, except credentials in a URI. All other texts may be secret."""
 _SHORTEST_NUMBER = 6
-"""Digits from which a number may be secret, so that ports and timeouts remain readable."""
+"""Number of digits from which a number may be secret. Ports and timeouts are shorter, and stay readable."""
 _ABOUT_A_SECRET = re.compile(
     r"(?i)(?:^|[._-]|(?-i:(?<=[a-z])(?=[A-Z])))(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?"
     r"|mode|class|(?<!secret[._-])id|name|timeout|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version"
     r"|authentication)$"
 )
-"""Fields that describe where or how a secret is found, such as ``ssl.keystore.location`` and ``serviceAccountName``."""
+"""Pattern of ends of field names that describe where or how a secret is found: ``ssl.keystore.location``."""
 _PLAIN_WORDS = frozenset({"true", "false", "none", "null", "default", "anon", "cloud", "browser", "google_default"})
-"""Values of fields with a secret's name that are no secret: ``token: anon``."""
+"""Values that are not secret even if the name of the field is a secret's name, such as ``token: anon``."""
 _ASSIGNED = re.compile(
     r"(?i)(?:passw(?:or)?d|pwd|secret|token|key)[\w.-]*\s*=\s*(?:\"([^\"]+)\"|'([^']+)'|([^\s;,\"']+))"
 )
@@ -71,7 +71,7 @@ _KINDS_OF_SECRETS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|^eyJ[\w-]+\.[\w-]+\.[\w-]*$|^(?:AKIA|ASIA)[A-Z0-9]{12,}$"
     r"|^(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[A-Za-z0-9+/=_-]{32,}$"
 )
-"""A private key, a JSON web token, an access key of AWS, a random text."""
+"""Pattern of texts that are secret: private keys, JSON web tokens, access keys of AWS, random texts."""
 _PERCENT = re.compile("%[0-9A-F]{2}")
 
 
@@ -80,7 +80,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact_uri(uri: str) -> str:
-    """Hide the secrets of URIs in a text: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
+    """Hide secrets in the URIs of a text: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
     return _URI.sub(lambda match: match[1] + _redact_address(match[1], match[2]), uri)
 
 
@@ -96,9 +96,10 @@ def _hide_parameters(rest: str) -> str:
 
 
 def user_info(scheme: str, rest: str) -> str | None:
-    """Return the part before the ``@``, or None.
+    """Return the part of a URI before the ``@``; None if there is none.
 
-    A secret key may have unescaped slashes. After a colon that begins no port, all up to the last ``@`` is secret.
+    A secret key may have unescaped slashes. So after a colon that begins no port, all text up to the last ``@`` is
+    secret.
     """
     if scheme.lower() == "file:/":
         return None  # a path alone
@@ -117,7 +118,7 @@ def _is_secret_parameter(name: str) -> bool:
 
 
 def credentials_in(uri: str) -> Iterator[str]:
-    """Yield the texts that :func:`redact_uri` hides, as written and decoded, including a user's name."""
+    """Yield the texts that :func:`redact_uri` hides, as written and decoded. User names are included."""
     for match in _URI.finditer(uri):
         user = user_info(match[1], match[2])
         parts = [] if user is None else [part for part in user.split(":", 1) if part]
@@ -129,14 +130,15 @@ def credentials_in(uri: str) -> Iterator[str]:
 
 
 def redact_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's settings with ``***`` for every value that its name or its text shows to be secret."""
+    """Return Spark's settings with ``***`` for each value that is secret by its name or its text."""
     return {name: HIDDEN if _is_secret_setting(name, value) else redact_uri(value) for name, value in conf.items()}
 
 
 def conf_secrets(conf: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the secrets in Spark's settings, or in an environment, in the forms in which programs print them.
+    """Return the secrets in Spark's settings or in an environment, in the forms in which programs print them.
 
-    A whole value is secret by its name only. Most values are paths and class names, which messages need.
+    Only a setting's name makes its whole value secret, because most values are paths and class names that messages
+    need.
     """
     return as_printed(text for name, value in conf.items() for text in _setting_secrets(name, str(value)))
 
@@ -158,7 +160,7 @@ def _is_secret_setting(name: str, value: str) -> bool:
 
 
 def redact_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return storage options for users: the names, and the values that are not secret."""
+    """Return storage options without secrets. Secret values are replaced, but their names remain."""
     return {name: _shown(name, value) for name, value in options.items()}
 
 
@@ -173,7 +175,7 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def secrets_in(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every text in storage options that may be a secret."""
+    """Yield all texts in storage options that may be secret."""
     for name, value in options.items():
         if name in _HARMLESS and isinstance(value, str):
             yield from credentials_in(value)
@@ -187,10 +189,10 @@ def secret_names(options: Mapping[str, Any]) -> set[str]:
 
 
 def field_secrets(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the secrets in a connection's extra, or in a client's settings.
+    """Yield the secrets in the extra of an Airflow connection, or in a client's settings.
 
-    A text is secret by the name of its field (``sasl.password``) or by its kind (a private key, a URI with a password).
-    Most fields are not secret: a ``group.id`` may be a word that occurs in every message.
+    The name of a field (``sasl.password``) or the kind of a text (a private key, a URI with a password) makes it
+    secret. Other fields are not secret: a ``group.id`` may be a word that is in every message.
     """
     for name, value in fields.items():
         if _is_secret_field(str(name)):
@@ -210,7 +212,7 @@ def _secrets_by_kind(value: Any) -> Iterator[str]:
 
 
 def _json_object(text: str) -> Mapping[str, Any] | None:
-    """Return the object that an extra in a URI holds as text."""
+    """Return the JSON object in a text; None if the text has another form."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -244,10 +246,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tuple[str, ...]:
-    """Return the secrets in the forms in which programs print them, the longest first, because one may contain another.
+    """Return the secrets in all forms in which programs print them, the longest first, because one may contain another.
 
-    The forms are the plain text, JSON, a repr, a URI, a form, and for each of ``users`` the header of a login (Base64
-    of ``user:password``).
+    The forms are plain text, JSON, repr, URI and form. For each of ``users``, the Base64 of ``user:password`` is added.
     """
     forms: set[str] = set()
     names = [user for user in users if user]
@@ -265,17 +266,17 @@ def _in_uris(text: str) -> set[str]:
 
 
 def _logins(user: str, password: str) -> set[str]:
-    """Return the login headers without their padding."""
+    """Return the Base64 of ``user:password`` in both alphabets, without padding."""
     plain = f"{user}:{password}".encode("utf-8", "surrogatepass")
     return {encode(plain).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
 
 
 SHORTEST = 4
-"""Least characters of a hidden secret, because shorter ones occur in many words."""
+"""Minimum length of a secret that is hidden in texts. Shorter texts are parts of many words."""
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return ``text`` without the secrets and without the credentials of URIs."""
+    """Return ``text`` without the secrets, and without credentials in URIs."""
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)
@@ -283,9 +284,9 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 
 def redact_text(text: str) -> str:
-    """Return a text of another program without passwords and signatures of the URIs in it.
+    """Return a text of another program without passwords and signatures in its URIs.
 
-    The text may be JSON, so a URI ends at a quotation mark. A user without a password is shown, because
+    The text may be JSON, so a quotation mark ends a URI. A user without a password is shown, because
     ``spark://endpoint@host`` has no user.
     """
     return _URI_IN_TEXT.sub(lambda match: match[1] + _without_password(match[2]), text) if ":/" in text else text
@@ -300,9 +301,9 @@ _GIVEN: set[str] | None = None
 
 @contextmanager
 def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
-    """Let :func:`redact_given` hide these secrets, and the secrets that :func:`note_given` gets, within the block.
+    """Make :func:`redact_given` hide these secrets in this block, and the secrets of :func:`note_given`, too.
 
-    It is for a driver, a process with one job, whose texts come from Spark, from libraries and from the user's code.
+    Drivers use it, because the texts in a driver come from Spark, libraries and the user's code.
     """
     global _GIVEN
     before, _GIVEN = _GIVEN, {*(_GIVEN or ()), *secrets}
@@ -313,7 +314,7 @@ def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
 
 
 def note_given(secrets: Iterable[str]) -> None:
-    """Note secrets that this process was given. Outside of a driver nothing is noted."""
+    """Add secrets for :func:`redact_given` to hide. Outside of a :func:`hiding_given` block, do nothing."""
     if _GIVEN is not None:
         _GIVEN.update(secrets)
 

@@ -1,4 +1,4 @@
-"""The boundary of every reader: Python errors about the content of a file become errors of this package."""
+"""Conversion of Python's errors about the content of a file into errors of this package."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Python's errors for content of another form. Errors of a storage or of the system are not among them."""
+"""Python's errors for content of an unexpected form. Errors of storages or of the system are not included."""
 _SHOWN = 200
-"""Shown characters of such an error."""
+"""Number of characters of such an error that are shown."""
 
 
 @contextmanager
 def refused_as(refuse: Callable[[str], CkptError]) -> Iterator[None]:
-    """Raise ``refuse(problem)`` if the content that is read in the block is not as it was written.
+    """Raise ``refuse(problem)`` if the content that this block reads has been damaged or changed.
 
-    Errors of this package pass: the file is absent, a later release wrote it, or the storage failed.
+    Other errors of this package are raised unchanged: the file is absent or of a later release, or the storage failed.
     """
     try:
         yield
@@ -32,5 +32,5 @@ def refused_as(refuse: Callable[[str], CkptError]) -> Iterator[None]:
 
 
 def described(error: BaseException) -> str:
-    """Return the type of a Python error and the beginning of its text."""
+    """Return the type and the beginning of the text of a Python error."""
     return kind_and_text(error)[:_SHOWN]

@@ -1,4 +1,4 @@
-"""The deletion of objects that are no longer needed."""
+"""Deletion of objects that are no longer needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 RETRIES = 8
-"""Number of failed deletions that are tried again at a time."""
+"""Number of failed deletions that :meth:`Removal.retry` tries again in one call."""
 MOST = 1000
-"""Most failed deletions that are remembered. The next driver deletes the others, because no record names them."""
+"""Maximum number of failed deletions to remember. The next driver deletes the rest, because no record names them."""
 
 
 @contextmanager
@@ -29,11 +29,11 @@ def best_effort(subject: str) -> Iterator[None]:
 
 
 class ErrorCollector:
-    """Several deletions, each tried even if others fail. The caller decides about the failures."""
+    """Several deletions that are all tried, even if some fail. The caller decides what to do about failures."""
 
     def __init__(self) -> None:
         self.failed: dict[str, CkptError] = {}
-        """The failed deletions and their errors."""
+        """Subject of a failed deletion -> its error."""
 
     @contextmanager
     def tried(self, subject: str) -> Iterator[None]:
@@ -51,20 +51,20 @@ class ErrorCollector:
 
 
 class Removal:
-    """The deletion of folders, by one thread at a time. A failed one is logged, stops no other, and is tried again."""
+    """Deletion of folders, by one thread at a time. A failure is logged and retried, and stops no other deletion."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._failed: dict[str, None] = {}
-        """The failed deletions in the order of their next try."""
+        """Paths of failed deletions, in the order in which they are tried again (a dict as an ordered set)."""
 
     def delete(self, path: str) -> None:
-        """Delete a folder. Raises OvertakenError."""
+        """Delete a folder, unless its deletion has failed before. Raises OvertakenError."""
         if path not in self._failed:
             self._try(path, is_first=True)
 
     def retry(self) -> None:
-        """Try some of the failed deletions again. Raises OvertakenError."""
+        """Try up to :data:`RETRIES` failed deletions again. Raises OvertakenError."""
         for path in list(self._failed)[:RETRIES]:
             del self._failed[path]
             self._try(path, is_first=False)

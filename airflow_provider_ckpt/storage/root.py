@@ -22,7 +22,7 @@ _MOST_CHECKED = 100
 
 
 def open_root(storage: Storage) -> Storage:
-    """Probe the storage (R17) and make it a checkpoint root, or check that it is one. Return it.
+    """Probe the storage (R17). Make it a checkpoint root, or check that it is one. Return the storage.
 
     Raises the errors of :func:`check_root`, :meth:`Storage.probe` and :func:`read_root`.
     """
@@ -33,7 +33,7 @@ def open_root(storage: Storage) -> Storage:
 
 
 def check_root(storage: Storage) -> None:
-    """Refuse a place that cannot be a root, without writing. Raises RootRefusedError."""
+    """Refuse a place that cannot be a root. Write nothing. Raises RootRefusedError."""
     check_root_for_spark(storage.uri)
     for parent in storage.parents():
         if _has_marker(parent, ROOT_MARKER):
@@ -56,7 +56,7 @@ def check_root(storage: Storage) -> None:
 
 
 def check_root_of_run(storage: Storage) -> None:
-    """Refuse a place that cannot be the root of a run, which other processes must see. Raises RootRefusedError."""
+    """Refuse a place that cannot be a root, or that other processes cannot read. Raises RootRefusedError."""
     if storage.uri.startswith("memory:"):
         raise RootRefusedError(
             "the root {uri} lives in this process only, and Spark's executors could not read it; use a folder "
@@ -67,7 +67,7 @@ def check_root_of_run(storage: Storage) -> None:
 
 
 def check_root_for_spark(uri: str) -> None:
-    """Refuse characters that Spark takes for a pattern of other folders. Raises RootRefusedError."""
+    """Refuse a URI with characters that Spark takes for a pattern of other folders. Raises RootRefusedError."""
     characters = sorted(set(_PATTERN.findall(uri)))
     if characters:
         raise RootRefusedError(
@@ -79,7 +79,7 @@ def check_root_for_spark(uri: str) -> None:
 
 
 def _has_marker(storage: Storage, marker: str) -> bool:
-    """Return whether the marker exists. An unreadable folder, such as ``lost+found``, counts as no root."""
+    """Return whether the marker exists. Return False for an unreadable folder, such as ``lost+found``."""
     try:
         return storage.exists(marker)
     except StorageDeniedError:
@@ -87,7 +87,7 @@ def _has_marker(storage: Storage, marker: str) -> bool:
 
 
 def read_root(storage: Storage) -> Storage:
-    """Check that the storage is a checkpoint root, without writing (for ``ckpt show``, sensors). Return it.
+    """Check that the storage is a checkpoint root, and return it. Write nothing.
 
     Raises NoRootError, ForeignRootError, NewerFormatError, and MalformedDocumentError for a damaged marker.
     """

@@ -1,4 +1,4 @@
-"""The storage for S3 and compatible stores, through s3fs."""
+"""Storage on S3 and compatible stores, with s3fs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _TRIES, _FIRST_PAUSE, _LONGEST_PAUSE = 8, 0.05, 3.2
 _READS = frozenset({"read", "look for", "copy"})
 _AT_ONCE = 1000  # objects that one request can delete
 _BROKEN_OFF = {"ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"}
-"""Errors of an answer that ends early. botocore repeats a request only until its answer begins."""
+"""Errors for an answer that ends early. botocore repeats a request only until its answer begins."""
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404"}
-"""Codes for an object that does not exist. (s3fs raises FileNotFoundError for a missing bucket, too.)"""
+"""S3's codes for an object that does not exist. s3fs raises FileNotFoundError for a missing bucket, too."""
 
 
 class S3Storage(FsspecStorage):
-    """The storage on S3.
+    """Storage on S3.
 
-    ``If-None-Match: *`` has two refusals (R17). 412 means that the object exists. 409 means that another writer is
-    writing it now and may still fail, so the request is repeated. The status of the reply decides, because s3fs checks
-    the name of the condition, which not every store gives.
+    S3 refuses ``If-None-Match: *`` in two ways (R17). Status 412 means that the object exists. Status 409 means that
+    another writer is writing the object and may still fail, so the request is repeated. Only the status is checked,
+    because some stores do not name the condition.
     """
 
     sleep: Callable[[float], None] = staticmethod(time.sleep)
 
     @contextmanager
     def _guard(self, verb: str, path: str, *, write: bool = False) -> Iterator[None]:
-        """Convert errors. s3fs makes its client with the first request, and finds wrong options only then."""
+        """Convert errors. s3fs creates its client at the first request, and reports wrong options only then."""
         with super()._guard(verb, path, write=write):
             try:
                 yield
@@ -126,7 +126,7 @@ class S3Storage(FsspecStorage):
         return {name: size for name, size in sizes.items() if not name.endswith("/")}
 
     def _bucket_and_prefix(self, full: str) -> tuple[str, str]:
-        """Return the bucket of a folder and the prefix of its keys."""
+        """Return (bucket of a folder, prefix of the folder's keys)."""
         bucket, key, _ = self._fs.split_path(full)
         return bucket, f"{key}/" if key else ""
 

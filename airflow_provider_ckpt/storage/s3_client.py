@@ -1,4 +1,4 @@
-"""s3fs with a time limit for each call. It waits for new credentials when its own have expired."""
+"""s3fs with a time limit for each call, and a wait for new credentials after its own have expired."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from airflow_provider_ckpt.storage.s3_refusals import EXPIRED, code_of
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
-"""Seconds between two tries."""
+"""Seconds between two tries: the first pause, and the maximum."""
 _SLOWEST = 50_000
-"""Least bytes per second that a network is assumed to carry."""
+"""Lowest speed of a network that is assumed, in bytes per second."""
 _NO_CODE = frozenset({"400", "403"})
-"""Codes of a HEAD, whose answer has no body with a reason."""
+"""Codes of a refused HEAD. Its answer has no body, and so no reason."""
 
 
 class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """s3fs with limits. A refused HEAD has no body, so a listing finds out the reason."""
+    """s3fs with time limits. After a refused HEAD, which has no body, it lists the key to find out the reason."""
 
     retries = 1
-    """s3fs retries nothing, because botocore repeats requests. Both together would multiply the tries."""
+    """s3fs must not retry, because botocore retries, and the numbers of tries would multiply."""
 
     async def set_session(self, *args: Any, **kwargs: Any) -> Any:
         client = await super().set_session(*args, **kwargs)
@@ -65,7 +65,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
         return await asyncio.wait_for(super()._call_s3(method, *args, **kwargs), seconds)
 
     async def _reason(self, error: OSError, kwargs: Mapping[str, Any]) -> OSError:
-        """Return the error itself, or the error with a code that a listing of the same key raises."""
+        """Return the error of a listing of the same key if that has a more exact code; otherwise ``error``."""
         if code_of(error) not in _NO_CODE or "Bucket" not in kwargs:
             return error
         try:
@@ -76,9 +76,9 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
 
 
 def longest_call(config: Mapping[str, Any], size: int) -> float:
-    """Return the seconds that one call may take with all its tries, with a body of ``size`` bytes.
+    """Return how many seconds one call may take with all its tries. ``size``: bytes of the request's body.
 
-    The client's own limits do not detect a server that does not read a body.
+    The client's own limits do not detect a server that does not read the body.
     """
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
     retries = config.get("retries") or {}
@@ -87,7 +87,7 @@ def longest_call(config: Mapping[str, Any], size: int) -> float:
 
 
 def _wait_deadline(deadline: float | None, kwargs: Mapping[str, Any]) -> float:
-    """Return the end of the wait, which begins with the first refusal."""
+    """Return the time at which the wait for credentials ends. The first refusal starts the wait."""
     if deadline is not None:
         return deadline
     seconds = seconds_to_wait()

@@ -1,21 +1,21 @@
-"""S3's answers to failed requests, and the causes of refusals: missing rights, and wrong or expired credentials."""
+"""S3's answers to failed requests, and the causes of refusals: missing rights, wrong or expired credentials."""
 
 from __future__ import annotations
 
 from typing import Any
 
 EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
-"""Codes for credentials that have expired."""
+"""S3's codes for expired credentials."""
 
 
 def code_of(error: BaseException) -> str | None:
-    """Return S3's code for an error of s3fs, or None if there was no answer."""
+    """Return S3's code for an error of s3fs; None if S3 did not answer."""
     response = response_of(error)
     return None if response is None else str((response.get("Error") or {}).get("Code"))
 
 
 def response_of(error: BaseException) -> dict[str, Any] | None:
-    """Return the answer to the request. s3fs keeps botocore's error with the answer as the cause."""
+    """Return S3's answer to the failed request; None if S3 did not answer. s3fs keeps it in an error's causes."""
     cause: BaseException | None = error
     while cause is not None:
         response: Any = getattr(cause, "response", None)
@@ -34,7 +34,7 @@ RIGHTS = {
     "list": "s3:ListBucket on the bucket",
     "delete": "s3:DeleteObject",
 }
-"""Operation of a storage -> the right that it needs."""
+"""Operation of a storage -> the right of S3 that it needs."""
 LISTING = (
     "s3:GetObject, and s3:ListBucket on the bucket: without the latter S3 refuses to read an object that does not exist"
 )
@@ -54,7 +54,7 @@ _CREDENTIAL_ERRORS = frozenset(
 
 
 def right_for(verb: str, error: BaseException) -> str:
-    """Return the right, or the credentials, that the job needs for an operation that S3 refused."""
+    """Return the right or credentials that the job needs for an operation that S3 refused."""
     return CREDENTIALS if code_of(error) in _CREDENTIAL_ERRORS else RIGHTS.get(verb, "")
 
 

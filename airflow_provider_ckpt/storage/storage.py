@@ -1,6 +1,6 @@
-"""The interface of file systems: small operations on paths below one URI.
+"""Interface of storages: small operations on paths below one URI.
 
-They rely on (R17) an atomic create-if-absent, an atomic replace of a small object, read-after-write and
+Storages need (R17) an atomic create-if-absent, an atomic replacement of a small object, read-after-write and
 list-after-write. :meth:`Storage.probe` refuses a backend without the first.
 """
 
@@ -28,33 +28,33 @@ _PROBE = ".probe"
 
 
 class Storage(ABC):
-    """A folder of some file system.
+    """A folder of a file system or object store.
 
-    Every path is relative to ``uri``, with slashes, and without ``..`` (:class:`InvalidPathError`). Every method may
-    also raise StorageTransientError (it may or may not have taken effect), StorageDeniedError, StorageReadOnlyError or
+    Every path is relative to ``uri``, with slashes, and without ``..`` (InvalidPathError). Every method may also raise
+    StorageTransientError (the operation may or may not have taken effect), StorageDeniedError, StorageReadOnlyError or
     StorageFailedError. Names that start with a dot are temporary.
 
-    An error is not an absence. "Absent" below means that the backend reports that the object does not exist. A failing
-    disk, a stale handle, a missing right or a missing bucket raise an error in every method.
+    An object is absent only if the backend reports that it does not exist. A failing disk, a stale handle, a missing
+    right or a missing bucket raises an error in every method.
     """
 
     requests_at_once = 1
-    """Number of parallel requests, above 1 for a store whose answers take time."""
+    """Number of parallel requests. It is above 1 for a store with slow answers."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        """The canonical form, for users and for fsspec. It never holds a secret."""
+        """The canonical URI, for users and for fsspec. It has no secrets."""
 
     @abstractmethod
     def create(self, path: str, data: bytes) -> None:
-        """Create an object if it is absent. This is atomic (never seen half written) and durable on return.
+        """Create an object if it is absent. No reader gets an incomplete object. It is durable when this returns.
 
-        Raises AlreadyExistsError, also when a lost reply made the client repeat its own request (R17). The content then
-        shows whose object it is.
+        Raises AlreadyExistsError, also if the client repeated its own request after a lost reply (R17). The content
+        then shows whose object it is.
         """
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create an object like :meth:`create`. Return False if it exists, maybe because a reply was lost."""
+        """Create an object like :meth:`create`. Return False if it exists, perhaps because a reply was lost."""
         try:
             self.create(path, data)
         except AlreadyExistsError:
@@ -63,14 +63,14 @@ class Storage(ABC):
 
     @abstractmethod
     def replace(self, path: str, data: bytes) -> None:
-        """Create or replace a small object. A reader sees the old or the new one."""
+        """Create or replace a small object. Readers get the old or the new content, never a mixture."""
 
     @abstractmethod
     def read(self, path: str) -> bytes:
         """Return the content of an object. Raises ObjectNotFoundError."""
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        """Return the bytes from ``start`` up to ``end`` (exclusive), fewer if the object is shorter.
+        """Return the bytes from ``start`` up to ``end`` (exclusive). If the object is shorter, return fewer.
 
         Raises ObjectNotFoundError.
         """
@@ -86,58 +86,57 @@ class Storage(ABC):
 
     @abstractmethod
     def list(self, path: str) -> list[str]:
-        """Return the sorted names of the objects and folders directly in ``path``, an empty list if there is none.
+        """Return the sorted names of objects and folders directly in ``path``; empty if it does not exist.
 
-        An emptied folder still has its name on a local disk, but not in an object store.
+        An empty folder still has its name on a local disk, but not in an object store.
         """
 
     def list_some(self, path: str, most: int) -> Names:
-        """Return at most ``most`` names of :meth:`list`, in any choice. The price does not grow with the folder."""
+        """Return any names of :meth:`list`, at most ``most``. The cost does not grow with the folder."""
         return self.list(path)[:most]
 
     @abstractmethod
     def files(self, path: str) -> Sizes:
-        """Return (path relative to ``path``, bytes) of every object below, sorted."""
+        """Return (path relative to ``path``, bytes) of every object below it, sorted."""
 
     @abstractmethod
     def copy(self, source: str, target: str) -> None:
-        """Copy an immutable object. If possible the backend copies, so that the bytes do not pass through here.
+        """Copy an immutable object. If possible the backend copies, so that the bytes do not pass through this process.
 
-        ``target`` is replaced. On a local disk it is a hard link, so neither name may be written in place afterwards
-        (``replace`` does not).
+        ``target`` is replaced. On a local disk the copy is a hard link, so neither name may be written in place
+        afterwards (``replace`` does not do that).
 
         Raises ObjectNotFoundError.
         """
 
     def copy_all(self, copies: Pairs) -> set[str]:
-        """Copy many objects (source, target). Return the sources that do not exist.
+        """Copy many objects, given as (source, target). Return the sources that do not exist.
 
-        They are copied in any order and durable only at the end, so no reader may use the new names before. This costs
-        much less than single copies (one flush on a local disk, parallel requests elsewhere).
+        The copies are durable only at the end, so no reader may use the targets before. This costs much less than
+        single copies (one flush on a local disk, parallel requests elsewhere).
 
-        Raises the errors of :meth:`copy`, with some objects copied and some not.
+        Raises the errors of :meth:`copy`. Some objects may then be copied.
         """
         return self._missing_sources(self.copy, copies)
 
     def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
-        """Make the files durable that another program (Spark) wrote below ``path``, and the names that lead there.
+        """Make files that another program (Spark) wrote below ``path`` durable, with the names that lead there.
 
-        It is called before a durable record names the files. On a local disk every file and folder below is fsynced. An
-        object store keeps what it has confirmed, and gets no request.
+        This must be called before a durable record names the files. On a local disk, every file and folder below is
+        fsynced. An object store needs no request.
 
         Raises ObjectNotFoundError if nothing exists there (not in an object store).
         """
 
     def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
-        """Return the files that :meth:`collect_temporary` would delete, as :meth:`files` does."""
+        """Return the files that :meth:`collect_temporary` would delete, as (path relative to ``path``, bytes)."""
         return []
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
-        """Delete the temporary files that killed writers left below ``path`` (``deep=False``: directly in it).
+        """Delete temporary files of killed writers below ``path`` (``deep=False``: directly in it). Return how many.
 
-        Return their number. A file is deleted if its writer has surely ended, or if it has not changed for
-        ``older_than`` seconds on the file system's own clock. A living writer has one only while it writes one object.
-        An object store has none.
+        A file is deleted if its writer has certainly ended, or if it has not changed for ``older_than`` seconds by the
+        file system's clock. Object stores have no temporary files.
         """
         return 0
 
@@ -147,26 +146,24 @@ class Storage(ABC):
 
     @abstractmethod
     def delete_tree(self, path: str) -> None:
-        """Delete everything below ``path``, if it exists. This is not atomic."""
+        """Delete everything at and below ``path``, if it exists. This is not atomic."""
 
     @abstractmethod
     def child(self, path: str) -> Storage:
-        """Return the storage of a folder in this one."""
+        """Return the storage of a folder in this storage."""
 
     def parents(self) -> Storages:
-        """Return the storages of the folders above this one, the nearest first. Use them only for reading."""
+        """Return the storages of the folders above this one, the nearest first. They may only be read."""
         return []
 
     @abstractmethod
     def _same_content(self, path: str, other_path: str) -> bool:
-        """Return whether two objects hold the same bytes. Raises ObjectNotFoundError."""
+        """Return whether two objects have the same bytes. Raises ObjectNotFoundError."""
 
     def move(self, source: str, target: str) -> None:
-        """Rename an object. Repeated calls have no effect.
+        """Rename an object. A crash may leave both names, and another call then finishes the move.
 
-        A crash may leave both names, and the next call finishes the move.
-
-        Raises MoveConflictError if ``target`` has other content, and ObjectNotFoundError if both names are absent.
+        Raises MoveConflictError if ``target`` has other content, and ObjectNotFoundError if neither name exists.
         """
         try:
             if self.exists(source):
@@ -185,10 +182,10 @@ class Storage(ABC):
         self.delete(source)
 
     def move_all(self, moves: Pairs) -> set[str]:
-        """Rename many objects (source, target) in any order. Return the sources that have neither name.
+        """Rename many objects, given as (source, target). Return the sources that exist under neither name.
 
-        A crash or an error may leave some with their old names, with both, or with the new one. The next call finishes
-        the moves. Repeated calls have no effect.
+        After a crash or an error, an object may have its old name, its new name, or both. Another call finishes the
+        moves.
 
         Raises MoveConflictError.
         """
@@ -208,18 +205,18 @@ class Storage(ABC):
         return {source for (source, _), is_present in zip(pairs, were_present, strict=True) if not is_present}
 
     def full_uri(self, path: str = "") -> str:
-        """Return the URI of an object for fsspec (with the same storage options)."""
+        """Return the URI of an object for fsspec, to use with the same storage options."""
         return self.uri if not path else f"{self.uri.rstrip('/')}/{check_path(path)}"
 
     def spark_uri(self, path: str = "") -> str:
-        """Return the URI of an object for Hadoop's file systems (``s3a://`` for ``s3://``)."""
+        """Return the URI of an object for Hadoop's file systems (``s3a://`` instead of ``s3://``)."""
         scheme, rest = self.full_uri(path).split("://", 1)
         return f"{_HADOOP.get(scheme, scheme)}://{rest}"
 
     def probe(self) -> None:
-        """Refuse a backend that cannot hold checkpoints (R17). It is called at every start, before any work.
+        """Refuse a backend that cannot hold checkpoints (R17). Each start calls this before any work.
 
-        It creates one small object twice, reads it and deletes it.
+        One small object is created twice, read and deleted.
 
         Raises StorageUnsuitableError if both creations succeed, StorageReadOnlyError, StorageFullError and
         StorageUnreachableError.
@@ -235,9 +232,9 @@ class Storage(ABC):
             raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
 
     def probe_move(self, source: str, target: str) -> None:
-        """Refuse two folders between which no file can be moved. It is called at every start, before any work.
+        """Refuse two folders between which a file cannot be moved. Each start calls this before any work.
 
-        Readers may list ``target`` meanwhile, so no file is created in it if it has any.
+        If ``target`` is not empty, nothing is tried, because readers may list it.
 
         Raises FoldersApartError and the errors of :meth:`create`.
         """
@@ -250,14 +247,14 @@ class Storage(ABC):
     def check_rights(self, name: str) -> None:  # noqa: B027 - a local folder is checked without a write
         """Refuse an object store in which this process may not write, read, list or delete, before Spark starts.
 
-        It writes one small object and deletes it. ``name`` is the job's, so that two jobs do not use one object.
-        :func:`~.writable.refuse_unwritable` checks local folders.
+        One small object is written and deleted. ``name`` is the job's id, so that two jobs use different objects. Local
+        folders are checked by :func:`~.writable.refuse_unwritable` instead.
 
         Raises StorageReadOnlyError, StorageDeniedError and the errors of the other methods.
         """
 
     def try_out(self) -> None:
-        """Probe like :meth:`probe`, for a mere check (``ckpt doctor``). Folders that it had to create are deleted."""
+        """Probe like :meth:`probe`, for a check without a run (``ckpt doctor``). Delete folders that it has created."""
         self.probe()
 
     def _probe_second_create(self, path: str) -> None:
@@ -275,4 +272,4 @@ class Storage(ABC):
 
 
 Storages = list[Storage]
-"""A list of storages, because :meth:`Storage.list` hides the builtin in annotations."""
+"""List of storages. Annotations need this name, because :meth:`Storage.list` hides the builtin."""

@@ -1,8 +1,8 @@
-"""Strict JSON, for every file that another program may have written or damaged.
+"""Strict JSON parser for files that another program may have written or damaged.
 
-``json.loads`` raises RecursionError for a file that is nested deeply. It accepts values on which later code fails: a
-number of 400 digits (OverflowError), NaN, ``1e999``, another encoding. Here each of these is a MalformedDocumentError
-that names the file. The checks run in C over the whole text, because a job reads hundreds of thousands of entries.
+``json.loads`` raises RecursionError for a deeply nested file. It accepts values at which later code fails: a number of
+400 digits (OverflowError), NaN, ``1e999``, another encoding. Here, each of these is a MalformedDocumentError that names
+the file. The checks run in C over the whole text, because a job reads hundreds of thousands of entries.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 
 DEEPEST = 100
-"""Most levels of lists and objects. Code that walks a value needs a few Python frames for each."""
+"""Maximum number of nested lists and objects. Code that walks a value needs some Python frames for each level."""
 MOST_DIGITS = 100
-"""Most digits of a whole number. ``float`` accepts every such number."""
+"""Maximum number of digits of a whole number. ``float`` accepts all such numbers."""
 
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -35,10 +35,10 @@ def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = Non
     """Return the value of a JSON text in UTF-8.
 
     Args:
-        what: the kind of file, for the error, such as ``request``.
-        most_bytes: size of the largest text that is parsed.
-        foreign: also refuse two things that only files of this package may hold: a key that occurs twice in one object,
-            and half a surrogate pair (from the name of a file that is not UTF-8).
+        what: kind of the file, for the error message, such as ``request``.
+        most_bytes: maximum size of the text; None for no limit.
+        foreign: True to refuse also two things that only this package may write: a key that is twice in an object, and
+            half a surrogate pair (from a file name that is not UTF-8).
 
     Raises MalformedDocumentError if the text is no JSON, or is beyond a limit.
     """
@@ -68,7 +68,7 @@ def _parse(data: bytes, most_bytes: int | None, foreign: bool) -> Any:
 
 
 def _is_too_deep(data: bytes) -> bool:
-    """Return whether the text is nested too deeply. Unbalanced brackets are left to the parser."""
+    """Return whether the text is nested too deeply. Unbalanced brackets are ignored: the parser refuses them."""
     if data.count(b"[") + data.count(b"{") <= DEEPEST:
         return False
     marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(_ONE_KIND, _NO_MARKS)
@@ -114,4 +114,4 @@ def _decoder(has_long_number: bool, foreign: bool) -> Callable[[str], Any]:
 
 
 _DECODERS = {(long, foreign): _decoder(long, foreign) for long in (False, True) for foreign in (False, True)}
-"""Decoders by two flags: whether numbers may have too many digits (a check that takes time), and ``foreign``."""
+"""(True if a number may be too long, ``foreign``) -> decoder. The check of numbers takes time."""

@@ -1,4 +1,4 @@
-"""A check of a storage before a run, without writing."""
+"""Checks of local folders before a run. They write nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOCAL = "file://"
 
 
 def refuse_unwritable(storage: Storage) -> None:
-    """Refuse a local folder that this user cannot write to or create. Other storages answer when they are written to.
+    """Refuse a local folder that this user cannot write to or create. Other storages are not checked.
 
     Raises StorageReadOnlyError and StorageFailedError.
     """
@@ -34,7 +34,7 @@ def refuse_apart(source: Storage, target: Storage) -> None:
 
 
 def is_gone(storage: Storage) -> bool:
-    """Return whether a local folder is missing. Other storages have no empty folders, so return False."""
+    """Return whether a local folder is missing. Return False for other storages, which have no empty folders."""
     return storage.uri.startswith(_LOCAL) and not os.path.isdir(storage.uri.removeprefix(_LOCAL))
 
 
@@ -44,7 +44,7 @@ def _device(storage: Storage) -> int:
 
 
 def _nearest(folder: str) -> str:
-    """Return the folder, or the lowest one above it that exists."""
+    """Return the folder, or the nearest folder above it that exists."""
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     return folder

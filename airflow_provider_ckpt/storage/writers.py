@@ -1,4 +1,4 @@
-"""The writer of a temporary file. Other processes see from the file's name whether the writer is gone."""
+"""Names of temporary files. The name shows other processes whether the writer still runs."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ def temporary_name(prefix: str) -> str:
 
 
 def is_temporary_name(name: str) -> bool:
-    """Return whether a process of this package gave the name to a temporary file."""
+    """Return whether the name has the form of names that :func:`temporary_name` makes."""
     return _NAME.fullmatch(name) is not None
 
 
 def is_writer_gone(name: str) -> bool:
-    """Return whether the writer of the temporary file has surely ended.
+    """Return whether the writer of the temporary file has certainly ended.
 
-    Only a process of this host, boot and container can be checked. Any other file may be in use.
+    Only processes of this host, boot and container can be checked. Return False for all others.
     """
     match = _NAME.fullmatch(name)
     if match is None or match["place"] is None or match["place"] != _process_scope():
         return False
     try:
         return process_started(int(match["pid"])) is None
-    except OSError:  # the system does not show it
+    except OSError:  # the system hides the process
         return False
 
 
 @functools.cache
 def _process_scope() -> str | None:
-    """Return the scope in which a process's number is valid: a digest of host, boot and container."""
+    """Return a digest of host, boot and container, in which a pid is valid; None if they are not known."""
     boot, container = boot_id(), pid_namespace()
     if boot is None or container is None:
         return None

@@ -16,9 +16,9 @@ _CAUSED_BY = "Caused by: "
 _FILE = re.compile(r"\[FAILED_READ_FILE\.\w+\] Encountered error while reading file (?P<file>.+?)\.\s")
 _STATE = re.compile(r"SQLSTATE: \w+")
 _OF_S3 = "(Service: S3,"
-"""Part of each message of the AWS SDK. Such a message names no object."""
+"""Text in each message of the AWS SDK for S3. Such a message does not name the S3 object."""
 _OF_S3A = re.compile(r" on (s3a://)?[^\s:]+: .*\(Service: S3,")
-"""Form of S3A's messages. They wrap the SDK's messages and name the object: ``PutObject on lake/part-0: …``."""
+"""Pattern of S3A's messages. They wrap a message of the SDK and name the S3 object: ``PutObject on lake/part-0: …``."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Cause:
     Attributes:
         message: for example "ValueError: no such thing". It may have several lines.
         traceback: Python's traceback of the user's code; None if the failure did not come from Python.
-        file: URI of the file that Spark was reading; None if it was reading none.
+        file: URI of the file that Spark was reading; None if Spark was reading no file.
     """
 
     message: str
@@ -37,7 +37,7 @@ class Cause:
 
     @property
     def in_file(self) -> str:
-        """The message with the file, if the message does not name the file itself."""
+        """The message. The file is added if the message does not name it."""
         return self.message if self.file is None or self.file in self.message else f"{self.message}, in {self.file}"
 
 
@@ -47,18 +47,18 @@ def jvm_text(error: BaseException) -> str:
 
 
 def file_being_read(error: BaseException) -> str | None:
-    """Return the URI, without secrets, of the file at which Spark failed; None if it failed at no file."""
+    """Return the URI, without secrets, of the file that Spark failed to read; None for any other failure."""
     match = _FILE.search(jvm_text(error))
     return None if match is None else redact_uri(match["file"])
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error of this package as text, or the innermost cause of any other error."""
+    """Return the text of an error of this package, or the innermost cause of any other error."""
     return str(error) if isinstance(error, CkptError) else find_cause(error).in_file
 
 
 def find_cause(error: BaseException) -> Cause:
-    """Return the innermost exception of Python, or else of the JVM. ``error``: raised by a call of Spark."""
+    """Return the innermost exception that led to ``error``, an error of Spark: Python's, or else the JVM's."""
     innermost = _innermost(error)
     trace = None if innermost.traceback is None else redact_given(innermost.traceback)
     return Cause(redact_given(innermost.message), trace, file_being_read(error))
@@ -84,7 +84,7 @@ def _innermost(error: BaseException) -> Cause:
 
 
 def _named_by_s3a(error: BaseException) -> str | None:
-    """Return S3A's innermost exception, which names the verb and the object that S3 refused; None without one."""
+    """Return S3A's innermost message, which names the operation and the S3 object; None if S3A raised no exception."""
     lines = [
         _CAUSED_BY + line.removeprefix(": ") if line.startswith(": ") else line for line in jvm_text(error).splitlines()
     ]
@@ -97,7 +97,7 @@ def _roots(lines: list[str]) -> list[str]:
 
 
 def _from_traceback(text: str) -> Cause | None:
-    """Return the cause from the last traceback. Earlier tracebacks show the functions that called Spark."""
+    """Return the cause in the last traceback, because earlier ones show callers of Spark; None if it is cut off."""
     block = text[text.rindex(_TRACEBACK) :].splitlines()
     start = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
     if start is None:

@@ -8,19 +8,18 @@ from typing import Any
 from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
 
 CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.credentials.provider", "auth.profile.name"})
-"""Settings that belong together. Either the user or this package sets all of them, because a mixture would be invalid.
-"""
+"""Names of the credential settings. Either the user or this package sets all of them, because they belong together."""
 
 _LEAST_CONNECT_SECONDS = 15
-"""Seconds. S3A replaces a lower limit by this one, with a warning."""
+"""Lowest timeout for a connection, in seconds. S3A raises a lower value to this one, with a warning."""
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 
 
 def hadoop_settings(uri: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Translate the fsspec ``options`` of ``uri`` into Hadoop's settings; none for storages other than S3.
 
-    Values may be secret. The settings hold only for the bucket (``fs.s3a.bucket.<name>.…``), so no other bucket gets
-    its credentials. For other options of s3fs, the user sets ``spark.hadoop.fs.s3a.…``.
+    Values may be secret. Each setting applies to one bucket (``fs.s3a.bucket.<name>.…``), so no other bucket gets its
+    credentials. Other options of s3fs are ignored: the user sets ``spark.hadoop.fs.s3a.…`` for Spark.
     """
     scheme, _, path = uri.partition("://")
     if scheme not in ("s3", "s3a"):
@@ -37,7 +36,7 @@ def bucket_setting(bucket: str, name: str) -> str:
 
 
 def split_setting(key: str) -> tuple[str, str]:
-    """Return bucket and name of a :func:`bucket_setting`. Known names mark the end of a bucket, which may have dots."""
+    """Split a :func:`bucket_setting` into (bucket, name). The bucket may have dots, so the name is found in a list."""
     inside = key.removeprefix("fs.s3a.bucket.")
     name = max((name for name in _NAMES if inside.endswith(f".{name}")), key=len)
     return inside[: -len(name) - 1], name
@@ -58,7 +57,7 @@ _NAMES = CREDENTIALS | {
 
 
 def _limits(options: Mapping[str, Any]) -> dict[str, str]:
-    """Translate the time limits of s3fs. With S3A's own retries, a silent endpoint would block for half an hour."""
+    """Translate the timeouts and retries of s3fs. S3A's defaults would block for half an hour at a silent endpoint."""
     config = _mapping(options, "config_kwargs")
     retries = _mapping(config, "retries")
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
@@ -99,7 +98,7 @@ def _addressing(options: Mapping[str, Any]) -> object:
 
 
 def _credentials(options: Mapping[str, Any]) -> dict[str, str]:
-    """Translate the credentials, and name their provider, so that S3A adds none from the environment."""
+    """Translate the credentials and name their provider. Otherwise S3A would also use the environment's credentials."""
     if options.get("anon"):
         return {"aws.credentials.provider": f"{_PROVIDERS}AnonymousAWSCredentialsProvider"}
     client = _mapping(options, "client_kwargs")

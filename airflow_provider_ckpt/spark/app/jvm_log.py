@@ -13,7 +13,7 @@ from airflow_provider_ckpt.storage.redaction import HIDDEN, SHORTEST
 
 _TIME = "%d{yy/MM/dd HH:mm:ss} %p"
 _LINE = r"\A[^\n]*\n*\z"
-"""Pattern of an event of one line. The file leaves such events out."""
+"""Pattern of a log event of one line. Such events are not written to the file."""
 _MESSAGE = r"%replace{%m}{(?s)\s*\n\s*\S.*}{}"
 _EXCEPTION = r"%notEmpty{: %replace{%ex{1}}{(?s)\s*\n.*}{}}"
 _WHOLE = f"%replace{{{_TIME} %c: %m%n%ex}}{{{_LINE}}}{{}}"
@@ -23,10 +23,10 @@ _DONE = "airflow_provider_ckpt.traces"
 
 
 def keep_traces(spark: SparkSession, file: TraceFile) -> None:
-    """Have the JVM log each event in one line, and write longer events to ``file``.
+    """Make the JVM print one line for each log event, and write events of several lines to ``file``.
 
-    The file is rotated at 20 MB, and one older part is kept. Call this only if the user has not configured logging. A
-    second call for the same JVM does nothing.
+    The file is rotated at 20 MB, and one older file is retained. Call this function only if the user has not configured
+    logging. A second call for the same JVM does nothing.
     """
     jvm: Any = spark._jvm
     if jvm.java.lang.System.setProperty(_DONE, "true") is not None:
@@ -75,7 +75,7 @@ def _short(file: TraceFile) -> str:
 
 
 def _hiding(pattern: str, secrets: Iterable[str]) -> str:
-    """Return a pattern that hides the secrets, as code units: a brace would end the regular expression."""
+    """Return ``pattern`` with the secrets hidden. Secrets are escaped, because a brace would end the pattern."""
     hidden = sorted((secret for secret in secrets if len(secret) >= SHORTEST), key=len, reverse=True)
     if not hidden:
         return pattern

@@ -1,4 +1,4 @@
-"""Check that Spark's JVM still runs. Without the JVM every call fails, and looks like a mistake of its caller."""
+"""Check whether Spark's JVM has ended. If so, every call of Spark fails, which looks like a mistake of the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of Spark and time zones that change values. Each run of a job uses those of its first run."""
+"""Spark settings and time zones that change the values of rows. Each run of a job uses its first run's settings."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ SETTINGS = (
 )
 """Settings that change the values of expressions, readers, Python functions and files.
 
-The list has all such settings that a user may set. Collation and the order of nulls are part of expressions.
+The list has all such settings that a user may set. Collation and the order of nulls are parts of expressions.
 """
 PREFIXES = ("spark.sql.legacy.",)
-"""Prefixes of settings that are kept if the first run has them. A later run cannot add one."""
+"""Prefixes of further settings, which are recorded only if the user sets them for the first run."""
 _OF_WORKERS = "spark.executorEnv.TZ"
 
 
 @dataclass(frozen=True)
 class KeptSettings:
-    """The settings of a run that change values. ``ignored``: name -> the run's own value, and the value in use."""
+    """Value-changing settings in use. ``ignored``: setting -> (value that was set for this run, value in use)."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     ignored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -90,10 +90,11 @@ class KeptSettings:
 
 
 def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
-    """Apply the settings of the job's first run. ``recorded``: these settings; empty in the first run.
+    """Apply the settings of the job's first run to the session. In the first run, record the current settings.
 
-    Other kinds of recorded settings are ignored, because a forged journal could name a class that Spark loads, or
-    another file system.
+    Args:
+        recorded: the settings of the first run; empty in the first run. Other settings in ``recorded`` are ignored,
+            because a forged journal could name a class that Spark loads, or another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
     current = _set_values(spark, conf)
@@ -116,7 +117,7 @@ def _is_kept(key: str) -> bool:
 
 
 def _set_values(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the kept settings that the user has given to this run."""
+    """Return the value-changing settings that the user has set for this run."""
     conf_of_session = {**dict(spark.sparkContext.getConf().getAll()), **conf}
     settings = {key: str(value) for key, value in conf_of_session.items() if _is_kept(key)}
     zone = conf_of_session.get(_OF_WORKERS) or os.environ.get("TZ")
@@ -128,7 +129,7 @@ def _set_values(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _values_in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a first run, with Spark's defaults, because another version may change them."""
+    """Return the settings of a first run, with Spark's defaults, because another version of Spark may change them."""
     values = {key: value for key, value in given.items() if key.startswith(PREFIXES)}
     for key in SETTINGS:
         with suppress(PySparkException):  # not in this version of Spark

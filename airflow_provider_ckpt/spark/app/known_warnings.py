@@ -1,4 +1,4 @@
-"""Filter for warnings of Spark that follow from this package's use of Spark, and that no user can avoid."""
+"""Filter for warnings that are caused by this package's use of Spark. A user cannot avoid them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESSAGES = (
     r"Conf '.*' was not found in the offset log",
     # a query is stopped by cancelling its job group, even if no job of the query is running
     r"Failed to cancel job group .* Cannot find active jobs for it",
-    # the rows of a planned batch, such as the last one of a drain, were chosen before it runs
+    # the rows of a planned batch, such as the last batch of a drain, were chosen before it runs
     r"The read limit .* for .* is ignored when Trigger\.Once is used",
 )
 
@@ -31,15 +31,15 @@ REPEATED = (
 """Redundant events of a failed task. Spark logs the task and its cause again as ``Lost task …``."""
 
 INTERRUPTED = "java.lang.InterruptedException"
-"""Start of an error message by which Spark recognizes that the batch of a stopped query was interrupted."""
+"""Start of the error message of an interrupted batch. By this text Spark recognizes that its query was stopped."""
 
 _DONE = "airflow_provider_ckpt.quiet"
 
 
 def silence(spark: SparkSession) -> None:
-    """Keep :data:`MESSAGES` out of the driver's log. A second call in the same driver does nothing.
+    """Filter :data:`MESSAGES` out of the driver's log. A second call in the same driver does nothing.
 
-    Call this only if the user has not configured logging.
+    Call this function only if the user has not configured logging.
     """
     ignore_interruptions()
     jvm: Any = spark._jvm
@@ -52,7 +52,7 @@ def silence(spark: SparkSession) -> None:
 
 
 def ignore_interruptions() -> None:
-    """Keep interruptions out of Py4J's log, which reports every error of a batch with its stack trace."""
+    """Filter interrupted batches out of Py4J's log, which reports every error of a batch with its stack trace."""
     logging.getLogger("py4j.clientserver").addFilter(_is_no_interruption)
 
 
@@ -61,7 +61,7 @@ def _is_no_interruption(record: logging.LogRecord) -> bool:
 
 
 def message_filter(log4j: Any, patterns: Iterable[str]) -> Any:
-    """Return a filter of log4j that denies messages that match any of ``patterns``."""
+    """Return a log4j filter that drops each message that matches any of ``patterns``."""
     result = getattr(log4j.core, "Filter$Result")
     pattern = f"(?s).*(?:{'|'.join(patterns)}).*"
     return log4j.core.filter.RegexFilter.createFilter(pattern, None, False, result.DENY, result.NEUTRAL)

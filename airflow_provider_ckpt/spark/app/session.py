@@ -31,12 +31,11 @@ DRIVER = "spark.pyspark.driver.python"
 
 
 def worker_python(conf: Mapping[str, str], *, is_local: bool, is_submitted: bool) -> str | None:
-    """Return the setting for the workers' Python; None if the user has none.
+    """Return the Python that the user has set for Spark's Python workers; None if the user has set none.
 
     Args:
-        is_local: True if the workers run on this host, so that their Python must be here.
-        is_submitted: True if ``spark-submit`` has started this process, with the Python that the user has set for the
-            driver.
+        is_local: True if the Python workers run on this host, so that their Python must exist here.
+        is_submitted: True if ``spark-submit`` has started this process, with the user's Python for the driver.
 
     Raises UnfitSettingError.
     """
@@ -100,7 +99,7 @@ PREFERRED = {
     # so a job that works as one query would hang silently when it is cut into two
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # a poll for new data takes 1 to 4 ms of a core. With Spark's default of 10 ms, an idle query uses 0.1 to 0.4 cores.
-    # A row must be seen within 100 ms
+    # A row must be read within 100 ms
     POLLING: f"{LOOK}ms",
 }
 ON_LOCAL_DISKS = {
@@ -125,9 +124,9 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """Return the settings for the session. ``root``: URI of the folder of Spark's checkpoints; None if not known.
+    """Return the settings of the user and of this package. ``root``: URI above Spark's checkpoints; None if not known.
 
-    Raises UnfitSettingError for a setting that cannot be honoured, or with which rows would be lost.
+    Raises UnfitSettingError for a setting that cannot be applied, or with which rows would be lost.
     """
     refuse_settings(user)
     for key, needed in NEEDED.items():
@@ -158,7 +157,7 @@ def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, 
 
 
 def build_session(name: str, user: Mapping[str, str], root: str | None = None) -> SparkSession:
-    """Get or create the session. The master defaults to ``local[*]``. ``user`` wins over settings of spark-submit.
+    """Get or create the session. Its default master is ``local[*]``. ``user``: settings that override spark-submit's.
 
     Raises TransientError, and the errors of :func:`session_conf` and :func:`worker_python`.
     """
@@ -205,9 +204,10 @@ def _started(builder: SparkSession.Builder) -> SparkSession:
 
 
 def _own_jvm() -> int | None:
-    """Return the process id of the JVM if it serves only this process; otherwise None.
+    """Return the process id of the JVM; None if the JVM may serve other processes, too.
 
-    It does if this process has started it, or if it is the spark-submit that has started this process.
+    The JVM serves only this process if it is a child of this process, or the spark-submit that has started this
+    process.
     """
     gateway: Any = SparkContext._gateway
     process = gateway.jvm.java.lang.ProcessHandle.current()
@@ -223,9 +223,9 @@ def _own_jvm() -> int | None:
 
 @contextmanager
 def _quick_jvm(user_conf: Mapping[str, str]) -> Iterator[None]:
-    """Add options for a JVM that starts in this block to the environment. Restore the environment at the end.
+    """Add options for a JVM that starts in this block to the environment. Remove them at the end of the block.
 
-    Add nothing if the JVM runs already.
+    Add nothing if the JVM already runs.
     """
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
         yield
@@ -244,7 +244,7 @@ def _quick_jvm(user_conf: Mapping[str, str]) -> Iterator[None]:
 
 
 def _logs_as_configured(user: Mapping[str, str]) -> bool:
-    """Return whether the user has configured logging, which spark.log.level would override."""
+    """Return whether the user has configured logging. Then this package must not set spark.log.level."""
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
     return "log4j" in user.get("spark.driver.extraJavaOptions", "") or any(
         os.path.exists(os.path.join(folder, f"log4j2.{kind}")) for kind in ("properties", "xml", "yaml", "json")

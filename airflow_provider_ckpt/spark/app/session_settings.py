@@ -1,4 +1,4 @@
-"""Settings of Spark's session for a single query, which copies them when it starts."""
+"""Session settings for a single query. A query copies the session's settings when it starts."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _SHUFFLE = "spark.sql.shuffle.partitions"
 POLLING = "spark.sql.streaming.pollingDelay"
 
 LOOK = 90
-"""Milliseconds between two polls of an idle query for new input, unless the job's settings have another number."""
+"""Milliseconds between two polls of an idle query for new input, if the user has not set another interval."""
 AFAR = 1000
-"""Milliseconds between two polls that list a folder outside of this machine.
+"""Milliseconds between two polls of an idle query that lists a folder outside of this machine.
 
 Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms.
 """
 CONSUMER_LOOKS = 2
-"""Factor for the poll interval of a query over result partitions. Its rows wait for the source's poll first."""
+"""Factor for the poll interval of a query over result partitions. The query that reads the source polls first."""
 
 _STARTING = threading.Lock()
-"""Lock that a starting query holds, because it copies the session's settings."""
+"""Lock that a query holds while it starts, because it copies the session's settings then."""
 
 
 @contextmanager
 def settings_at_start(
     spark: SparkSession, state_partitions: int | None, *, is_consumer: bool = False, folders: Iterable[str] = ()
 ) -> Iterator[None]:
-    """Set the session's settings for a query that starts in this block. Every query must start in such a block.
+    """Change the session's settings while a query starts in this block. Every query must start in such a block.
 
     Args:
-        state_partitions: number of the query's state partitions; None: the session's number.
+        state_partitions: number of the query's state partitions; None for the number in the session's settings.
         is_consumer: True if the query reads only result partitions.
         folders: URIs or paths of the folders that the query polls.
     """
@@ -50,7 +50,7 @@ def settings_at_start(
 
 
 def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bool, is_afar: bool) -> dict[str, str]:
-    """Return the settings for the query. The caller must hold the lock, so that the session has its own settings."""
+    """Return the settings for a query. The caller must hold the lock, because other queries change the session."""
     settings = {} if state_partitions is None else {_SHUFFLE: str(state_partitions)}
     is_afar = is_afar and spark.conf.get(POLLING) == f"{LOOK}ms"
     if is_afar or is_consumer:
@@ -61,6 +61,6 @@ def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bo
 
 
 def _is_remote(folder: str) -> bool:
-    """Return whether a folder's form shows that it is outside of this machine. A name without a scheme is local."""
+    """Return whether a URI shows that the folder is outside of this machine. A path without a scheme is local."""
     scheme, _, path = folder.partition(":")
     return bool(path) and "/" not in scheme and scheme.lower() != "file"

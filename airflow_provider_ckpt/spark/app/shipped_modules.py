@@ -17,11 +17,11 @@ _LIBRARY = "airflow_provider_ckpt-"
 
 
 def ship_modules(context: SparkContext, modules: OwnModules | None) -> None:
-    """Make the job's own modules importable in its Python workers. Call this before any function of the job.
+    """Make the job's own modules importable in its Python workers. Call this function before any function of the job.
 
-    Workers of a local master read the modules in their folders. Executors get a zip of them, without what the user has
-    provided for executors: all modules in cluster mode or with ``spark.executorEnv.PYTHONPATH``, and modules or
-    packages in ``py_files``.
+    Python workers of a local master import the modules from their folders. Executors get a zip of the modules. The zip
+    leaves out modules and packages in ``py_files``. In cluster mode, or with ``spark.executorEnv.PYTHONPATH``, the user
+    provides all modules, and no zip is made.
     """
     if modules is None or not modules.sources:
         return
@@ -33,7 +33,7 @@ def ship_modules(context: SparkContext, modules: OwnModules | None) -> None:
 
 
 def _includes(context: SparkContext) -> list[str]:
-    """Return PySpark's list of workers' ``sys.path`` entries: absolute, or relative to the folder of added files."""
+    """Return PySpark's ``sys.path`` entries for Python workers: absolute, or relative to the folder of added files."""
     includes: list[str] = getattr(context, "_python_includes")  # noqa: B009
     return includes
 
@@ -60,7 +60,7 @@ def _send(context: SparkContext, modules: OwnModules, includes: list[str]) -> No
 
 
 def _is_in(name: str, files: list[str]) -> bool:
-    """Return whether a file that the user has given to executors holds the module."""
+    """Return whether any of ``files``, which the user has given to executors, contains the module ``name``."""
     folder = SparkFiles.getRootDirectory()
     return PathFinder.find_spec(name, [folder, *(os.path.join(folder, file) for file in files)]) is not None
 

@@ -1,9 +1,8 @@
-"""Handling of SIGINT and SIGTERM. The first signal stops a driver with a savepoint, the second one ends it at once.
+"""Handling of SIGINT and SIGTERM. The first signal stops a driver with a savepoint. The second signal ends it at once.
 
-Spark's JVM is a process of its own: the driver's parent under ``spark-submit``, otherwise its child. If it ended at a
-SIGTERM, Spark would be gone before the savepoint. So the JVM ignores its first SIGTERM and passes it on to the driver.
-The JVM may get the signal alone, for example from a caller that knows only ``spark-submit``, or together with the
-driver.
+Spark's JVM is a separate process: the driver's parent under ``spark-submit``, otherwise its child. A SIGTERM may reach
+the driver, the JVM or both. If the JVM ended at the signal, no savepoint could be taken. So the JVM ignores its first
+SIGTERM and passes it on to the driver.
 """
 
 from __future__ import annotations
@@ -29,13 +28,11 @@ from airflow_provider_ckpt.storage.location import Location
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 ASK_SECONDS = 20.0
-"""Seconds after which the driver leaves without a savepoint if the root has not taken the request to stop."""
+"""Seconds after which the driver exits without a savepoint if the stop request is still not written to the root."""
 
 
 class FirstSignal:
-    """Handlers that call a function at the first signal, with its name. If the function raises, the next signal
-    retries.
-    """
+    """Signal handlers. The first signal calls ``on_signal`` with its name. The second signal ends the process."""
 
     def __init__(self, on_signal: Callable[[str], None]) -> None:
         self._on_signal = on_signal
@@ -44,9 +41,9 @@ class FirstSignal:
         self._jvm: _JvmSignal | None = None
 
     def install(self) -> None:
-        """Install the handlers, after Spark's start, because Spark sets a handler for SIGINT.
+        """Install the handlers. Call this after Spark's start, because Spark sets a handler for SIGINT.
 
-        Do nothing outside of the main thread, because only that thread can set handlers.
+        Do nothing outside of the main thread, because only the main thread can set handlers.
         """
         if threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._first) for number in SIGNALS}
@@ -66,7 +63,7 @@ class FirstSignal:
         self._handle(signal.Signals(number).name)
 
     def _from_jvm(self, times: int) -> None:
-        """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of signals so far."""
+        """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of such signals so far."""
         if times > 1:
             os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
         self._handle("SIGTERM")
@@ -83,14 +80,14 @@ class FirstSignal:
 
 
 class LeaveOnSignal:
-    """A receiver of a driver's status lines that makes a signal stop the job as ``ckpt stop`` does.
+    """Receiver of a driver's status lines. It makes a signal stop the job as ``ckpt stop`` does.
 
-    It passes each status line on to ``show``. It installs its handlers at the first line that names an epoch, because
-    nothing has begun before. After a signal the driver leaves within the checkpoint timeout, with a savepoint, or
+    Each status line is passed on to ``show``. The handlers are installed at the first line that names an epoch, because
+    nothing has begun before. After a signal the driver exits within the checkpoint timeout, with a savepoint, or
     without one (exit code 1).
 
-    Another thread writes the request, because the main thread may wait for a silent root. If the root does not take the
-    request within ``ask_seconds``, it takes no savepoint either, and the process ends at once.
+    Another thread writes the stop request, because the main thread may wait for a root that does not answer. If the
+    request is not written within ``ask_seconds``, the process exits at once.
     """
 
     def __init__(
@@ -101,7 +98,7 @@ class LeaveOnSignal:
         self._signals = FirstSignal(self._request_stop)
 
     def __call__(self, line: StatusLine) -> None:
-        """Show the line, and note its epoch. An upgrade changes the epoch, but the driver still takes the request."""
+        """Show the line, and record its epoch for a later stop request. An upgrade changes the epoch."""
         self._show(line)
         if "epoch" in line.data:
             is_first, self._epoch = not self._epoch, line.data["epoch"]
@@ -130,7 +127,7 @@ class LeaveOnSignal:
 
 
 def leave_on_signal(leave: Callable[[], None]) -> FirstSignal:
-    """Return handlers for a worker. ``leave`` makes it exit at the end of its micro-batch; the job continues."""
+    """Return handlers for a worker. The first signal calls ``leave``, which ends the worker after its micro-batch."""
 
     def on_signal(name: str) -> None:
         _print(f"{name}: leaving at the end of the micro-batch; once more to leave at once")
@@ -140,7 +137,7 @@ def leave_on_signal(leave: Callable[[], None]) -> FirstSignal:
 
 
 def _leave_at_once(name: str, reason: str) -> None:
-    """End the process as a second signal does. The next run restores the last completed checkpoint."""
+    """End the process at once, as a second signal does. The next run restores the last completed checkpoint."""
     _print(f"{name}: leaving without a savepoint: {reason}")
     sys.stdout.flush()
     os._exit(128 + signal.Signals[name])
@@ -151,7 +148,7 @@ def _print(text: str) -> None:
 
 
 class _JvmSignal:
-    """A handler for SIGTERM in Spark's JVM. The JVM's own handler would run Spark's shutdown hooks."""
+    """Handler for SIGTERM in Spark's JVM. It replaces the JVM's own handler, which would run Spark's shutdown hooks."""
 
     def __init__(self, on_signal: Callable[[int], None], jvm: Any) -> None:
         self._is_handled, self._jvm = on_signal, jvm
@@ -181,7 +178,7 @@ class _JvmSignal:
         return misc.Signal.handle(misc.Signal("TERM"), handler)
 
     def handle(self, signal_: Any) -> None:
-        """Count a signal and report it. The JVM calls this in a thread of its own."""
+        """Count the signals, and call ``on_signal`` with their number. The JVM calls this in a thread of its own."""
         self._times += 1
         self._is_handled(self._times)
 

@@ -41,7 +41,7 @@ _DENIED = (
 
 
 def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]:
-    """Return the root and the sinks' folders that Spark itself reads and writes, without local folders."""
+    """Return the root and the sinks' folders that Spark itself reads or writes. Local folders are left out."""
     opened = [(root, location)]
     for operator in job.sinks:
         opened += [
@@ -69,10 +69,10 @@ def reach_root(job: Job, options: RunOptions, root: Storage, location: Location)
 
 
 class StorageReachability:
-    """The access of one Spark session to storages.
+    """Access of a Spark session to storages.
 
-    The settings may be secret. So they go to Hadoop's configuration in the driver, which Spark sends to its tasks, and
-    not to Spark's configuration, which shows in the UI and on command lines.
+    Settings for storages may be secret. So they are set in Hadoop's configuration of the driver, which Spark sends to
+    its tasks. Spark's own configuration would show them in the UI and on command lines.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -82,10 +82,10 @@ class StorageReachability:
         self._users = {key.removeprefix(_USERS) for key, _ in context.getConf().getAll() if key.startswith(_USERS)}
 
     def connect(self, locations: Iterable[Opened]) -> None:
-        """Set up access to the locations. Settings that the user has given to Spark stay.
+        """Apply the locations' settings, and check that Spark reaches them. Spark settings of the user have priority.
 
-        Call this before any function of the user. Hadoop creates one file system for each bucket, and later settings do
-        not change it.
+        Call this before any function of the user. Hadoop creates the file system of a bucket at its first use, and
+        later settings do not change the file system.
 
         Raises SparkStorageError, StorageUnreachableError.
         """
@@ -102,7 +102,7 @@ class StorageReachability:
                 self.exists(storage, "", place)
 
     def check_same(self, root: Storage, location: Location) -> None:
-        """Check that Spark sees the marker of the root, which must exist.
+        """Check that Spark sees the root's marker file. The file must exist.
 
         Raises SparkStorageError.
         """
@@ -156,7 +156,7 @@ class StorageReachability:
 
 
 def merged(locations: Iterable[Opened]) -> dict[str, str]:
-    """Merge Hadoop's settings of all locations.
+    """Return Hadoop's settings for all locations.
 
     Raises SparkStorageError if two locations in a bucket have different settings.
     """
@@ -176,7 +176,7 @@ def merged(locations: Iterable[Opened]) -> dict[str, str]:
 
 
 def _names_and_text(throwable: Any) -> tuple[set[str], str]:
-    """Return the simple class names of a Java exception and its causes, and the innermost message."""
+    """Return (simple class names of a Java exception and its causes, innermost message)."""
     names: set[str] = set()
     text = ""
     while throwable is not None:
@@ -184,7 +184,7 @@ def _names_and_text(throwable: Any) -> tuple[set[str], str]:
         message = throwable.getMessage()
         if message or not text:
             text = f"{kind.getSimpleName()}: {message}" if message else str(kind.getSimpleName())
-        while kind is not None:  # superclasses count, because a missing class raises one of many LinkageErrors
+        while kind is not None:  # superclasses count, because a missing class raises any of many LinkageErrors
             names.add(str(kind.getSimpleName()))
             kind = kind.getSuperclass()
         throwable = throwable.getCause()

@@ -16,13 +16,12 @@ log = logging.getLogger(__name__)
 BATCHES = 3
 """Number of micro-batches of a warm-up.
 
-After two of them, the first real micro-batch takes 3.3 times as long as its successor. After three or eight, it takes
-1.5 times as long.
+Measured: after two, the first real micro-batch took 3.3 times as long as the next; after three or eight, 1.5 times.
 """
 
 
 def begin_warm_up(spark: SparkSession, on_warm: Callable[[float], None], *, stateful: bool) -> threading.Thread:
-    """Run :func:`warm_up` in a thread, and only log a failure. ``on_warm`` gets the duration in seconds."""
+    """Run :func:`warm_up` in a new thread, and call ``on_warm`` with its duration in seconds. Only log a failure."""
     thread = threading.Thread(target=_try, args=(spark, on_warm, stateful), name="ckpt-warm-up", daemon=True)
     thread.start()
     return thread
@@ -31,8 +30,9 @@ def begin_warm_up(spark: SparkSession, on_warm: Callable[[float], None], *, stat
 def warm_up(spark: SparkSession, *, stateful: bool) -> None:
     """Run a query over generated rows, without data of the job.
 
-    On a local master the query reads and writes files, as a query over result partitions does, and has a state store if
-    ``stateful``. On a cluster it uses no files, because driver and executors may have no common folder.
+    On a local master the query reads and writes files, as a query over result partitions does. If ``stateful`` is True,
+    the query also has a state store. On a cluster the query uses no files, because driver and executors may have no
+    common folder.
     """
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", 1)

@@ -1,4 +1,4 @@
-"""Builder of the DataFrame of a vertex's query, from readers, unions by name, and the user's functions."""
+"""Builder of the DataFrame of a vertex from readers, unions by name, and the user's functions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _HINTS = {
     "pyspark.pandas.DataFrame": ", such as frame.to_spark()",
 }
 EdgeFrame = Callable[[str, bool], DataFrame]
-"""Function from an edge uid to the frame that reads the edge. The flag makes the frame hold event time."""
+"""Function of (edge uid, flag) that returns a frame that reads the edge. With flag True, it holds back event time."""
 
 
 @dataclass(frozen=True)
@@ -88,25 +88,25 @@ class BuiltQuery:
 
 @dataclass
 class SourceCalls:
-    """Calls of source functions, for streaming or for batch. They record what each function reads."""
+    """Calls of source functions, for streaming or for batch. The source of each call is recorded in ``reads``."""
 
     spark: SparkSession
     streaming: bool
     limit: int | None = None
     ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
-    """Bounded source -> its frozen end. Sources that are not frozen are left out."""
+    """Bounded source -> its frozen end, for the sources that are frozen."""
     guard: EventTimeGuard | None = None
-    """The way in which a running query follows event time; None: the query is only planned."""
+    """Event-time rule of a running query; None if the query is only planned."""
     followed: Collection[str] = ()
-    """Bounded sources whose files a live source leaves out. They read only the files of their list."""
+    """Bounded sources whose files a live source leaves out. Such a bounded source reads only the files of its list."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _operators: dict[str, Operator] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Source uid -> its topics. A plan may call a function twice; the second call reuses the topics of the first."""
+    """Source uid -> its topics. They are kept, because planning may call a source's function twice."""
 
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
-        """Call a source's function and check the result. ``hold``: True if a streamed source holds event time."""
+        """Call a source's function and check the result. ``hold``: True if a streaming source holds back event time."""
         reader = self._reader(operator, hold)
         frame = _called(self.spark, operator, reader)
         self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
@@ -139,7 +139,8 @@ class SourceCalls:
     def transform(self, operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
         """Call a transform's function.
 
-        Raises what :func:`call` raises, and NothingToReadError if a column is missing and a bounded source has no file.
+        Raises what :func:`call` raises. Raises NothingToReadError if a column is missing because a bounded source has
+        no file.
         """
         try:
             return call(operator, arguments)
@@ -148,7 +149,7 @@ class SourceCalls:
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Refuse names of files, and topics, that a query could not read. A file that comes later fails its batch."""
+        """Refuse names of files and topics that a query could not read. Only files that exist now are checked."""
         if not reads.has_end:
             return
         if operator.uid in self._checked:
@@ -213,7 +214,7 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
 
 
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
-    """Return the frame with the operator's watermark. Spark checks the column and the delay at once."""
+    """Return the frame with the operator's watermark. Raises UnfitSourceError for a watermark that Spark refuses."""
     uid, max_ahead = operator.uid, operator.max_ahead
     if operator.watermark is None:
         return frame if guard is None else guard.of_input(frame, None, uid=uid, max_ahead=max_ahead)
@@ -236,7 +237,7 @@ def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard 
 
 
 def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
-    """Call a user's function with ``arguments`` by parameter. The parameter "" is a source's reader, under any name.
+    """Call a user's function with ``arguments``: parameter -> value. A source's reader has the key "".
 
     Raises FunctionFailedError, FunctionFailedForNowError, UnsupportedQueryError, and errors of this package that the
     function raises.
@@ -256,9 +257,9 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
 
 
 def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
-    """Return the error for a function whose ``result`` is no DataFrame of Spark.
+    """Return the error for a function that returned ``result``, which is no DataFrame of Spark.
 
-    The error names the package of the result's type, because pandas has DataFrames, too.
+    The error names the package of the result's type, because other packages have DataFrames, too.
     """
     kind = type(result)
     package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
@@ -273,7 +274,7 @@ def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
 
 
 def _activate(arguments: Iterable[object]) -> None:
-    """Make the session active. ``SparkSession.getActiveSession()`` then works in the function in every thread."""
+    """Make the session active, because user functions call ``SparkSession.getActiveSession()`` in any thread."""
     for argument in arguments:
         spark = argument.sparkSession if isinstance(argument, DataFrame) else getattr(argument, "_spark", None)
         if isinstance(spark, SparkSession):
@@ -282,11 +283,11 @@ def _activate(arguments: Iterable[object]) -> None:
 
 
 class QueryBuilder:
-    """Builder of the frame of one vertex.
+    """Builder of the DataFrame of one vertex.
 
     Args:
-        recorded_unions: the unions with all inputs, before any input was left out.
-        unordered: bounded inputs whose rows are in no order of event time.
+        recorded_unions: the unions as they were when no input was left out.
+        unordered: bounded inputs whose rows are not in the order of event time.
         is_read: True if other queries or jobs read the output of the vertex.
     """
 
@@ -306,9 +307,9 @@ class QueryBuilder:
         self._is_read = is_read
         self._unordered = unordered
         self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
-        """Whether the query has a watermark. A watermark that a function sets shows only in the built frame."""
+        """True if the query has a watermark. A watermark of a user's function is known only after the first build."""
         self._holding: frozenset[str] = frozenset()
-        """Inputs that hold event time in the current build."""
+        """Inputs that hold back event time in the last build."""
         self._vertex = vertex
         self._edges = {(edge.operator, edge.producer): edge.uid for edge in edges}
         self._calls = calls
@@ -322,7 +323,7 @@ class QueryBuilder:
         self._without: frozenset[str] = frozenset()
 
     def build(self, without: frozenset[str] = frozenset(), *, hold: bool = True) -> BuiltQuery:
-        """Build the query. ``without``: sources and edges that have ended and are left out."""
+        """Build the query. ``without``: sources and edges that have ended, and that the query leaves out."""
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):
             self._follows_event_time = True
@@ -379,14 +380,14 @@ class QueryBuilder:
         return output
 
     def holds(self, uid: str) -> bool:
-        """Return whether an input holds event time in the last build, so that no row of the input is late."""
+        """Return whether an input holds back event time in the last build. No row of such an input is late."""
         return uid in self._to_hold(self._without)
 
     def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
-        """Return the inputs that hold event time.
+        """Return the inputs that hold back event time (R12, R13).
 
-        An input that stays in the query after its end does not, because it would hold event time for ever. A query
-        without live inputs ends with its inputs, and then outputs its last windows (R12, R13).
+        In a query with a live input, an input that cannot be left out at its end would hold back event time for ever. A
+        query without live inputs ends with its inputs, and then outputs its last windows.
         """
         if not self._calls.streaming:
             return frozenset()
@@ -395,7 +396,7 @@ class QueryBuilder:
         )
 
     def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
-        """Return whether each parameter keeps an input without ``uid`` and ``dropped``, or raise _NotDroppable."""
+        """Return whether every parameter has an input without ``uid`` and ``dropped``, or raise _NotDroppable."""
         return self._remains(self._vertex.uid, dropped | {uid}, top=True)
 
     def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:
@@ -465,12 +466,12 @@ class QueryBuilder:
         return united
 
     def _may_get_event_time(self, consumer: str, uid: str) -> bool:
-        """Return whether an input holds event time. No row of such an input is late, whatever its watermark."""
+        """Return whether the rows of an input come from one source or edge that holds back event time."""
         leaves = self._leaves(consumer, uid)
         return len(leaves) == 1 and leaves <= self._to_hold(self._without)
 
     def _leaves(self, consumer: str, uid: str) -> frozenset[str]:
-        """Return the sources and edges whose rows reach an input of an operator."""
+        """Return the sources and edges whose rows reach ``consumer`` through its input ``uid``."""
         if uid not in self._vertex.operators:
             return frozenset({self._edges[consumer, uid]})
         inputs = self._operators[uid].input_uids
@@ -496,10 +497,10 @@ def _check_stream(operator: Operator, frame: DataFrame) -> None:
 def _refuse_other_streams(
     operator: Operator, streams_by_input: Mapping[str, Counter[str]], reads: Counter[str]
 ) -> None:
-    """Refuse a function that does not read each of its streams once.
+    """Refuse a function that does not read each of its streams exactly once.
 
-    Spark notices a stream that is read twice only at the query's start, and fails in each attempt. If a stream is not
-    read, Spark forgets how far it was read.
+    Spark notices a stream that is read twice only when the query starts, and then each attempt fails. If a stream is
+    not read, Spark forgets its read position.
     """
     about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
     unread = sorted(uid for uid, input_streams in streams_by_input.items() if input_streams - reads)
@@ -525,7 +526,7 @@ def _refuse_other_streams(
 
 
 class _NotDroppable(Exception):
-    """A parameter that would have no input left."""
+    """A parameter that would have no input if an input were left out."""
 
 
 def can_drop(builder: QueryBuilder, uid: str, dropped: frozenset[str]) -> bool:

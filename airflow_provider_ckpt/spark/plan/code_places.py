@@ -1,8 +1,8 @@
-"""Folders whose code a request, or a journal, may name.
+"""Folders whose code a request or a journal may name.
 
-Each party that may write to a root can write a request that names a file. A driver runs such a file only from the
-folder or package of the job's own file, or from a folder that its start added. A file below a root or in the folder of
-a sink is always refused, because the right to write there is not the right to run code.
+Anyone who may write to a root can write a request that names a file. So a driver runs only files in the folder or
+package of the job's own file, or in folders that the start of the driver adds. A file below a root or in the folder of
+a sink is always refused, because permission to write data is not permission to run code.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from airflow_provider_ckpt.storage.root import ROOT_MARKER
 
 @dataclass(frozen=True)
 class CodePlaces:
-    """Places of a run's code. Nothing is imported to compare them.
+    """Folders of a run that may hold code. They are compared without importing anything.
 
     Attributes:
         job: reference of the job's own file or module.
-        added: further folders, from the driver's start (``allow_code_from``).
-        written: URIs or paths of the job's root, of its sinks' folders, and of the folders that its sources read.
+        added: further folders, from the start of the driver (``allow_code_from``).
+        written: URIs or paths of folders with data: the job's root, and the folders of its sinks and sources.
     """
 
     job: str
@@ -45,13 +45,13 @@ class CodePlaces:
     def of(
         cls, job: HasSinks, options: RunOptions, root: Location, reads: Mapping[str, SourceReads] | None = None
     ) -> CodePlaces:
-        """Return the places of a run of ``job``. ``reads``: what its sources read; None before they are planned."""
+        """Return the places of a run of ``job``. ``reads``: source -> its reads; None if they are not planned."""
         outputs = [folder.uri for operator in job.sinks for folder in operator.sink.spark_folders(root.options)]
         places = cls(options.job, options.allow_code_from, (root.uri, *outputs))
         return places if reads is None else places.without_input(reads.values())
 
     def without_input(self, reads: Iterable[SourceReads]) -> CodePlaces:
-        """Return the places without the folders that sources read, except folders around the job's own code."""
+        """Return these places with the folders of ``reads`` refused, except folders around the job's own code."""
         paths = [path for read in reads if read.is_file for path in read.paths]
         own_folders = _own_folders(self.job)
         inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own_folders)]
@@ -63,7 +63,7 @@ class CodePlaces:
         return own_code is not None and own_code == _module_and_files(reference)
 
     def check(self, reference: str) -> None:
-        """Refuse a reference whose code lies elsewhere.
+        """Refuse a reference whose code is in no allowed folder.
 
         Raises ForeignCodeError, and what :func:`path_of` raises.
         """
@@ -73,11 +73,10 @@ class CodePlaces:
             self._check_place(reference, place)
 
     def check_of(self, reference: str) -> Callable[[str], None] | None:
-        """Return a check of each file that runs for ``reference``; None for the job's own module, which needs none.
+        """Return a check of the real path of each file, to call before it is read; None for the job's own module.
 
-        :meth:`check` sees only where a reference leads at that moment. A link may change before the file is read, and a
-        package may find its modules in other folders. So the returned check gets each real path before it is read. If
-        the first file is the job's own, its imports are the job's own, too.
+        :meth:`check` alone is not enough. A link may change before its file is read, and a package may import from
+        other folders. If the first file is the job's own, the check allows all its imports.
         """
         own_code = _own_code(self.job)
         if own_code is not None and own_code[0] and self.is_own(reference):
@@ -117,11 +116,11 @@ class CodePlaces:
             )
 
     def folders(self) -> tuple[str, ...]:
-        """Return the folders that code may lie in, with the folders of the job's own code first."""
+        """Return the folders that may hold code. The folders of the job's own code are first."""
         return tuple(dict.fromkeys([*_own_folders(self.job), *map(os.path.realpath, self.added)]))
 
     def _written_above(self, place: str) -> str | None:
-        """Return the written folder that ``place`` lies in, as text; None if there is none."""
+        """Return the data folder around ``place``, as text for a message; None if there is none."""
         for uri in self.written:
             if lies_in(place, uri):
                 return f"{uri}, where data is written"
@@ -137,9 +136,9 @@ class CodePlaces:
 
 
 def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
-    """Return the module of a reference and the paths of the module; for a file, "" and the path of the file.
+    """Return (module, paths) of a reference. For a file, the module is "", and the paths are only the file's.
 
-    A module's paths are the folders of the packages above it, then its own file or folders.
+    The paths of a module are the folders of the packages around it, then its own file or folders.
     """
     target, _, from_file = parts_of(reference)
     if from_file:
@@ -148,7 +147,7 @@ def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _places_of_module(module: str) -> Iterator[str]:
-    """Yield the folders of each package above a module, then its own file or folders. Nothing is imported."""
+    """Yield the folders of each package around a module, then its own file or folders. Nothing is imported."""
     entries: list[str] = [entry or os.getcwd() for entry in sys.path]
     for part in module.split("."):
         spec = PathFinder.find_spec(part, entries)
@@ -163,7 +162,7 @@ def _places(spec: ModuleSpec) -> list[str]:
 
 
 def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the module and the places of the job's own reference; None if its file is gone."""
+    """Return (module, paths) of the job's own reference; None if its file is gone."""
     try:
         return _module_and_files(job)
     except CkptError:
@@ -171,7 +170,7 @@ def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _own_folders(job: str) -> list[str]:
-    """Return the folder of the job's file, or of the file's package."""
+    """Return the folder of the job's own file. For a file in a package, return the folder of the package."""
     own_code = _own_code(job)
     if own_code is None:
         return []

@@ -1,4 +1,4 @@
-"""The plan of a job before anything is written: its graph, its queries with their schemas, and all refusals."""
+"""The plan of a job: its graph, and its queries with their schemas. Jobs that cannot run are refused here."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 
 log = logging.getLogger(__name__)
 DEFAULT_LIMIT = 128 * 1024 * 1024
-"""Bytes that a bounded file source reads in a micro-batch. History must not starve the live feed in the same query."""
+"""Bytes that a bounded file source reads in a micro-batch. A limit is needed so that live sources are not starved."""
 
 
 @dataclass(frozen=True)
@@ -60,31 +60,31 @@ class JobPlan:
     """Source uid -> format, paths and options of its function."""
     definition: JobDefinition
     changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Sink uid -> keys of its definition that may differ between two runs."""
+    """Sink uid -> keys of its definition that may change between two runs."""
     unions: Mapping[str, Unions] = field(default_factory=dict)
-    """Vertex uid -> its unions, without finished vertices."""
+    """Vertex uid -> its unions. Finished vertices are left out."""
     splits: PlannedSplits = field(default_factory=PlannedSplits)
     sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
-    """Sink uid -> description of its input, without sinks of finished queries."""
+    """Sink uid -> description of its input. Sinks of finished queries are left out."""
     changing: frozenset[str] = frozenset()
-    """Vertices whose output rows may replace earlier ones."""
+    """Vertices with output rows that may replace earlier rows."""
     lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Vertex of a streaming job -> folders of the files that its query looks up. The query lists them at its start."""
+    """Vertex of a streaming job -> folders of lookup files, which its query lists only when it starts."""
 
     def schemas_json(self) -> dict[str, str]:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
 
     def topics(self) -> dict[str, Mapping[str, str]]:
-        """Return Kafka source -> (topic name -> the id that the brokers gave it), for the sources that are read."""
+        """Return Kafka source -> (topic name -> topic id), for the sources that are read."""
         return {uid: read.topics for uid, read in self.reads.items() if read.topics}
 
     def state_partitions(self) -> dict[str, int]:
-        """Return vertex -> the number of its state partitions, without queries that keep no state."""
+        """Return vertex -> number of its state partitions, for queries that keep state."""
         vertices = self.definition.vertices.items()
         return {uid: number for uid, vertex in vertices if (number := vertex.shuffle_partitions) is not None}
 
     def has_event_time(self) -> bool:
-        """Return whether any query follows event time, and so depends on the order of its input rows."""
+        """Return whether any query follows event time. The order of its input rows then matters."""
         return any(vertex.event_time for vertex in self.definition.vertices.values())
 
     def stateful(self) -> frozenset[str]:
@@ -109,7 +109,7 @@ def plan_job(
 ) -> JobPlan:
     """Return the plan of a job, without reading data.
 
-    The user's functions are called, except those of finished parts (``done``), and every query is analysed.
+    Every query is analysed. The user's functions are called, except functions of finished parts (``done``).
 
     Raises InvalidInputError.
     """
@@ -131,12 +131,12 @@ def plan_job(
 
 
 def _mode(options: RunOptions, done: FinishedWork) -> Mode:
-    """Return the mode of the job's first run, unless this run asks for another one. A later check refuses a change."""
+    """Return the mode that this run asks for, or else the mode of the first run. Another check refuses a change."""
     return options.mode if options.mode != "auto" or done.mode is None else done.mode
 
 
 def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bool:
-    """Return whether a bounded source is read in its consumer's query. The decision of the first run is kept."""
+    """Return whether a bounded source is read in its consumer's query. The first run decides that for later runs."""
     recorded = done.inline.get(uid)
     if recorded is not None and (uid in done.over or not recorded):
         return recorded
@@ -144,7 +144,7 @@ def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bo
 
 
 def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
-    """Return the part of the definition that needs no call of the user's functions."""
+    """Return the part of the definition that is known without calling the user's functions."""
     return _definition(job, mode, {}, {}, params)
 
 
@@ -171,9 +171,9 @@ def _definition(
 
 
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
-    """Return whether an unbounded consumer can read a bounded source in its query.
+    """Return whether an unbounded consumer can read a bounded source in its own query.
 
-    The source's end must be frozen before it is read, and no operator between the two may keep state.
+    The source's end must be frozen before it is read. No operator between the source and the consumer may keep state.
     """
     frame = calls(job.operators[uid])
     if not calls.reads[uid].has_end:
@@ -187,7 +187,7 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
 
 
 def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
-    """Return the state that a query keeps; none if the plan cannot be read, because that must not stop the job."""
+    """Return the state that a query keeps; empty, with a warning, if Spark's plan cannot be read."""
     try:
         return tuple(kept_state(built.frame))
     except Py4JError as error:
@@ -197,7 +197,7 @@ def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
 
 
 class _Planner:
-    """The planning of a job, vertex by vertex. ``nothing``: an empty folder in place of future result partitions."""
+    """Planner of a job, vertex by vertex. ``nothing``: an empty folder that stands for future result partitions."""
 
     def __init__(
         self,
@@ -213,13 +213,13 @@ class _Planner:
         self._done, self._splits = done, splits
         self.schemas: dict[str, StructType] = {}
         self.vertices: dict[str, VertexDefinition] = {}
-        """Vertex uid -> its definition, without finished vertices."""
+        """Vertex uid -> its definition. Finished vertices are left out."""
         self.unions: dict[str, Unions] = {}
         self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
-        """Vertices whose output mixes rows of several sources that were read to different points."""
+        """Vertices whose output has rows of several sources that are read at different speeds."""
         self.changing: dict[str, str] = {}
-        """Vertex whose output rows may replace earlier ones -> the output mode that causes it."""
+        """Vertex with output rows that may replace earlier rows -> output mode that causes the replacement."""
         self.lookups: dict[str, tuple[str, ...]] = {}
 
     def plan(self, vertex: JobVertex) -> None:
@@ -284,7 +284,7 @@ class _Planner:
         self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 
     def _plan_splits(self, vertex: JobVertex) -> None:
-        """Plan a source with splits by its first split: all have the same columns. The rows are in no order."""
+        """Plan a source by its first split, because all splits have the same columns. The rows are in no order."""
         operator = self._job.operators[vertex.uid]
         frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
         self.schemas[vertex.uid] = plain(frame.schema)
@@ -293,9 +293,10 @@ class _Planner:
         self._check_sinks(vertex, frame, "append")
 
     def _shuffle_partitions(self, uid: str, built: BuiltQuery) -> int | None:
-        """Return the number of a streaming query's state partitions: the recorded one, or the session's for new state.
+        """Return the number of state partitions of a streaming query; None if the query keeps no state.
 
-        Spark does not record it in all offsets that are keyed by source, and cannot use the state with another number.
+        Existing state has a recorded number, because Spark does not always record it and cannot read the state with
+        another number. New state gets the session's number.
         """
         if not (built.stateful and self._calls.streaming):
             return None
@@ -308,9 +309,9 @@ class _Planner:
     def _follow_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
     ) -> None:
-        """Refuse a watermark on mixed rows, and record whether the vertex mixes rows itself.
+        """Refuse a watermark on mixed rows, and record whether the vertex itself mixes rows.
 
-        All inputs of the graph count, because the output still has rows of finished sources.
+        Finished sources count, because their rows are still in the output.
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
@@ -339,7 +340,7 @@ class _Planner:
             self._mixed.add(vertex.uid)
 
     def _follow_changes(self, vertex: JobVertex, built: BuiltQuery, dropped: frozenset[str]) -> None:
-        """Refuse state over changing rows of another query. Within one query, Spark refuses it."""
+        """Refuse state over rows of another query that replace earlier rows. Spark refuses it only within one query."""
         edges = [edge for edge in self._graph.inputs(vertex.uid) if edge.uid not in dropped]
         changing = [edge.producer for edge in edges if edge.producer in self.changing]
         if changing and built.stateful:
@@ -359,7 +360,7 @@ class _Planner:
             self.changing[vertex.uid] = self.changing[changing[0]]
 
     def _follow_changes_of_ended(self, vertex: JobVertex) -> None:
-        """Record whether rows of a finished vertex change. Its consumers may still read such rows."""
+        """Record whether rows of a finished vertex may replace earlier rows. Consumers may still have to read them."""
         modes: list[str] = [self._job.operators[uid].output_mode for uid in vertex.operators]
         producers = [edge.producer for edge in self._graph.inputs(vertex.uid)]
         modes += [self.changing[uid] for uid in producers if uid in self.changing]
@@ -395,7 +396,7 @@ class _Planner:
             self.sink_inputs[uid] = sink_input
 
     def _writes_files(self, vertex: JobVertex) -> bool:
-        """Return whether Spark writes the rows of the vertex to files, for a consumer or a sink."""
+        """Return whether Spark writes the rows of the vertex to files. The files are for a consumer or a sink."""
         sinks = [self._job.operators[uid].sink for uid in vertex.sinks]
         return self._graph.publishes(vertex.uid) or len(sinks) != 1 or any(sink.spark_folders({}) for sink in sinks)
 
@@ -448,9 +449,9 @@ class _Planner:
     def _check_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
     ) -> None:
-        """Refuse a watermark that a bounded and a live input share, because it would make history late (R13).
+        """Refuse a watermark that a bounded and a live input share, because it would make rows of history late (R13).
 
-        Also refuse a bounded input that would hold event time for ever, because it cannot be left out at its end.
+        Also refuse a bounded input with a watermark that cannot be left out at its end, because event time would stop.
         """
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
@@ -473,7 +474,7 @@ class _Planner:
                 )
 
     def _check_idle_timeouts(self, vertex: JobVertex) -> None:
-        """Refuse an ``idle_timeout`` of a source whose rows come through another query."""
+        """Refuse ``idle_timeout`` for a source whose rows this query reads from another query."""
         for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
             for uid in sorted(self._graph.upstream_sources(edge.producer)):
                 source = self._job.operators[uid]
@@ -499,9 +500,9 @@ _TIME = re.compile(r'(?<!"name":)"time\(\d+\)"')
 
 
 def unwritable_time(spark: SparkSession, schema: StructType) -> str | None:
-    """Return the first column whose type is TIME or contains it; None if Spark writes all columns.
+    """Return the first column that has the type TIME or contains it; None if Spark can write all columns.
 
-    Spark analyses ``current_time()`` and schemas with this type without an error, and then fails when it writes.
+    Spark analyses such a column without an error, and fails when it writes the column.
     """
     if not spark.conf.isModifiable(_SETTING) or spark.conf.get(_SETTING) == "true":
         return None  # another version of Spark has no such setting

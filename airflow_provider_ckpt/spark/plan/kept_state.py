@@ -1,7 +1,7 @@
-"""The state of a query as its plan shows it: kinds, keys, and the streams of each state.
+"""The state of a query, as its plan shows it: kinds, keys, and the streams of each state.
 
-When a query resumes, Spark compares only the types of a state's columns. Swapped sides of a join, another key of the
-same type, and sums in another order have the same types. Spark would then use the state with the wrong meaning.
+When a query resumes, Spark compares only the types of a state's columns. The types stay the same if the sides of a join
+are swapped, if another key has the same type, or if sums change their order. Spark would then misread the state.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
-"""Calls of functions whose seed differs in each plan."""
+"""Calls of random functions, whose seed is different in each plan."""
 _LITERAL = re.compile(r"(INTERVAL )?'(?:[^'\\]|\\.)*'")
 _MANY = 50
-"""Number of expressions above which an aggregation is described by its expressions instead of its calls."""
+"""Number of aggregate expressions above which the expressions are recorded instead of their calls."""
 _NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a plan by id.
+    """Columns of a plan, by column id.
 
     Attributes:
         streams: column -> its stream.
-        made: column that Spark made up -> its expression.
-        uses_current_time: True if numbers and times of the plan may differ in each plan.
+        made: column that Spark generated -> its expression.
+        uses_current_time: True if numbers and times in the plan are different each time.
     """
 
     streams: Mapping[int, str]
@@ -58,7 +58,7 @@ class Columns:
     uses_current_time: bool
 
     def name_of(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
-        """Return a column as text. ``anonymous`` hides its name."""
+        """Return a column as text. ``anonymous``: True if its name must be hidden."""
         name, number = str(column.name()), int(column.exprId().id())
         if number in self.made:
             return _text(self.made[number], self, with_streams=with_streams, anonymous=anonymous)
@@ -68,10 +68,10 @@ class Columns:
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
-    """Return the state of each stateful operator, from the output downwards.
+    """Return the state of each stateful operator, starting at the output.
 
-    The optimised plan decides how Spark keeps state. There, conditions of WHERE are keys of a join, and sums have the
-    order of the last ``select``.
+    The optimised plan is read, because Spark keeps state by it. It has WHERE conditions as keys of a join, and sums in
+    the order of the last ``select``.
     """
     written = analysed(frame)
     try:
@@ -112,14 +112,14 @@ def _keys_of(kind: str, node: Any, columns: Columns) -> list[str]:
 
 
 def _distinct_texts(expressions: Iterable[Any], columns: Columns) -> list[str]:
-    """Return the expressions as texts. If two texts are equal, all texts name the streams of their columns."""
+    """Return the expressions as texts. If two texts are equal, name the streams of the columns in all texts."""
     keys = list(expressions)
     plain = [_text(key, columns) for key in keys]
     return plain if len({*plain}) == len(plain) else [_text(key, columns, with_streams=True) for key in keys]
 
 
 def _grouping(node: Any) -> list[str]:
-    """Return the keys of arbitrary state; none for an operator without such keys."""
+    """Return the keys of arbitrary state; empty if the operator has no such keys."""
     with suppress(Py4JError):
         return [str(attribute.name()) for attribute in each(node.groupingAttributes())]
     with suppress(Py4JError):
@@ -129,10 +129,10 @@ def _grouping(node: Any) -> list[str]:
 
 
 def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anonymous: bool = False) -> str:
-    """Return an expression as text, in a form that is the same in each plan.
+    """Return an expression as text that is equal in each plan.
 
-    The text has no table names and no random seeds. It has no times if the plan uses the current time. A literal may be
-    a secret, and journal and errors show the text. So a short digest replaces each literal.
+    Table names and random seeds are removed, and times, too, if the plan uses the current time. A short digest replaces
+    each literal, because a literal may be a secret, and journal and errors show the text.
     """
     text = str(expression.sql())
     if columns.uses_current_time:
@@ -156,9 +156,10 @@ def _digest(literal: re.Match[str]) -> str:
 
 
 def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
-    """Return the distinct aggregate calls in the order of their use. Spark keeps the state of each call once.
+    """Return the distinct aggregate calls in the order of their use, because Spark keeps the state of each call once.
 
-    If there are very many expressions, return the expressions instead: to read each one is a call of the JVM.
+    If there are very many expressions, return the expressions instead, because reading each call costs a call of the
+    JVM.
     """
     expressions = node.aggregateExpressions()
     if expressions.size() > _MANY:
@@ -177,7 +178,7 @@ def _aggregates(expression: Any) -> Iterator[Any]:
 
 
 def _equality(node: Any, left: Any, right: Any, columns: Columns) -> str | None:
-    """Return both sides of a join's key as text; None for a comparison with a constant, or within one side."""
+    """Return both sides of a join key as text; None for a comparison with a constant, or within one side."""
     first, second = node.left(), node.right()
     for left_side, right_side in ((first, second), (second, first)):
         if _is_of(left_side, left) and _is_of(right_side, right):

@@ -1,4 +1,4 @@
-"""Checks of a query without its bounded inputs, because the query must run on after they have ended (R2)."""
+"""Checks that a query can run on without its bounded inputs after they have ended (R2)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
 
 _ALL_SETS = 3
-"""Number of bounded inputs up to which each combination is checked. With more: each input alone, and all together."""
+"""Number of bounded inputs up to which all combinations are checked. With more: each input alone, and all together."""
 
 
 def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:
-    """Refuse state by an event time that only some inputs of a union have. ``names``: edge -> its producer.
+    """Refuse state by event time if some inputs of a union have no event time. ``names``: edge -> its producer.
 
     Raises UnsupportedQueryError.
     """
@@ -54,11 +54,11 @@ def check_left_out(
     dropped: frozenset[str],
     names: Mapping[str, str],
 ) -> None:
-    """Refuse a query that would change when some of its bounded inputs are left out.
+    """Refuse a query that changes if some of its bounded inputs are left out.
 
     Args:
-        builder: builder of the query with the unions of all inputs.
-        built: the query without ``dropped``, the inputs that are left out already.
+        builder: builder of the query that knows the unions of all inputs.
+        built: the query without ``dropped``, which are inputs that have already ended.
         bounded: the sources and edges that will end.
         names: edge -> its producer, for messages.
 

@@ -1,4 +1,4 @@
-"""Functions from other versions of the job that were assigned to operators of the running job (R21)."""
+"""Functions of other versions of the job, assigned to operators while the job ran (R21)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class OtherContents:
 
 
 class LogicLoader:
-    """A loader of versions of the job. A process has one, and all threads may use it.
+    """Loader of versions of the job. A process has one loader, and all threads may use it.
 
-    The loader keeps each version that it has read. So all queries and their attempts have the functions of the same
-    reading until another version is assigned.
+    Each version is read once and kept in memory. So all queries and attempts run the same functions until another
+    version is assigned.
 
     Attributes:
         location: location of the root, for functions that read other jobs.
         places: folders whose code may be loaded.
-        changed: references whose content differs from the digest in the journal.
+        changed: references whose files differ from the digest in the journal.
     """
 
     def __init__(self, params: Mapping[str, str], location: Location, places: CodePlaces) -> None:
@@ -48,30 +48,30 @@ class LogicLoader:
         self._versions: dict[tuple[str, str], Version] = {}
         """(Reference, digest of its content) -> version."""
         self._replacements: dict[tuple[str, str | None], Version] = {}
-        """(Reference, requested digest) -> the version that was read instead."""
+        """(Reference, requested digest) -> version that was read instead, because the files had changed."""
         self._lock = threading.Lock()
         self.changed: list[OtherContents] = []
 
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
-        """Return the operators of the version with this digest. If it is not in memory, read the current files.
+        """Return the operators of the version with this digest. If no such version is loaded, read the current files.
 
         Raises the errors of loading a job's file.
         """
         return self._version(reference, digest).job.operators
 
     def digest_of(self, reference: str, digest: str | None) -> str:
-        """Return the digest of the version that a call uses. It differs from ``digest`` if the files have changed.
+        """Return the digest of the version that is used for ``digest``. The two differ if the files have changed.
 
-        Raises what a call raises.
+        Raises the errors of loading a job's file.
         """
         return self._version(reference, digest).digest
 
     def with_read_digests(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with the digests of the versions that this process has read, for other processes."""
+        """Return ``settings`` with the digests of the versions that this process has read."""
         return {uid: replace(setting, digests=self._digests(setting)) for uid, setting in settings.items()}
 
     def with_missing_digests(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with missing digests added, so that a later run can report a file that has changed."""
+        """Return ``settings`` with missing digests added, so that a later run can report changed files."""
         read = self.with_read_digests(settings)
         return {
             uid: replace(setting, digests={**read[uid].digests, **setting.digests}) for uid, setting in settings.items()
@@ -102,12 +102,12 @@ class LogicLoader:
     def read(self, reference: str) -> str:
         """Read the current files again, and return their digest.
 
-        Raises what a call raises.
+        Raises the errors of loading a job's file.
         """
         return self._read(reference).digest
 
     def _read(self, reference: str) -> Version:
-        """Read the current files without the lock, because a file that hangs must not block other threads."""
+        """Read the current files. The lock is not held, because a file that hangs must not block other threads."""
         self.places.check(reference)
         version = load_version(reference, self._params, self.places.check_of(reference))
         with self._lock:
@@ -121,6 +121,6 @@ class LogicLoader:
 
 
 def ship_functions(loaded: LoadedJob) -> None:
-    """Send the job's functions by value if executors cannot import them as the driver does."""
+    """Make Spark send the job's functions by value, if executors cannot import them."""
     if loaded.by_value:
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]

@@ -28,11 +28,11 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 def check_fits(
     vertex: str, current: BuiltQuery, changed: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
 ) -> None:
-    """Refuse a query that cannot replace the running one. Some misfits of state show only in a trial run.
+    """Refuse a query that cannot replace the running query. A later dry run finds further misfits of state.
 
     Args:
         is_read: True if other queries read the output through a result partition.
-        is_edited: False if both queries have the same functions. Their state is then not compared.
+        is_edited: False if both queries have the same functions. Then their state is not compared.
 
     Raises UnfitQueryError.
     """
@@ -72,7 +72,7 @@ def _problems_of_state(current: BuiltQuery, changed: BuiltQuery) -> Iterator[str
 
 
 def _problems_of_event_time(current: BuiltQuery, changed: BuiltQuery, *, is_read: bool) -> Iterator[str]:
-    """Yield differences in event time. They would make Spark, or the output's consumers, drop rows as late."""
+    """Yield differences in event time. With them, Spark or consumers of the output would drop rows as late."""
     had, has = Counter(watermarks(current.frame)), Counter(watermarks(changed.frame))
     if has - had:
         yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"
@@ -90,7 +90,7 @@ def _column(mark: EventTime | None) -> str:
 
 
 def _identity(reads: SourceReads) -> tuple[object, ...]:
-    """Return the identity of the files or topics. With another one, data would be read again or not at all."""
+    """Return format, paths and selection of a source. If they change, data would be read again or never."""
     return (
         reads.format.lower(),
         tuple(map(plain_path, reads.paths)),

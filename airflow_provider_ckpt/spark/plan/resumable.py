@@ -1,4 +1,4 @@
-"""Checks whether a job may resume under its id with its current definition, before anything is written."""
+"""Checks that a job may resume with its current definition. They run before anything is written."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from airflow_provider_ckpt.spark.query.unions import shape
 def check_resumable(
     state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool, root: str
 ) -> None:
-    """Refuse to resume as another job under the same id.
+    """Refuse to resume if the definition is no allowed change of the previous one.
 
-    Operators are matched by uid. New operators start empty. Removed operators need ``allow_non_restored_state``, which
-    drops their state. No operator may move to another vertex or change its output.
+    Operators are matched by uid. New operators start empty. Operators may be removed, with their state, only if
+    ``allow_non_restored_state`` is True. No operator may move to another vertex or change its output.
 
     Raises DefinitionChangedError, IllegalGraphChangeError, SchemaChangedError.
     """
@@ -59,16 +59,16 @@ def check_resumable(
 
 
 def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
-    """Return the last checkpoint's operators that are in the recorded plan or in the current one.
+    """Return the operators of the last checkpoint that are in any of the graphs: uid -> vertex.
 
-    The others were dropped earlier, with the user's permission, which is not needed twice.
+    Other operators were dropped in an earlier run. The user's permission for that is not needed again.
     """
     uids = {uid for graph in graphs for uid in graph.operators}
     return {uid: vertex for uid, vertex in operators.items() if uid in uids}
 
 
 def _is_edited(state: JobState, recorded: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
-    """Return whether the queries may run other code than in the previous run."""
+    """Return whether the queries may run other code than the previous run did."""
     if code is None or code != recorded or WITHOUT_SOURCE in code.modules.values():
         return True
     assigned = any(setting.logic for setting in state.settings.values())
@@ -93,7 +93,7 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
 
 
 def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
-    """Return (sink, vertex) of new sinks of ended vertices. ``state``: the state before the current plan."""
+    """Return (sink, vertex) of new sinks at ended vertices. ``state``: the state before the current plan."""
     if state.plan is None:
         return []
     previous_sinks = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
@@ -102,10 +102,9 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
 
 
 def _check_behind(state: JobState, definition: JobDefinition, missing: Collection[str], root: str) -> None:
-    """Refuse to drop a sink with output that is staged and not released, because no later driver would release it.
+    """Refuse to drop a sink with staged output that is not released. No later driver would release the output.
 
-    A sink that releases only at the end has nothing to release before the final checkpoint, so it may be dropped until
-    then.
+    A sink that releases only at the end may be dropped before the final checkpoint, because it has nothing to release.
     """
     checkpoint = state.checkpoints.get(state.last_completed)
     is_at_end = checkpoint is not None and checkpoint.is_final
@@ -130,7 +129,7 @@ def _check_behind(state: JobState, definition: JobDefinition, missing: Collectio
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:
-    """Refuse a source that was dropped and has come back. Its query still has the old read position under its name.
+    """Refuse a source that was dropped and is added again. Its query still has the old read position under its uid.
 
     Raises IllegalGraphChangeError.
     """
@@ -157,7 +156,7 @@ def _returned(source: str, vertex: str) -> IllegalGraphChangeError:
 
 
 def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
-    """Refuse a new input of a query with event time. Spark's event time does not go back, so its rows would be late."""
+    """Refuse a new input of a query with event time. Spark's event time does not go back, so new rows may be late."""
     inputs = {
         vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
         for vertex in before.vertices
@@ -178,10 +177,10 @@ def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
 
 
 def _check_edges(state: JobState, plan: JobPlan) -> None:
-    """Refuse changes of the consumers of a result partition that would lose rows (R7).
+    """Refuse changed consumers of a result partition if rows would be lost (R7).
 
-    A new consumer gets only rows that are published later. If the sources end, it would miss the earlier rows. Rows
-    that a removed consumer has not read are dropped with the consumer.
+    A new consumer gets only rows that are published later. If the sources end, it would miss the earlier rows. A
+    removed consumer may have unread rows, which are dropped with it.
     """
     assert state.plan is not None
     before, kept = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
@@ -223,12 +222,12 @@ def _other_job(gone: str, moved: str) -> IllegalGraphChangeError:
 
 
 def _streams(graph: JobGraph) -> set[str]:
-    """Return the names by which queries read sources and edges."""
+    """Return the names under which queries read sources and edges."""
     return {uid for vertex in graph.vertices for uid in vertex.sources} | {edge.uid for edge in graph.edges}
 
 
 def _places(graph: JobGraph) -> dict[str, tuple[str, bool]]:
-    """Return operator uid -> its vertex, and whether the vertex is bounded."""
+    """Return operator uid -> (its vertex, True if the vertex is bounded)."""
     return {
         uid: (vertex.uid, vertex.bounded) for vertex in graph.vertices for uid in (*vertex.operators, *vertex.sinks)
     }

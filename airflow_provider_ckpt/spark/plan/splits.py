@@ -1,4 +1,4 @@
-"""Sources with splits in a plan: their lists, the number of their subtasks, and the frame of one split."""
+"""Sources with splits in a plan: their lists of splits, the number of their subtasks, and the DataFrame of a split."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class PlannedSplits:
     """The splits of a plan.
 
     Attributes:
-        lists: source -> its splits in the order of assignment, without finished sources.
+        lists: source -> its splits in the order of assignment. Finished sources are left out.
         subtasks: source -> number of subtasks of its vertex.
-        readers: source -> number of its subtasks that read.
-        rescaled: the part of ``readers`` that differs from the job's declaration.
+        readers: source -> number of its subtasks that read splits.
+        rescaled: the entries of ``readers`` that differ from the job's declaration.
         differs: source -> how its list has changed since it was frozen.
-        unasked: source -> why its current list cannot be compared with the frozen one.
+        unasked: source -> why its current list could not be compared with the frozen list.
     """
 
     lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
@@ -53,10 +53,10 @@ class PlannedSplits:
 
 
 class CurrentSplits:
-    """The lists of splits that the job gives now.
+    """The lists of splits that the job's functions return now. Each function is called only once.
 
-    A function is called once, and its failure is kept, too. Otherwise a second call could succeed, and a short failure
-    of a service would look like a changed definition.
+    A failure is stored, too. If a second call succeeded, a short failure of a service would look like a changed
+    definition.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class CurrentSplits:
 def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) -> PlannedSplits:
     """Return the splits of a job that starts without earlier progress.
 
-    ``state``: the state of earlier runs. A number of readers in it stays, even after a start from scratch (R21).
+    ``state`` is the state of earlier runs. A number of readers that a rescale has set stays in force (R21).
 
     Raises InvalidJobError, SplitsFailedError.
     """
@@ -97,7 +97,7 @@ def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) ->
 def plan_splits(
     job: Job, given: CurrentSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
-    """Return the splits of a job that resumes. A frozen list wins over the job's current list.
+    """Return the splits of a job that resumes. A frozen list has priority over the list that the function returns now.
 
     Functions of finished sources (``over``) are not called.
 
@@ -161,7 +161,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
-    """Return the frame that the user's function makes of a split, or of all given splits if the source is batched.
+    """Return the DataFrame that the user's function makes of a split. A batched source gets all ``splits`` in one call.
 
     Raises UnfitSourceError, and what :func:`~.builder.call` raises.
     """
@@ -190,14 +190,14 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
 
 
 def named(splits: Sequence[Split]) -> str:
-    """Return the splits as text for people."""
+    """Return the splits as text for messages."""
     if len(splits) == 1:
         return f"split {splits[0].id!r}"
     return f"{len(splits)} splits, {splits[0].id!r} to {splits[-1].id!r}"
 
 
 def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
-    """Return the frame of a split with its columns, and the fields inside them, in the order of the plan.
+    """Return the DataFrame of a split in the column order of the plan. Fields inside columns are ordered, too.
 
     Raises UnfitSourceError if the split's columns or their types differ from the plan.
     """
@@ -218,7 +218,7 @@ def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: Stru
 
 
 def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
-    """Return the frame in the order of the plan, also inside its columns; None if it has other columns."""
+    """Return the DataFrame with columns and their fields in the order of the plan; None if it has other columns."""
     if unlike_fields(frame.schema, planned, str) is not None:
         return None
     kinds = {field.name: field.dataType for field in frame.schema.fields}
@@ -231,7 +231,7 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
 
 
 def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
-    """Return the rows of all frames in at most ``partitions`` partitions, because each becomes a task and a file.
+    """Return the rows of all frames in at most ``partitions`` partitions. Each partition becomes a task and a file.
 
     The frames are united in pairs, because each union analyses the whole plan below it again.
     """

@@ -1,6 +1,7 @@
-"""Bounds of state: windows, gaps, time bounds and timeouts. They decide which rows are kept together, and how long.
+"""Bounds of state: windows, gaps, time bounds and timeouts.
 
-Spark does not compare them when a query resumes. Three-hour windows would continue with the state of one-hour windows.
+Bounds decide which rows are aggregated together, and how long their state is kept. Spark does not compare bounds when a
+query resumes. Three-hour windows would continue with the state of one-hour windows.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from py4j.protocol import Py4JError
 from airflow_provider_ckpt.spark.query.analysed_plan import children_of, conjuncts, each, nodes_from
 
 _DELAY, _WINDOW, _SESSION = "spark.watermarkDelayMs", "spark.timeWindow", "spark.sessionWindow"
-"""Spark's marks of a column's meaning, in its metadata."""
+"""Keys in the metadata of a column, by which Spark marks a watermark, a window or a session."""
 _SLIDE, _START, _LENGTH = re.compile(r"% (\d+)L"), re.compile(r"- (\d+)L\) %"), re.compile(r"\+ (\d+)L")
 _GAP = re.compile(r"\+ (.*?)\)*$")
 _INTERVAL = re.compile(r"INTERVAL '([^']*)'")
 _UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-"""Units of time in microseconds, the largest first."""
+"""Unit of time -> its length in microseconds, the longest first."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class ExpressionTexts:
     """Functions that turn expressions of a plan into texts.
 
     Attributes:
-        made: column id -> the expression of a column that Spark made up.
-        anonymous: hides the names of columns, because a column may be renamed.
+        made: column id -> expression of a column that Spark generated.
+        anonymous: returns an expression as text without column names, because a column may be renamed.
     """
 
     made: Mapping[int, Any]
@@ -39,7 +40,7 @@ class ExpressionTexts:
 
 
 def state_bounds(node: Any, texts: ExpressionTexts) -> tuple[str, ...]:
-    """Return the bounds of a stateful operator of an optimised plan, as texts for people."""
+    """Return the bounds of a stateful operator of an optimised plan, as texts for messages."""
     kind = str(node.nodeName())
     if kind == "Aggregate":
         return tuple(_keys(node, texts))
@@ -51,7 +52,7 @@ def state_bounds(node: Any, texts: ExpressionTexts) -> tuple[str, ...]:
 
 
 def _keys(node: Any, texts: ExpressionTexts) -> Iterator[str]:
-    """Yield the windows, and the keys that are computed from columns."""
+    """Yield windows, sessions, and keys that are computed from columns. Each is a text."""
     for expression in each(node.groupingExpressions()):
         if expression.nodeName() != "AttributeReference":
             yield _key(expression, texts)
@@ -73,9 +74,9 @@ def _has(column: Any, mark: str) -> bool:
 
 
 def _definition(node: Any, column: Any) -> Any:
-    """Return the expression below ``node`` that makes the column; None if there is none.
+    """Return the expression that makes a column, from the plan below ``node``; None if there is none.
 
-    Several expressions make a sliding window. The first one shows all bounds.
+    A sliding window is made of several expressions. The first expression shows all bounds.
     """
     number = int(column.exprId().id())
     for below in nodes_from(node):
@@ -91,7 +92,7 @@ def _definition(node: Any, column: Any) -> Any:
 
 
 def _window(sql: str) -> str:
-    """Return a window as text. Spark replaced the window by arithmetic in microseconds."""
+    """Return a window as text. ``sql``: the arithmetic in microseconds by which Spark has replaced the window."""
     slide, start, length = (
         int(matches[-1]) if (matches := pattern.findall(sql)) else 0 for pattern in (_SLIDE, _START, _LENGTH)
     )
@@ -114,7 +115,7 @@ def _delays(node: Any) -> Iterator[int]:
 
 
 def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
-    """Yield a join's conditions on event time, other than its keys."""
+    """Yield the conditions of a join on event time. Its keys are left out."""
     condition = node.condition()
     for conjunct in conjuncts(condition.get()) if condition.isDefined() else ():
         compares_time = any(_has(column, _DELAY) for column in each(conjunct.references().toSeq()))
@@ -123,7 +124,7 @@ def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
 
 
 def _of_function(node: Any) -> Iterator[str]:
-    """Yield the timeout and the function of arbitrary state. Spark gives every ``StatefulProcessor`` the same name."""
+    """Yield timeout and function name of arbitrary state. In Spark, every ``StatefulProcessor`` has the same name."""
     for name, member in (("timeout", "timeout"), ("time mode", "timeMode")):
         with suppress(Py4JError):
             yield f"{name} {getattr(node, member)().toString()}"

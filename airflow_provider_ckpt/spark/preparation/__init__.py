@@ -1,1 +1,1 @@
-"""The preparation of a run before it claims the job, and the tasks that it then makes."""
+"""The preparation of a run before it claims the job, and the making of its tasks afterwards."""

@@ -1,8 +1,8 @@
-"""Checks of code before a run calls it: assigned code (R21), and the code of a worker (W28).
+"""Checks of code before a run calls it: assigned functions (R21), and the code of a worker (W28).
 
-A query runs the functions of the job's file as they were when the job was prepared (``PlanRecorded.code``). Operators
-with functions that were assigned while the job ran use these (``VertexSettings.logic``). A worker checks that it has
-the same code before it calls a function or writes anything.
+A query runs the functions of the job's file as they were when the job was prepared (``PlanRecorded.code``). Functions
+that were assigned while the job ran replace them (``VertexSettings.logic``). A worker checks that it has the same code
+before it calls a function or writes anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 
 
 def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> None:
-    """Refuse assigned code outside of the allowed places, without reading it, because the journal may be forged.
+    """Refuse assigned code outside of the allowed places. The code is not read, because the journal may be forged.
 
     Raises UnfitAssignedLogicError.
     """
@@ -38,7 +38,7 @@ def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> No
 def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> None:
     """Refuse assigned code that was edited after its assignment, because only the earlier code was tried.
 
-    The user may edit the job's own file between two runs, so that file is not refused.
+    The job's own file is not refused, because users may edit it between two runs.
 
     Raises UnfitAssignedLogicError.
     """
@@ -58,7 +58,7 @@ def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> Non
 
 
 def _assigned(decision: Decision) -> Iterator[tuple[str, str, str | None]]:
-    """Yield operator, reference and digest of each assigned function."""
+    """Yield (operator, reference, digest) of each assigned function. The digest is None if none was recorded."""
     for vertex in decision.graph.vertices:
         if vertex.uid in decision.settings:
             of_vertex = decision.settings[vertex.uid]
@@ -74,7 +74,7 @@ def unfit(uid: str, reference: str, problem: str, run: LoadedRun) -> UnfitAssign
 
 
 def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """Refuse other code of the operators and sinks that ``subtasks`` run. Other workers check the rest of the job.
+    """Refuse a worker with other code for the operators and sinks of ``subtasks``. Assigned functions are not checked.
 
     Raises WorkerDiffersError.
     """
@@ -88,7 +88,7 @@ def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[Sub
 
 
 def check_declared(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
-    """Refuse other code of operators that get their declared functions back, which no check has covered before.
+    """Refuse a worker with other code for ``operators``, which return from assigned functions to their declared ones.
 
     Raises WorkerDiffersError.
     """
@@ -116,7 +116,7 @@ def _refuse_other(job: Job, reference: str, state: JobState, operators: Collecti
 
 
 def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """Refuse other code of the functions that were assigned to operators of ``subtasks``.
+    """Refuse a worker with other code for the functions that were assigned to operators of ``subtasks``.
 
     Raises WorkerDiffersError.
     """
@@ -141,7 +141,7 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
 
 
 def _differs(uid: str, reference: str, expected: str, logic: LogicLoader) -> str | None:
-    """Return how a function differs from the assigned one, or None. ``expected``: its digest at the assignment."""
+    """Return how a function differs from the assigned one, or None. ``expected``: digest at the assignment."""
     try:
         digest = load_other_version(uid, reference, partial(logic.digest_of, reference, expected))
     except UnfitLogicError as error:

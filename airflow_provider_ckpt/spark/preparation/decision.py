@@ -1,7 +1,7 @@
-"""The decision of a driver about a job before the driver takes the job over.
+"""The decision of a driver how to continue a job, before it takes the job over.
 
 The decision follows from the journal alone. The driver decides before it prepares the job, because planning takes
-seconds and a refusal must come before anything is written. The claim decides again, from the state that it follows. If
+seconds, and a refusal must come before anything is written. The claim decides again, from the journal at that time. If
 the two decisions differ, the driver does not claim the job, and prepares it again.
 """
 
@@ -27,14 +27,15 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class Decision:
-    """The answers from the journal that decide how a driver continues the job.
+    """The decision of a driver how to continue a job.
 
     Attributes:
         finished: True if nothing is left to run.
-        restore: the checkpoint to restore; None: the job resumes after the published batches.
-        may_start_from_scratch: True if no checkpoint covers anything, so that nothing was ever released. If the
-            definition does not fit the previous one, the job may start from scratch.
-        graph: the current graph, or that of the last run. It may change while a driver prepares the job (R21).
+        restore: the checkpoint to restore; None if the job resumes after its published batches.
+        may_start_from_scratch: True if no checkpoint has any data, so that nothing was ever released. The job may then
+            start from scratch if its definition no longer fits.
+        graph: the current graph, or the graph of the last run. A request may change it while a driver prepares the job
+            (R21).
     """
 
     is_new: bool
@@ -46,23 +47,23 @@ class Decision:
     rescaled: Mapping[str, int]
     settings: Settings
     scratch_reason: str | None
-    """Why the options discard the previous runs, although they could be kept; None if they are kept."""
+    """Why the options discard the previous runs, although the job could resume; None if it resumes."""
     reconciliation: Reconciliation | None
-    """Subtasks of a BATCH job that run again, because results that others must read are gone."""
+    """Subtasks of a BATCH job that run again because their results are gone; None if the results were not checked."""
     split_lists: Mapping[str, SourceFrozen]
-    """Source -> its frozen list of splits. A list that the previous driver freezes meanwhile changes the decision."""
+    """Source -> its frozen list of splits. If the previous driver freezes a list meanwhile, the decision changes."""
     compared: tuple[JobDefinition | None, int]
-    """The definition of the last run, and the epoch of the last start from scratch. Another driver may change both."""
+    """(Definition of the last run, epoch of the last start from scratch). Another driver may change both meanwhile."""
     state: JobState = field(compare=False, repr=False)
-    """The state that the decision follows from, after the resets of ``reconciliation``."""
+    """The state from which the decision follows. Resets by ``reconciliation`` are applied."""
 
 
 def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: Reconciler | None = None) -> Decision:
     """Decide how to continue the job. Write nothing.
 
     Args:
-        reconciler: finds lost results in batch mode. A driver uses the same one for all of its decisions. A worker
-            gives None, because its planner has decided already.
+        reconciler: finds lost results in batch mode. A driver uses one reconciler for all its decisions. None in a
+            worker, because the driver that prepared the job has already decided.
 
     Raises CorruptJournalError, JobDeletedError, InvalidInputError, RestoreRefusedError.
     """
@@ -109,8 +110,8 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
 def _not_recovered(options: RunOptions, state: JobState) -> str | None:
     """Return why a BATCH job starts from scratch: ``execution.batch.job-recovery.enabled`` is false (FLIP-383).
 
-    Return None if a checkpoint covers something, because the job's output may be released. Return None for a stopped
-    job, because its user wants to resume it.
+    Return None if a checkpoint has data, because output may be released. Return None for a stopped job, because its
+    user wants to resume it.
     """
     if options.batch_recovery or not state.is_batch:
         return None

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A run that a user asks for."""
+    """A user's request to run a job, and the receiver of its status lines."""
 
     options: RunOptions
     location: Location
@@ -47,8 +47,8 @@ class LoadedRun:
 
     Attributes:
         job: the job as its file declares it.
-        journal: the job's journal, not claimed.
-        drops_operators: True if this version may lack operators of the previous version (R21). Later versions may not.
+        journal: the job's journal, opened without a claim.
+        drops_operators: True if this version of the job may lack operators of the previous version (R21).
         forget: unloads the modules of this version. Call it when the version is no longer used.
     """
 
@@ -75,7 +75,7 @@ class LoadedRun:
         return replace(self, request=replace(self.request, options=replace(self.options, **changed)))
 
     def as_later_run(self) -> LoadedRun:
-        """Return this run as a later one in the same driver, which does not restore or drop operators again."""
+        """Return this run as a later run in the same driver. A later run neither restores nor drops operators again."""
         journal = open_journal(self.storage, self.options)
         return replace(self.with_options(restore="latest"), journal=journal, drops_operators=False)
 
@@ -107,9 +107,10 @@ def load_run(request: RunRequest) -> LoadedRun:
 def load_with_spark(
     reference: str, name: str, conf: Mapping[str, str], params: Mapping[str, str] | None = None
 ) -> LoadedJob:
-    """Load the job's file before Spark starts, so that a wrong reference is refused at once.
+    """Load the job's file. Start Spark first only if the file needs it.
 
-    Start Spark first only if the file needs it: for a UDF at module level whose return type is given as text.
+    Usually Spark starts later, so that a wrong reference is refused at once. A file needs Spark if it declares a UDF at
+    module level whose return type is given as text.
     """
     try:
         return load(reference, params)

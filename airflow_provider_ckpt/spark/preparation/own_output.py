@@ -1,6 +1,6 @@
-"""Checks that a job reads neither its own output nor its own state, also through symbolic links.
+"""Checks that a job reads neither its own output nor its own state. Symbolic links are followed.
 
-Spark follows links to folders. A link back to a folder around it would make Spark read the same files repeatedly.
+Spark follows links to folders, too. A link to a folder around it would make Spark read the same files repeatedly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
-    """Refuse a sink whose folder lies in the folder of a source, because Spark may read it.
+    """Refuse a sink whose folder lies in the folder of a source.
 
     Raises OverlappingFoldersError.
     """
@@ -52,10 +52,9 @@ def output_read(source: str, path: str, sink: str, folder: Location) -> Overlapp
 
 
 def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
-    """Refuse a root that lies where a source reads, and a source that reads the job's files under the root.
+    """Refuse a source that reads the job's files under the root.
 
-    A root in a hidden folder below the source's folder is allowed, because Spark ignores hidden folders there. The
-    root's own folder may be the hidden one.
+    A root in a hidden folder below the source's folder is allowed, because Spark ignores hidden folders.
 
     Raises OverlappingFoldersError.
     """
@@ -90,9 +89,9 @@ def _reads_root(read: list[str], root: list[str], job_id: str) -> bool:
 
 
 def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
-    """Refuse a root in the folder of a sink, and a sink in a folder of any job's files under the root.
+    """Refuse a root in the folder of a sink, and a sink's folder among the files of any job under the root.
 
-    Readers would take the root's files for data of the sink. A deletion of that job would delete the sink's data.
+    Readers would take the root's files for data of the sink. The sink's data would be deleted together with that job.
 
     Raises OverlappingFoldersError.
     """
@@ -128,12 +127,12 @@ def _reads_folder(read: list[str], written: list[str]) -> bool:
 
 
 def _all_match(read: list[str], written: list[str]) -> bool:
-    """Return whether the patterns match the names of the folder, up to the end of the shorter path."""
+    """Return whether the patterns ``read`` match the names in ``written``, up to the end of the shorter path."""
     return all(_matches(part, pattern) for pattern, part in zip(read, written, strict=False))
 
 
 def _is_written(pattern: str) -> bool:
-    """Return whether the pattern matches a file or partition folder directly in a sink's folder."""
+    """Return whether a pattern matches files or partition folders directly in a sink's folder."""
     return "=" in pattern or _matches("part-0.parquet", pattern) or _matches("column=value", pattern)
 
 
@@ -154,11 +153,11 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class LinkedFolder:
-    """A folder that Spark reaches through a link.
+    """A folder that Spark reaches through a symbolic link.
 
     Attributes:
         target: the real path of the folder.
-        loops: True if ``target`` is one of the folders around ``path``.
+        loops: True if ``target`` is a folder around ``path``.
     """
 
     path: str
@@ -196,7 +195,7 @@ def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, loca
 
 
 def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
-    """Yield the current links to folders that Spark follows. Spark ignores hidden names."""
+    """Yield the symbolic links to folders that Spark would follow now. Spark ignores hidden names."""
     recursive = is_recursive(reads)
     for path in reads.paths if reads.is_file else ():
         pattern = _local(path)
@@ -205,7 +204,7 @@ def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
 
 
 def _local(path: str) -> str:
-    """Return a path of this machine; empty for a path in a store, or for an invalid path."""
+    """Return a path as a path of this machine; empty for a path in an object store, or for an invalid path."""
     try:
         return canonical_uri(path).removeprefix("file://") if is_local(path) else ""
     except InvalidStorageUriError:
@@ -213,7 +212,7 @@ def _local(path: str) -> str:
 
 
 def _below(folder: str, around: tuple[str, ...], recursive: bool) -> Iterator[LinkedFolder]:
-    """Yield the links below a folder. ``around``: real paths of the folder itself and of the folders around it."""
+    """Yield the links below a folder. ``around``: real paths of this folder and of the folders around it."""
     with suppress(OSError), os.scandir(folder) as entries:  # another check refuses a folder that cannot be listed
         for entry in entries:
             if is_hidden(entry.name) or not _is_folder(entry) or not (recursive or "=" in entry.name):

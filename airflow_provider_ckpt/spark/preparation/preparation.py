@@ -1,4 +1,7 @@
-"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan. It writes only a probe."""
+"""The second stage of a run: check the sinks, start Spark, plan the job, and check the plan.
+
+This stage writes nothing but a probe of the storages.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +55,11 @@ class PreparedRun:
 
     Attributes:
         job: the job with the functions that were assigned while it ran.
-        logic: reads assigned functions, also of later requests.
-        kept: the Spark settings and time zones that affect the values of rows. A job keeps those of its first run.
-        reach: the connection of Spark with the root; None if the root needs none.
+        logic: loader of assigned functions, also for later requests.
+        kept: Spark settings and time zones that change the values of rows, as in the job's first run.
+        reach: Spark's access to the root; None for a local root.
         scratch_reason: why the job discards its previous runs; None if it resumes, or is new.
-        refused: the error because of which the job starts from scratch; None if there is none.
+        refused: the error that makes the job start from scratch; None if no error does.
     """
 
     run: LoadedRun
@@ -81,11 +84,11 @@ class PreparedRun:
         return self.spark.sparkContext.applicationId
 
     def places(self) -> dict[str, object]:
-        """Return the places of Spark's UI and of the outputs, for :meth:`StatusReporter.started`."""
+        """Return the places to report at the start: the URL of Spark's UI, and the sinks' folders."""
         return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.run.location)}
 
     def bounded_reads(self) -> dict[str, Any]:
-        """Return source -> its reads, for bounded sources that have not finished."""
+        """Return source -> its format, paths and options, for bounded sources that have not finished."""
         reads = self.plan.reads
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
@@ -93,9 +96,9 @@ class PreparedRun:
 def prepare(
     run: LoadedRun, decision: Decision, check: CheckLogic | None = None, *, tries_rights: bool = False
 ) -> PreparedRun:
-    """Check what needs no Spark, because Spark may take minutes to start. Then connect Spark, and plan the job.
+    """First make all checks without Spark, because Spark may take minutes to start. Then start Spark, and plan the job.
 
-    ``tries_rights``: True if the check writes a probe to every object store and deletes it again.
+    ``tries_rights``: True if the driver must write a probe to every object store, and delete it again.
 
     Raises the errors of :func:`checked_sinks`, :func:`reach_root` and :func:`plan_run`.
     """
@@ -123,7 +126,7 @@ def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
 
 
 def _check_rights(run: LoadedRun, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse an object store in which this driver lacks a right. Spark would fail there only minutes later.
+    """Refuse an object store in which this driver lacks a right. Spark would fail only minutes later.
 
     Raises StorageReadOnlyError, StorageDeniedError.
     """
@@ -139,7 +142,7 @@ def _reach(run: LoadedRun) -> StorageReachability | None:
 
 
 def _retargeted_sinks(job: Job, state: JobState) -> set[str]:
-    """Return the sinks that release to another place, or in another form, than in the last run."""
+    """Return the sinks whose target or form of output differs from the last run."""
     recorded = {} if state.definition is None else state.definition.sinks
     changed = set()
     for operator in job.sinks:
@@ -153,9 +156,9 @@ def _retargeted_sinks(job: Job, state: JobState) -> set[str]:
 def plan_run(
     run: LoadedRun, decision: Decision, sinks: dict[str, BoundSink], check: CheckLogic | None = None
 ) -> PreparedRun:
-    """Plan the job by the decision, and check the plan. Spark must be able to reach the storages of the job.
+    """Plan the job by the decision, and check the plan. Spark must already reach the storages of the job.
 
-    ``check``: check of assigned code, before any function of the job is called; None: refuse edited code.
+    ``check``: called before any function of the job, to check assigned code. With None, edited code is refused.
 
     Raises InvalidInputError, and errors of sinks.
     """
@@ -196,7 +199,7 @@ def plan_run(
 
 
 def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
-    """Return the settings that this run must use; empty for a job's first run, and with --new-settings."""
+    """Return the settings of the job's first run; empty in the first run itself, and with --new-settings."""
     definition = decision.state.definition
     if definition is None or decision.scratch_reason is not None or options.new_settings:
         return {}
@@ -204,7 +207,7 @@ def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, 
 
 
 def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
-    """Refuse bounded sources that hold no file, except those whose ends are recorded (``frozen``).
+    """Refuse bounded sources without a file, except sources whose ends are recorded (``frozen``).
 
     The check is repeated when the list of files is recorded.
     """
@@ -216,7 +219,7 @@ def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 
 
 def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
-    """Refuse bounded sources with a file that Spark would misread, except those whose ends are recorded (``frozen``).
+    """Refuse bounded sources with a file that Spark would misread, except sources whose ends are recorded (``frozen``).
 
     Raises EmptyFileError, UnreadableFileError.
     """
@@ -231,7 +234,7 @@ def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 
 
 def reuse_preparation(prepared: PreparedRun, run: LoadedRun, decision: Decision) -> PreparedRun:
-    """Reuse a preparation for ``run`` and an equal later decision. Repeat only the comparisons with the journal.
+    """Return ``prepared`` for a later run with an equal decision. Only the comparisons with the journal are repeated.
 
     Raises the errors of :func:`prepare` for these comparisons.
     """
@@ -246,7 +249,7 @@ def _with_assigned_functions(
 ) -> dict[str, Operator]:
     """Return the job's operators with the functions that were assigned while the job ran.
 
-    A function that was assigned in another query is ignored. ``graph``: has the query of each operator.
+    A function is ignored if its operator was in another query then. ``graph`` has the current query of each operator.
     """
     try:
         return reconfigured(run.job.operators, graph.vertices, decision.state.settings, logic)
@@ -256,7 +259,7 @@ def _with_assigned_functions(
 
 @dataclass(frozen=True)
 class _Planning:
-    """The planning of a job, perhaps more than once. ``job``: see :class:`PreparedRun`."""
+    """The planning of a job, which may be repeated from scratch. ``job``: see :class:`PreparedRun`."""
 
     spark: SparkSession
     job: Job
@@ -265,7 +268,7 @@ class _Planning:
     given: CurrentSplits = field(default_factory=CurrentSplits)
 
     def plan(self) -> tuple[JobPlan, CkptError | None]:
-        """Return the plan, and the error because of which the job starts from scratch; None if there is none."""
+        """Return (plan, error that makes the job start from scratch). The error is None if there is none."""
         decision = self.decision
         if decision.scratch_reason is not None:
             return self.from_scratch(), None
@@ -288,7 +291,7 @@ class _Planning:
             return self.from_scratch(), refused
 
     def from_scratch(self) -> JobPlan:
-        """Plan a start from scratch. Settings that requests have changed while the job ran stay."""
+        """Plan a start from scratch. Settings that requests have changed while the job ran stay in force."""
         state = self.decision.state
         splits = plan_splits_from_scratch(self.job, self.given, state)
         return plan_job(self.spark, self.job, self.run.options, FinishedWork(settings=state.settings), splits)
@@ -302,10 +305,10 @@ class _Planning:
         return plan
 
     def _may_fail_on_old_data(self, failed: CkptError) -> bool:
-        """Return whether the failure may come from data of earlier runs, so that a start from scratch may help.
+        """Return whether a failure may come from data of earlier runs, so that a start from scratch may help.
 
-        The function of a source gets nothing from earlier runs, except splits of a frozen list that the job no longer
-        returns. A temporary failure of a transform is left to a retry, which calls the function again.
+        The function of a source gets nothing from earlier runs, except frozen splits that the job no longer returns. A
+        temporary failure of a transform is left to a retry.
         """
         uid, job, decision = failed.data["uid"], self.job, self.decision
         if job.operators[uid].inputs:
@@ -335,7 +338,7 @@ def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> Non
 
 
 def _last_released(sink: BoundSink) -> int:
-    """Return the last release. If it cannot be read, :meth:`BoundSink.check_target` may raise the reason."""
+    """Return the last release. If it cannot be read, prefer the error of :meth:`BoundSink.check_target`."""
     try:
         return sink.last_released()
     except CkptError:

@@ -31,14 +31,14 @@ Runner = StreamingRunner | BatchRunner | SplitRunner
 
 
 class SparkTaskFactory:
-    """The factory for the tasks of one epoch, and for the next attempts of failed subtasks.
+    """Factory of the tasks of one epoch, also for the next attempts of failed subtasks.
 
     Args:
-        frozen: source -> its frozen end, without finished sources.
-        splits: source -> its frozen splits, without finished sources.
-        logs: subtask -> the open log of its current attempt. The next attempt of a subtask replaces it.
-        log_of: returns a readable log of any subtask.
-        thread: runs the vertices of a BATCH job.
+        frozen: source -> its frozen end. Finished sources are left out.
+        splits: source -> its frozen splits. Finished sources are left out.
+        logs: subtask -> the open log of its current attempt. The factory replaces it for the next attempt.
+        log_of: returns a reader of the log of any subtask.
+        thread: executor that runs the vertices of a BATCH job.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class SparkTaskFactory:
         self._produces_again = nothing_is_covered(state)
         self._current: dict[SubtaskId, Runner] = {}
         self._late: set[str] = set()
-        """Late files that replaced tasks have read."""
+        """Normal paths of late files that replaced tasks have read."""
 
     def make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, restores: bool) -> Runner:
         """Make the task of ``attempt``, with its Spark folder. The attempt must have opened the subtask's log.
@@ -78,7 +78,7 @@ class SparkTaskFactory:
         return runner
 
     def current(self, subtask: SubtaskId) -> Runner | None:
-        """Return the task of the subtask's current attempt; None before the first one. Any thread may call this."""
+        """Return the task of the subtask's current attempt; None before its first attempt. Any thread may call this."""
         return self._current.get(subtask)
 
     def late_files(self) -> set[str]:
@@ -137,7 +137,7 @@ class SparkTaskFactory:
 
 
 ALIGNED_TIMEOUT = 10.0
-"""Seconds an aligned checkpoint waits for the slowest input before it goes unaligned."""
+"""Seconds that an aligned checkpoint waits for the slowest input before it becomes unaligned."""
 
 
 def make_context(
@@ -147,7 +147,7 @@ def make_context(
     post: Callable[[TaskReport], None],
     check_fenced: Callable[[], None],
 ) -> RunContext:
-    """Return the context of the tasks of this process."""
+    """Return the context that all tasks of this process share."""
     return RunContext(
         spark=prepared.spark,
         storage=prepared.run.storage,
@@ -176,7 +176,7 @@ def make_streaming_factory(
     logs: Mapping[SubtaskId, SubtaskLog],
     log_of: Callable[[SubtaskId], LogReader],
 ) -> StreamingRunnerFactory:
-    """Make the factory for the runners of streaming queries. Its arguments are those of :class:`SparkTaskFactory`."""
+    """Make the factory for the runners of streaming queries. See :class:`SparkTaskFactory` for the arguments."""
     plan = prepared.plan
     return StreamingRunnerFactory(
         context,

@@ -1,6 +1,6 @@
-"""Trials of other versions of a running job (R21).
+"""Dry runs of other versions of a running job (R21).
 
-A trial plans the version, compares it with the journal, and runs its queries on copies. It has no visible effects.
+A dry run plans the version, compares it with the journal, and runs its queries on copies. It has no visible effects.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 class VersionTrials:
-    """The trials of one run, each in a thread of its own. ``runner``: returns a subtask's current runner, or None."""
+    """Dry runs during one run of a job, each in its own thread. ``runner``: returns a subtask's runner, or None."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class VersionTrials:
         self._threads.start("ckpt-version-trial", run)
 
     def prepared_version(self, name: str) -> PreparedRun:
-        """Return the version that was tried for the request and fits."""
+        """Return the version that a dry run has prepared for the request. The dry run must have succeeded."""
         return self._found[name]
 
     def close(self) -> None:
-        """Wait until no trial runs, at most for :data:`LAST_TRIAL`."""
+        """Stop the dry runs, and wait at most :data:`LAST_TRIAL` seconds until they have ended."""
         self._is_closed = True
         trials = self._trials
         if trials is not None:
@@ -114,7 +114,7 @@ class VersionTrials:
         Raises the errors of loading a job's file and of :meth:`Job.validate`.
         """
         running = self._running
-        # the version gets its own journal, because the JobMaster writes to that of the run
+        # the version gets its own journal, because the JobMaster writes to the run's journal
         version = replace(running.run.as_later_run(), drops_operators=request.allow_non_restored_state)
         places = CodePlaces.of(running.job, version.options, version.location, running.plan.reads)
         check = None
@@ -142,9 +142,10 @@ class VersionTrials:
     def _start_on_copies(
         self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None
     ) -> None:
-        """Start the vertex's query on copies of the running queries' folders.
+        """Start the vertex's query on copies of the folders of the running queries.
 
-        Spark finds state that does not fit only at the query's start. Without a trial, that would end the job.
+        Spark finds state that does not fit only when the query starts. Without a dry run, that failure would end the
+        job.
         """
         for subtask in vertex.subtasks:
             runner = self._runner(subtask)
@@ -168,7 +169,7 @@ class VersionTrials:
 
 
 def _adds_inputs(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
-    """Return whether the version adds an input to the vertex. A copied folder has no position in such an input."""
+    """Return whether the version adds an input to the vertex. The copied folder has no position in a new input."""
     sources = set(vertex.sources) - set(runner.vertex.sources)
     edges = {edge.uid for edge in graph.inputs(vertex.uid)}
     return bool(sources or edges - {edge_input.edge.uid for edge_input in runner.edges.values()})

@@ -1,1 +1,1 @@
-"""The rules for user queries: schemas, unions, event time and state."""
+"""Rules for the queries of users: schemas, unions, event time and state."""

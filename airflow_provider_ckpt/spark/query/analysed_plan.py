@@ -14,7 +14,7 @@ from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, HOLD
 
 WATERMARK = "EventTimeWatermark"
 _NAME = re.compile(r'^name="(.*)"$')
-"""Spark's text for a named stream. A stream without a name has another form of text."""
+"""Pattern of Spark's text for a named stream. The text of a stream without a name has another form."""
 _MADE = re.compile(r"_groupingexpression|_common_expr_\d+|_extract_.+")
 _CALLS_PYTHON = frozenset({"ArrowEvalPython", "BatchEvalPython"})
 STATELESS = frozenset(
@@ -53,11 +53,11 @@ STATELESS = frozenset(
         "WithCTE",
     }
 )
-"""Operators that keep nothing between micro-batches. Any other operator, also a future one, may keep state."""
+"""Operators that keep nothing between micro-batches. Any other operator, also of a later Spark, may keep state."""
 
 
 def analysed(frame: DataFrame) -> Any:
-    """Return the analysed plan, which still has the form of the user's query."""
+    """Return Spark's analysed plan, in which the user's query still has its form."""
     return frame._jdf.queryExecution().analyzed()  # PySpark has no public method for the plan
 
 
@@ -78,24 +78,24 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def _is_watermark(node: Any) -> bool:
-    """Return whether the node is a watermark of the user, and not the one that this package adds (``HOLD``)."""
+    """Return whether the node is a watermark of the user. The watermark of this package (``HOLD``) does not count."""
     return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
-    """Return (column, delay) of each watermark. The delay is in Spark's words."""
+    """Return (column, delay) of each watermark. The delay is a text, as Spark writes it."""
     nodes = filter(_is_watermark, nodes_from(analysed(frame)))
     return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 
 
 def followed_window(frame: DataFrame) -> str | None:
-    """Return the column of a watermark that is set on windows; None without one."""
+    """Return the column of a watermark that is set on a column of windows; None if there is no such watermark."""
     times = (node.eventTime() for node in nodes_from(analysed(frame)) if _is_watermark(node))
     return next((str(time.name()) for time in times if time.dataType().typeName() == "struct"), None)
 
 
 def is_stateful(frame: DataFrame) -> bool:
-    """Return whether a streaming query of the frame keeps something from one micro-batch to the next.
+    """Return whether a streaming query of the frame keeps state from one micro-batch to the next.
 
     Aggregations, de-duplication, limits, arbitrary state and joins of two streams keep state. Unknown operators count
     as stateful.
@@ -104,12 +104,12 @@ def is_stateful(frame: DataFrame) -> bool:
 
 
 def stateful_nodes(frame: DataFrame) -> Iterator[Any]:
-    """Yield the stateful operators of a frame's plan, from the output downwards."""
+    """Yield the stateful operators of a frame's plan, starting at the output."""
     return stateful_below(analysed(frame))
 
 
 def optimised(frame: DataFrame) -> Any:
-    """Return the optimised plan without reading data. Spark takes the order and the keys of state from it.
+    """Return the optimised plan, without reading data. By this plan Spark chooses the keys and the order of state.
 
     Raises Py4JError.
     """
@@ -118,7 +118,7 @@ def optimised(frame: DataFrame) -> Any:
 
 
 def stateful_below(node: Any) -> Iterator[Any]:
-    """Yield the stateful operators from a node of a plan downwards."""
+    """Yield the stateful operators at and below a node of a plan."""
     children = children_of(node)
     if not node.isStreaming() or not children:
         return  # the static side of a join is computed again in each batch
@@ -140,7 +140,7 @@ def joins_streams(frame: DataFrame) -> bool:
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether the plan sets a watermark on the rows of a source. ``ids``: the ids of the source's columns."""
+    """Return whether a watermark is set on rows of a source. ``ids``: ids of the source's columns."""
     return any(_is_watermark(node) and _ids(node) & ids for node in nodes_from(analysed(frame)))
 
 
@@ -150,14 +150,15 @@ def streaming_leaves(frame: DataFrame) -> int:
 
 
 def streams(frame: DataFrame) -> Counter[str]:
-    """Return stream name -> how often the frame reads it."""
+    """Return stream name -> number of times that the frame reads the stream."""
     return streams_below(analysed(frame))
 
 
 def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[str]:
-    """Return stream name -> how often a plan reads it.
+    """Return stream name -> number of times that a plan reads the stream.
 
-    ``named``: definitions by id (:func:`with_definitions`), to count each use; None: each definition counts once.
+    ``named``: id -> definition (:func:`with_definitions`), to count each use of a definition; None counts a definition
+    as one use.
     """
     names: Counter[str] = Counter()
     for below in nodes_from(node):
@@ -169,12 +170,12 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
 
 
 def with_definitions(plan: Any) -> dict[int, Any]:
-    """Return id -> definition of SQL's WITH. A use of a definition has the same id."""
+    """Return id -> definition in SQL's WITH. Each use of a definition has the same id."""
     return {int(node.id()): node for node in nodes_from(plan) if node.nodeName() == "CTERelationDef"}
 
 
 def columns_of_streams(plan: Any) -> dict[int, str]:
-    """Return column id -> the stream that the column comes from."""
+    """Return column id -> name of the stream that the column comes from."""
     columns: dict[int, str] = {}
     for leaf in nodes_from(plan):
         if leaf.nodeName().startswith("StreamingRelation"):
@@ -185,9 +186,9 @@ def columns_of_streams(plan: Any) -> dict[int, str]:
 
 
 def made_columns(plan: Any) -> dict[int, Any]:
-    """Return column id -> expression, for columns that Spark made up.
+    """Return column id -> expression, for columns that Spark generated.
 
-    They are computed keys, expressions that are used twice, fields of structures, and calls of Python functions.
+    Spark generates columns for computed keys, repeated expressions, fields of structures and calls of Python functions.
     """
     columns: dict[int, Any] = {}
     for node in nodes_from(plan):
@@ -207,8 +208,8 @@ def made_columns(plan: Any) -> dict[int, Any]:
 def uses_current_time(plan: Any, spark: SparkSession) -> bool:
     """Return whether the user's query uses the current time, such as ``now()``.
 
-    The optimised plan has a constant for it, which differs in each plan. The column by which this package follows event
-    time does not count, because the user has not written it.
+    In the optimised plan, the current time is a constant that differs in each plan. This package's own column of event
+    time does not count.
     """
     jvm: Any = spark._jvm
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
@@ -221,12 +222,12 @@ def uses_current_time(plan: Any, spark: SparkSession) -> bool:
 
 
 def _follows_event_time(expression: Any) -> bool:
-    """Return whether an expression makes this package's column of event time."""
+    """Return whether an expression makes the column of event time that this package adds."""
     return FOLLOWED in str(expression.sql())
 
 
 def conjuncts(condition: Any) -> Iterator[Any]:
-    """Yield the parts of a condition that AND connects."""
+    """Yield the conditions that AND connects."""
     if condition.nodeName() != "And":
         yield condition
         return
@@ -240,7 +241,7 @@ def each(sequence: Any) -> Iterator[Any]:
 
 
 def watermark_over_union(frame: DataFrame) -> bool:
-    """Return whether a watermark covers a union, so that the fastest input makes rows of the others late."""
+    """Return whether a watermark is set after a union. The fastest input then makes rows of the other inputs late."""
 
     def reaches_union(node: Any) -> bool:
         for child in children_of(node):
@@ -256,7 +257,7 @@ def watermark_over_union(frame: DataFrame) -> bool:
 
 
 def leaf_ids(frame: DataFrame) -> frozenset[int]:
-    """Return the column ids of the frame's sources. They identify a source within a larger plan."""
+    """Return the column ids of the frame's sources. The ids identify a source within a larger plan."""
     return frozenset(_ids(analysed(frame)))
 
 
@@ -270,13 +271,13 @@ def _ids(node: Any) -> set[int]:
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether the plan has several watermarks, and one of them covers only the sources with these column ids."""
+    """Return whether there are several watermarks, and any depends only on the sources with these column ids."""
     nodes = [*filter(_is_watermark, nodes_from(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 
 
 def refusal(frame: DataFrame, output_mode: str) -> str | None:
-    """Return why Spark would refuse to start the streaming query in this output mode; None if Spark would not."""
+    """Return why Spark would refuse to start the streaming query in this output mode; None if Spark would start it."""
     spark = frame.sparkSession
     if spark.conf.get("spark.sql.streaming.unsupportedOperationCheck") == "false":
         return None
@@ -287,7 +288,7 @@ def refusal(frame: DataFrame, output_mode: str) -> str | None:
 
 
 def batch_refusal(frame: DataFrame) -> str | None:
-    """Return why Spark or its planner would refuse the query in batch mode; None if the query would run."""
+    """Return why Spark would refuse the query in batch mode; None if Spark would run it."""
     jvm: Any = frame.sparkSession._jvm
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     refused = _complaint(lambda: checker.checkForBatch(analysed(frame)))

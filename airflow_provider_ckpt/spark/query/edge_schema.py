@@ -1,8 +1,8 @@
-"""Event time across a result partition. The files carry no watermark, so the reader of an edge sets it again.
+"""Event time across a result partition. Its files have no watermark, so the reader of an edge sets the watermark again.
 
 Spark marks the event-time column in the producer's schema. The reader removes the mark, because stateful operators
-would drop late rows of a marked column that no watermark follows. Without a watermark on the edge, only the query's
-live inputs would decide which rows of the edge are late.
+would drop late rows of a marked column without a watermark. Without a watermark on the edge, only the live inputs of
+the query would decide which rows of the edge are late.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from airflow_provider_ckpt.spark.query.event_time import MARK
 
 
 def plain(schema: StructType) -> StructType:
-    """Return the schema without Spark's marks, for reading the files."""
+    """Return the schema without Spark's marks of event time. Files are read with it."""
     return StructType([_unmarked(field) for field in schema.fields])
 
 
 def event_time(schema: StructType) -> EventTime | None:
-    """Return the watermark that Spark marked in the schema. Like Spark, take the first one if a join left several."""
+    """Return the watermark that is marked in the schema; None without a mark. If a join left several: the first."""
     for field in schema.fields:
         delay = (field.metadata or {}).get(MARK)
         if delay is not None:
@@ -29,7 +29,7 @@ def event_time(schema: StructType) -> EventTime | None:
 
 
 def marked(schema: StructType, event_time: EventTime) -> StructType:
-    """Return the schema with Spark's mark of event time. Schemas in the journal have no mark."""
+    """Return the schema with Spark's mark of event time. Schemas in the journal lack the mark."""
     return StructType(
         [
             StructField(

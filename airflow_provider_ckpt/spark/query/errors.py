@@ -6,13 +6,13 @@ from airflow_provider_ckpt.errors import InvalidInputError, TerminalError, Trans
 
 
 class UnfitQueryError(InvalidInputError):
-    """A query that cannot replace the running one. The running query continues."""
+    """A query that cannot replace the running query. The running query continues."""
 
     template = "the new query of {vertex} cannot take the place of the one that runs: {problem}"
 
 
 class ForeignCodeError(InvalidInputError):
-    """Code that a request or a data file names. The driver does not run it, because a stranger may have written it."""
+    """Code that a request or a data file names. The driver does not run it, because its author may not be trusted."""
 
 
 class UnfitSourceError(InvalidInputError):
@@ -22,15 +22,15 @@ class UnfitSourceError(InvalidInputError):
 
 
 class UnreadableFileError(InvalidInputError):
-    """A file or folder that Spark would leave out, misread, or read twice. Its producer must rename or move it."""
+    """A file or folder that Spark would leave out, misread or read twice. Its producer must rename or move it."""
 
 
 class UnsupportedQueryError(InvalidInputError):
-    """A function or query of the job that Spark cannot run, or that would give wrong rows."""
+    """A function or query of the job that Spark cannot run, or that would output wrong rows."""
 
 
 class FunctionFailedError(InvalidInputError):
-    """An error that a user's function raised. Its traceback is kept as ``__cause__``."""
+    """An error that a user's function raised. The original error is the ``__cause__``."""
 
     template = "the function of operator {uid!r} ({location}) failed: {cause}"
 
@@ -42,7 +42,7 @@ class FunctionFailedForNowError(TransientError):
 
 
 class NothingToReadError(TransientError):
-    """A source without anything to read at the job's first start. The data may still come."""
+    """A source that has nothing to read when the job first starts. Its data may still come."""
 
     template = (
         "bounded source {uid!r} ({location}) has nothing to read: there is {nothing}. The job would finish without "
@@ -60,7 +60,7 @@ class SchemaChangedError(InvalidInputError):
 
 
 class FrozenListLostError(TerminalError):
-    """A lost frozen list of a bounded source. A new list could hold other files."""
+    """A lost list of frozen files or offsets of a bounded source. A new list could be different."""
 
     template = (
         "{uri} {problem}. It lists the files or offsets that a bounded source reads, as they were when the job first "
@@ -70,7 +70,7 @@ class FrozenListLostError(TerminalError):
 
 
 class EmptyFileError(TransientError):
-    """An empty file of a format whose files are never empty. Another try reads it again."""
+    """An empty file of a format whose files are never empty. A retry reads the file again."""
 
     template = (
         "{subject} cannot read {file}: it is empty, and a {format} file never is. Spark would leave it out silently. "

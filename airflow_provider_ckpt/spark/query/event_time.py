@@ -1,12 +1,12 @@
-"""Event time of a query's inputs: which rows move the watermark, and counts of the others.
+"""Event time of a query's inputs: rules for which rows move the watermark, and counts of the other rows.
 
 A bounded input is read in the order of modification times. A compaction, a restore or a synchronised bucket changes
-these times, and rows of history would be late. So every bounded input holds the watermark at its start, unless the user
-declares it ``in_order``. An ended input is left out of the query, and live rows move the watermark (R13).
+these times, and rows of history would be late. So a bounded input holds back the watermark until the input ends, unless
+the user declares the input ``in_order``. Then the query leaves the input out, and live rows move the watermark (R13).
 
-A row that is far ahead of the clock does not move the watermark, because it would make every later row late. Spark
-follows a column of this package, in which such a row has no event time. The user's column keeps Spark's mark, so
-windows, joins and timers use it as before. One branch of a plan has one watermark, because Spark refuses a second one.
+A row that is far ahead of the clock does not move the watermark, because it would make all later rows late. Spark
+follows a column that this package adds, in which such a row has no event time. The user's column keeps Spark's mark, so
+windows, joins and timers still use it. Each branch of a plan has one watermark, because Spark refuses a second one.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ from airflow_provider_ckpt.model.definition import EventTime
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 
 HOLD = "__ckpt_hold_event_time"
-"""Column of the watermark that never advances."""
+"""Column of a watermark that never advances."""
 FOLLOWED = "__ckpt_followed_"
-"""Prefix of the column that Spark follows for event time. The name of the user's column comes after it."""
+"""Prefix of the column that Spark follows for event time. The name of the user's column follows the prefix."""
 MARK = "spark.watermarkDelayMs"
-"""Spark's mark of the column with event time."""
+"""Metadata key by which Spark marks a column with event time."""
 OBSERVED = "__ckpt_event_time"
-"""Prefix of the names of metrics. The delay in milliseconds and the input's uid come after it."""
+"""Prefix of the names of metrics. The delay in milliseconds and the uid of the input follow the prefix."""
 
 
 def hold_event_time(frame: DataFrame) -> DataFrame:
     """Return the frame with a second watermark, which stays in 1970.
 
-    The lowest watermark of the inputs is the query's watermark. So it stays in 1970 while the frame is part of the
-    query. Spark keeps rows of ``dropDuplicatesWithinWatermark`` by the user's delays, so these do not change.
+    A query's watermark is the lowest of its inputs' watermarks. So the query's watermark stays in 1970 while the frame
+    is part of the query. Rows of ``dropDuplicatesWithinWatermark`` are not affected, because Spark keeps them by the
+    user's delays.
     """
     held = frame.withColumn(HOLD, F.timestamp_millis(F.lit(0)))
     return held.withWatermark(HOLD, "0 seconds").drop(HOLD)
 
 
 def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex: JobVertex) -> frozenset[str]:
-    """Return the bounded sources and edges of a vertex whose rows are in no order of event time."""
+    """Return the bounded sources and edges of a vertex whose rows are not in the order of event time."""
     unordered = {uid for uid, operator in operators.items() if operator.kind == "source" and not operator.in_order}
     edges = [edge for edge in graph.inputs(vertex.uid) if graph.vertex(edge.producer).bounded]
     of_edges = {edge.uid for edge in edges if graph.upstream_sources(edge.producer) & unordered}
@@ -53,44 +54,45 @@ def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex:
 
 
 def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: str) -> float | None:
-    """Return how far ahead of the clock, in seconds, a producer's rows may move the watermark; None: any distance."""
+    """Return how many seconds ahead of the clock a producer's rows may be to move the watermark; None for no limit."""
     limits = [operators[uid].max_ahead for uid in graph.upstream_sources(producer)]
     set_limits = [limit for limit in limits if limit is not None]
     return max(set_limits) if set_limits and len(set_limits) == len(limits) else None
 
 
 _FOLLOW = "ckpt_follow"
-"""Attribute of a frame: the function that the frame's ``withWatermark`` calls."""
+"""Attribute of a frame that has the function to call instead of the frame's ``withWatermark``."""
 
 
 @dataclass(frozen=True)
 class EventTimeGuard:
-    """The way in which a running query follows event time.
+    """Rule by which a running query follows event time.
 
-    ``observes``: True if rows are counted that a window never releases or never takes, as for queries that keep state.
+    ``observes``: True if the query counts rows that are too far ahead, before 1970 or without a time. Queries with
+    state do.
     """
 
     observes: bool
 
     def follow(self, frame: DataFrame, column: str, delay: str, *, uid: str, max_ahead: float | None) -> DataFrame:
-        """Return the frame with a watermark. Rows further ahead of the clock than ``max_ahead`` do not move it.
+        """Return the frame with a watermark that rows further ahead of the clock than ``max_ahead`` do not move.
 
-        The clock is that of the micro-batch. Spark records it with the batch's offsets, so a retry of the batch gives
-        the same result.
+        The clock is the time of the micro-batch. Spark records this time with the batch's offsets, so a retry has the
+        same result.
 
         Args:
-            delay: the allowed lateness, in Spark's words.
-            uid: the name of the input in the counts.
-            max_ahead: seconds; None: every row moves the watermark.
+            delay: the allowed lateness, as text for Spark.
+            uid: name of the input in the counts.
+            max_ahead: seconds; None if every row moves the watermark.
         """
         marked = type(frame).withWatermark(frame, column, delay)  # Spark checks the column and the delay
         field = _plain_time(marked)
         return marked if field is None else self._followed(frame, field, uid, max_ahead)
 
     def of_input(self, frame: DataFrame, mark: EventTime | None, *, uid: str, max_ahead: float | None) -> DataFrame:
-        """Return the frame of an input with the watermark ``mark``. The other arguments are those of :meth:`follow`.
+        """Return the frame of an input with the watermark ``mark``. For the other arguments see :meth:`follow`.
 
-        If ``mark`` is None, a later call of ``withWatermark`` in a user's function adds the watermark.
+        If ``mark`` is None, the frame gets its watermark when a user's function calls ``withWatermark``.
         """
         if mark is not None:
             return self.follow(
@@ -121,7 +123,7 @@ class EventTimeGuard:
 
 
 def projected(frame: DataFrame, *columns: Column) -> DataFrame:
-    """Return selected columns. A later ``withWatermark`` works as it does for ``frame``."""
+    """Return selected columns of a frame. A later ``withWatermark`` still follows the frame's rule for event time."""
     chosen = frame.select(*columns)
     follow = vars(frame).get(_FOLLOW)
     return chosen if follow is None else _watched(chosen, follow)
@@ -137,7 +139,7 @@ def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame
 
 
 def _plain_time(marked: DataFrame) -> StructField | None:
-    """Return the column that Spark follows; None for a window, or if two columns have the same name."""
+    """Return the column that Spark follows; None if it holds windows, or if two columns have the same name."""
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}
     marked_field = next((field for field in fields if MARK in (field.metadata or {})), None)

@@ -1,7 +1,7 @@
 """The final answer of an aggregate whose inputs end.
 
-Without windows that close, an aggregate outputs a group again whenever a micro-batch changes the group. A query that
-reads this output would take each change for a new row. At the end of all inputs only each group's last result counts.
+An aggregate without windows outputs a group again whenever a micro-batch changes the group. A query that reads this
+output would take each change for a new row. So only each group's result at the end of all inputs is published.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, refus
 _ROWS_ONCE = frozenset(
     {"Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "LocalLimit", "Join"}
 )  # fmt: skip
-"""Operators that output a row only once, in each output mode."""
+"""Operators that never output a row again, whatever the output mode."""
 
 
 def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> str | None:
-    """Return the output mode of a bounded query until its final answer; None: each micro-batch is published.
+    """Return the output mode of a bounded query that publishes only its final answer; None if it publishes each batch.
 
-    The final answer itself is output in mode "complete". A query in mode "append" has a final answer if Spark cannot
-    run the query in that mode. A query in another mode has one if other queries or jobs read its output (``is_read``).
+    The final answer itself is output in mode "complete". In mode "append", a query has a final answer only if Spark
+    cannot run it in that mode. In another mode, it has one only if other queries or jobs read its output (``is_read``).
     """
     if not any(node.nodeName() == "Aggregate" for node in stateful_nodes(frame)):
         return None

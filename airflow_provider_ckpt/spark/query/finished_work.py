@@ -1,4 +1,4 @@
-"""Finished parts of a job and lasting decisions, from its journal."""
+"""Finished parts of a job, and decisions of earlier runs, from the job's journal."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
 
 @dataclass(frozen=True)
 class FinishedWork:
-    """The finished parts of a job, and decisions that later runs keep.
+    """The finished parts of a job, and decisions of earlier runs that later runs do not change.
 
     Attributes:
-        over: finished sources. Their functions are not called again, because their folders may be gone.
-        inline: bounded source -> whether it is part of an unbounded vertex.
-        dropped: vertex -> sources and edges that are left out.
+        over: finished sources. Their functions must not be called again, because their folders may be gone.
+        inline: bounded source -> True if it is read in an unbounded vertex.
+        dropped: vertex -> sources and edges that it leaves out.
         schemas: vertex at its end of data -> schema of its output, with its event time.
         mode: the runtime mode of the job's first run; None if the job has not begun.
-        unions: vertex with inputs left out -> its unions with all inputs.
-        settings: settings that were changed while the job ran.
-        state_partitions: vertex that keeps state -> the number of partitions of its state.
+        unions: vertex that leaves inputs out -> its unions with all inputs.
+        settings: vertex -> settings that were changed while the job ran.
+        state_partitions: vertex with state -> number of its state partitions.
     """
 
     over: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ class FinishedWork:
 
     @staticmethod
     def of(state: JobState) -> FinishedWork:
-        """Return the finished parts by the recorded graph. Later checks compare it with the current graph."""
+        """Return the finished parts of the recorded graph. Later checks compare that graph with the current one."""
         definition = state.definition
         if definition is None:
             return FinishedWork()
@@ -67,7 +67,7 @@ class FinishedWork:
 
     @staticmethod
     def for_restore(state: JobState) -> FinishedWork:
-        """Return the decisions for a job that restores a checkpoint. Finished parts may run again."""
+        """Return only the decisions of earlier runs, because finished parts may run again after a restore."""
         work = FinishedWork.of(state)
         return FinishedWork(
             inline=work.inline,

@@ -15,11 +15,11 @@ _FUNCTIONS = {
     "InputFileBlockLength": "input_file_block_length()",
 }
 _METADATA_COLUMN = "__metadata_col"
-"""Spark's mark of a column that a source provides only on demand."""
+"""Metadata key by which Spark marks a column that a source provides only on demand."""
 
 
 def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tuple[str, str] | None:
-    """Return an edge and the expression that would name its files; None if there is none."""
+    """Return (edge, expression that would name the edge's files); None if no expression would."""
     ids = {uid: leaf_ids(edge) for uid, edge in edges.items()}
     if not ids:
         return None

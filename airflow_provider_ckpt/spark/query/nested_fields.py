@@ -1,7 +1,7 @@
-"""Matching by name of struct fields inside columns, also within arrays, maps and other structs.
+"""Matching of struct fields by name, inside columns, arrays, maps and other structs.
 
-Spark casts structs, and unites maps of structs, by position. A struct with another order of fields would then hold the
-values of other fields.
+Spark casts structs, and unites maps of structs, by position. If the fields of two structs have another order, values
+would get into other fields.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 Spelling = Callable[[str], str]
-"""Name of a field -> the text that the session compares."""
+"""Function of a field's name. Returns the text by which the session compares names."""
 
 
 def spelling_of(spark: SparkSession) -> Spelling:
@@ -21,7 +21,7 @@ def spelling_of(spark: SparkSession) -> Spelling:
 
 
 def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | None:
-    """Return a phrase for the first struct whose field names differ from ``want``; None if all agree. Ignore types."""
+    """Return a phrase about the first struct with other field names than in ``want``, or None. Types are ignored."""
     if isinstance(have, StructType) and isinstance(want, StructType):
         have_names, want_names = (sorted(map(spelling, kind.names)) for kind in (have, want))
         if have_names != want_names or len(set(have_names)) < len(have_names):
@@ -30,7 +30,7 @@ def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | N
 
 
 def is_in_another_order(have: DataType, want: DataType, spelling: Spelling) -> bool:
-    """Return whether any struct has its fields in another order than in ``want``, which has the same fields."""
+    """Return whether any struct has its fields in another order than in ``want``. Both have the same fields."""
     if isinstance(have, StructType) and isinstance(want, StructType):
         have_names, want_names = ([*map(spelling, kind.names)] for kind in (have, want))
         if have_names != want_names:
@@ -39,7 +39,7 @@ def is_in_another_order(have: DataType, want: DataType, spelling: Spelling) -> b
 
 
 def in_order_of(column: Column, have: DataType, want: DataType, spelling: Spelling) -> Column:
-    """Return the column with all fields in the order of ``want``. Nulls and types stay."""
+    """Return the column with all fields in the order of ``want``. Nulls and types do not change."""
     if not is_in_another_order(have, want, spelling):
         return column
     if isinstance(have, StructType) and isinstance(want, StructType):

@@ -1,7 +1,7 @@
 """Schemas that come from a root or from data files.
 
-When PySpark parses a schema, it imports the Python class that a user-defined type names. Others write journals and
-Parquet files, so their classes must not be imported. The right to write there is not the right to run code.
+When PySpark parses a schema, it imports the Python class that a user-defined type names. Anyone who may write a journal
+or a Parquet file could name a class. So only classes of Spark are allowed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_SPARK = "pyspark."
 
 
 def stored_schema(value: str | dict[str, Any]) -> StructType:
-    """Return the schema of a text or a parsed object.
+    """Parse a schema from JSON text or from a parsed object.
 
     Raises ForeignCodeError.
     """
@@ -29,7 +29,7 @@ def stored_schema(value: str | dict[str, Any]) -> StructType:
 
 
 def refuse_foreign_types(frame: DataFrame) -> DataFrame:
-    """Return the frame of files. Refuse a schema that names Python classes other than Spark's own.
+    """Return ``frame``. Refuse a schema that names Python classes other than Spark's own.
 
     Call this before ``frame.schema`` is read for the first time.
 

@@ -1,8 +1,8 @@
-"""Unions of several inputs. The result stays the same when an ended input is left out.
+"""Unions of several inputs. The columns stay the same when an ended input is left out.
 
-Spark takes the order of a union's columns from its first input, and their types from all inputs. Without history, a
-live feed would change both in the middle of a job. So the plan records the schema of each union, and the remaining
-inputs are converted to it.
+Spark takes the order of a union's columns from the first input, and their types from all inputs. Without history, a
+live feed would change both in the middle of a job. So the plan records the schema of each union. The remaining inputs
+are converted to that schema.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 @dataclass(frozen=True)
 class Union:
-    """The schema of a united frame, and the schemas of its inputs by uid."""
+    """The schema of a union. ``inputs``: uid -> schema of the input."""
 
     schema: StructType
     inputs: Mapping[str, StructType]
@@ -43,7 +43,7 @@ class Union:
 
 
 Unions = Mapping[tuple[str, str], Union]
-"""(Operator, parameter) -> union, for the parameters with several inputs."""
+"""(Operator, parameter) -> union, for parameters with several inputs."""
 
 
 def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], Union]:
@@ -57,9 +57,9 @@ def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], 
 
 
 def unite(frames: list[DataFrame]) -> DataFrame:
-    """Return the union of frames by column name. The slowest input holds event time back, as in Flink.
+    """Return the union of frames by column name. The slowest input holds back event time, as in Flink.
 
-    For that, ``withWatermark`` on the union is applied to each input.
+    For that, ``withWatermark`` on the union sets the watermark on each input.
     """
     if len(frames) == 1:
         return frames[0]
@@ -73,7 +73,7 @@ def unite(frames: list[DataFrame]) -> DataFrame:
 
 
 def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return the inputs of a union. Fields inside their columns have the order of the first input.
+    """Return the inputs of a union with fields inside columns in the order of the first input.
 
     Structs with other fields are refused, because Spark would unite them by position, or fail without naming them.
 
@@ -109,7 +109,7 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
 
 
 def without_ended(frames: Mapping[str, DataFrame], union: Union) -> list[DataFrame]:
-    """Return the remaining inputs, each with its columns of the whole union.
+    """Return the inputs that have not ended, with the columns of the whole union.
 
     Raises SchemaChangedError.
     """
@@ -117,11 +117,11 @@ def without_ended(frames: Mapping[str, DataFrame], union: Union) -> list[DataFra
 
 
 def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded: StructType | None) -> DataFrame:
-    """Return the frame of an input with the columns of the whole union, in their order and of their types.
+    """Return the frame of an input with the columns of the whole union, in the union's order and with its types.
 
-    A column that the input has lost is refused, because a union by position would take another column for it. New
-    columns come last. A column whose type has changed keeps its type, and the comparison of the outputs checks it. A
-    column without a cast is a plain reference, which keeps its event time. ``recorded``: None if no schema is recorded.
+    A missing column is refused, because a union by position would use another column instead. New columns come last. A
+    column whose type has changed keeps its type, because a later check compares the output. Columns that need no cast
+    stay plain references, which keep their event time. ``recorded``: recorded schema of the input, or None.
     """
     fields, united_fields, spelling = (
         _by_name(frame, frame.schema),
@@ -155,7 +155,7 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
 
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
-    """Return name -> column. Names are spelled as Spark's ``unionByName`` compares them."""
+    """Return name -> column. Names are compared as in Spark's ``unionByName``."""
     spelling = spelling_of(frame.sparkSession)
     return {spelling(field.name): field for field in schema.fields}
 
@@ -170,7 +170,7 @@ def same_type(first: DataType, second: DataType) -> bool:
 
 
 def shape(schema: Any) -> Any:
-    """Return names and types of a Spark schema in its JSON form.
+    """Return the names and types of a Spark schema in JSON.
 
     Nullability is left out, because it may change when an ended input leaves a union.
     """

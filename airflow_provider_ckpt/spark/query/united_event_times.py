@@ -1,6 +1,6 @@
-"""Event time of several inputs in one query: either all inputs of a union have it, or none.
+"""Event time of the inputs of a union: all inputs must have it, or none.
 
-Spark takes the event time of a union from its first input. So the order of the inputs would decide whether windows
+Spark takes the event time of a union from the first input. So the order of the inputs would decide whether windows
 close, and the end of an input would change that.
 """
 
@@ -25,13 +25,13 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
 )
 
 _MARK = "spark.watermarkDelayMs"
-"""Spark's mark of a column that has a watermark: the delay in milliseconds."""
+"""Metadata key by which Spark marks a column with a watermark. The value is the delay in milliseconds."""
 _WITHOUT_KEYS = frozenset({"GlobalLimit", "LocalLimit"})
 
 
 @dataclass(frozen=True)
 class UnlikeEventTimes:
-    """A union in which only some inputs have event time in ``column``. The inputs are stream names."""
+    """A union in which only some inputs have event time in ``column``. The other fields are names of streams."""
 
     column: str
     having: tuple[str, ...]
@@ -41,9 +41,9 @@ class UnlikeEventTimes:
 def with_event_time_of_others(
     frames: Mapping[str, DataFrame], may_get: Callable[[str], bool]
 ) -> Mapping[str, DataFrame]:
-    """Return the inputs of a union. An input without event time gets that of the others if ``may_get`` allows it.
+    """Return the inputs of a union. An input without event time gets the others' watermark if ``may_get`` returns True.
 
-    The others must agree on one column and one delay, and the input must have the column as TIMESTAMP.
+    The others must agree on one column and one delay, and the input must have this column as TIMESTAMP.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
     times = {mark for mark in marks.values() if mark}
@@ -71,7 +71,7 @@ def _has_time(frame: DataFrame, column: str) -> bool:
 
 
 def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
-    """Return the first union of the plan whose inputs differ in event time; None: there is none."""
+    """Return the first union of the plan whose inputs differ in event time; None if there is none."""
     for node in nodes_from(analysed(frame)):
         if node.nodeName() == "Union" and node.isStreaming():
             children = children_of(node)
@@ -89,12 +89,12 @@ def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
 
 
 def uses_event_time(frame: DataFrame) -> tuple[bool, ...]:
-    """Return whether each stateful operator's result follows event time, from the output downwards."""
+    """Return a flag for each stateful operator, starting at the output: True if its result depends on event time."""
     return tuple(any(map(_is_marked, _decisive(node))) for node in stateful_nodes(frame))
 
 
 def _decisive(node: Any) -> Iterator[Any]:
-    """Yield the columns whose event time changes the operator's state and output."""
+    """Yield the columns whose event time affects the state and output of an operator."""
     kind = node.nodeName()
     if kind == "Aggregate":
         for key in each(node.groupingExpressions()):
@@ -110,7 +110,7 @@ def _decisive(node: Any) -> Iterator[Any]:
 
 
 def _may_time_out(node: Any) -> bool:
-    """Return False for a stateful function without event-time timers, because Spark drops no late row before it."""
+    """Return False for a stateful function without event-time timers, because Spark drops no late rows for it."""
     for member in ("timeout", "timeMode"):
         with suppress(Py4JError):
             return "EventTime" in str(getattr(node, member)().toString())

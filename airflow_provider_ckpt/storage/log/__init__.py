@@ -1,1 +1,1 @@
-"""The append log: numbered entries that are created once, and their packs."""
+"""Append logs: numbered entries that are created if absent, and packs of copied entries."""

@@ -1,14 +1,16 @@
 """An append log: numbered entries, each created only if it is absent (R3, R4, R17).
 
-1. An entry is never changed, and the tail is never deleted.
-2. An appender creates only the number after the last entry that it has *read*. If the number is taken, it has lost the
-   race. If the entry carries the appender's own nonce, only the reply was lost.
-3. The head moves by a record of its own, ``head-<number>.json``. It is created if absent, *before* the entries below it
-   are deleted, upwards. The highest record counts, so a late truncation by a paused writer cannot move the head back.
-4. The head record lists the entries below it that are kept: every entry that took the log over. They hold exactly the
-   numbers that a paused writer tries next. Entries that sum up the deleted ones may also stay until the next record.
-5. A reader below the head fails and never skips. A deleted entry looks like one that is not written yet, so the reader
-   checks for the last entry that it has read (``watchful``), or for the head.
+1. An entry is never changed. Entries from the head on are never deleted.
+2. An appender creates only the number after the last entry that it has *read*. If the number is in use, another writer
+   was faster. If that entry has the appender's own nonce, the append succeeded, and only its reply was lost.
+3. A head record, ``head-<number>.json``, moves the head. It is created if absent, *before* the entries below it are
+   deleted, in ascending order. The highest record counts, so a late truncation by a paused writer cannot move the head
+   back.
+4. The head record lists the kept entries below it: every entry by which a writer took the log over. They have exactly
+   the numbers that a paused writer tries next. Entries that summarise deleted entries may also stay until the next
+   record.
+5. A reader below the head fails, and never skips entries. A deleted entry looks like an entry that is still not
+   written. So the reader checks for the last entry that it has read (``watchful``), or for the head.
 """
 
 from __future__ import annotations
@@ -41,22 +43,23 @@ _HEAD_CHECK_INTERVAL = 16
 
 
 class AppendLog:
-    """The log in the folder ``path`` of ``storage``. It is thread-safe, with one lock.
+    """An append log in the folder ``path`` of ``storage``. It is thread-safe.
 
     Every method may raise StorageTransientError and the other errors of the storage.
 
     Args:
         format: short name of the entries' format (``journal`` is written ``airflow-provider-ckpt/journal``).
-        version: the newest known version of the format.
-        keep: the rule for entries that a truncation never deletes. If the rule is given to :meth:`truncate` instead,
-            each entry is read again.
-        parse: makes :attr:`Entry.value` of a body that is read. DamagedFormError marks the entry as damaged.
-        pack: number of entries that are copied into one object (:mod:`.log_packs`); 0 for no packs.
-        skip_kept: True if this reader does not need the entries below the head, so that they are not read.
-        watchful: True if truncations do not wait for readers. Each :meth:`tail` that finds nothing checks this with one
-            more request.
-        begins_at_head: True if each truncation leaves an entry at the head, so that a head record proves that this
-            entry exists.
+        version: newest version of the format that this release can read.
+        keep: returns True for an entry that truncations must not delete. A rule in :meth:`truncate` instead costs one
+            more read of each entry.
+        parse: converts a body that was read to :attr:`Entry.value`. If it raises DamagedFormError, the entry counts as
+            damaged.
+        pack: number of entries in a pack (:mod:`.log_packs`); 0 for no packs.
+        skip_kept: True if entries below the head are not read.
+        watchful: True if truncations do not wait for readers. Then each empty :meth:`tail` checks for a truncation,
+            with one more request.
+        begins_at_head: True if every truncation leaves an entry at the head. A missing entry at the head is then
+            damage.
     """
 
     def __init__(
@@ -82,12 +85,12 @@ class AppendLog:
         self._next = 0
         self._damage: CorruptLogError | None = None
         self._unsettled: dict[str, str] = {}
-        """Nonce -> body of own attempts at the next number whose outcome is unknown."""
+        """Nonce -> body of this process's appends at the next number. It is not known whether they succeeded."""
         self._empty_tails = 0
         self._is_cut_short = False
         self._skip_kept, self._is_watchful, self._begins_at_head = skip_kept, watchful, begins_at_head
         self._witness: int | None = None
-        """The last entry read that a truncation would delete. While it exists no later entry is gone."""
+        """Number of the last entry read that a truncation would delete. While it exists, no later entry is deleted."""
 
     @property
     def uri(self) -> str:
@@ -95,19 +98,19 @@ class AppendLog:
 
     @property
     def loaded(self) -> bool:
-        """Return whether the log was read, so that :meth:`tail` returns only new entries."""
+        """True if the log was loaded. Then :meth:`tail` returns only new entries."""
         return self._loaded
 
     @property
     def next_number(self) -> int:
-        """Return the number of the next entry, one more than the last one read. Load the log if necessary."""
+        """Number of the next entry, one more than the last entry that was read. Loads the log if necessary."""
         with self._lock:
             self._ensure_loaded()
             return self._next
 
     @property
     def head(self) -> int:
-        """Return the first number that is not truncated, as far as this reader knows."""
+        """The first number that is not truncated, as of the last read. Loads the log if necessary."""
         with self._lock:
             self._ensure_loaded()
             return self._head
@@ -115,10 +118,10 @@ class AppendLog:
     # ---- reading
 
     def load(self) -> list[Entry]:
-        """List once, then read in order: the kept entries below the head (unless skipped), then all from the head on.
+        """List the folder, and return the entries in order: kept ones below the head (unless skipped), then later ones.
 
-        Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` holds the entries before the damage.
-        Nothing can be appended until a load succeeds.
+        Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage. The
+        log accepts no appends until a load succeeds.
         """
         with self._lock:
             whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
@@ -128,15 +131,15 @@ class AppendLog:
             return whole.entries
 
     def tail(self) -> list[Entry]:
-        """Return the entries since the last read, by reading the next numbers until one is absent (no list).
+        """Return the entries since the last read. The next numbers are read until one is absent, without a list.
 
-        The first empty call in a row, and each sixteenth, also checks whether the head has passed this reader. A
-        ``watchful`` log checks it in each empty call.
+        The first empty call in a row, and then each sixteenth, also checks whether the head has passed this reader. A
+        ``watchful`` log does so in each empty call.
 
-        If an error follows entries that could be read, the next call raises it, because raising it now would lose these
-        entries. Until then :attr:`is_cut_short` is true.
+        An error after readable entries is raised by the next call, because raising it now would lose these entries.
+        Until then :attr:`is_cut_short` is True.
 
-        Raises BelowHeadError, and CorruptLogError, whose ``intact`` holds the entries before the damage.
+        Raises BelowHeadError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage.
         """
         with self._lock:
             self._is_cut_short = False
@@ -157,7 +160,7 @@ class AppendLog:
 
     @property
     def is_cut_short(self) -> bool:
-        """Return whether the last :meth:`tail` has postponed an error, so that further entries may exist."""
+        """True if the last :meth:`tail` has postponed an error, so that more entries may exist."""
         return self._is_cut_short
 
     def _may_be_below_head(self) -> bool:
@@ -185,10 +188,9 @@ class AppendLog:
             raise self._damage from error
 
     def check_head(self) -> None:
-        """Check the head (two requests).
+        """Check that the log was not truncated beyond the next entry to read (two requests).
 
-        Raises BelowHeadError if the log was truncated beyond the next entry to read, and CorruptLogError if the last
-        entry read is gone. That entry is never deleted, so an empty folder is damage.
+        Raises BelowHeadError if it was, and CorruptLogError if the last entry read is gone without a truncation.
         """
         with self._lock:
             self._ensure_loaded()
@@ -202,21 +204,21 @@ class AppendLog:
             self._head = max(self._head, head)
 
     def is_overtaken(self) -> bool:
-        """Return whether another writer wrote the next number (one request).
+        """Return whether another writer has written the next number (one request).
 
-        This check is enough for a writer that took over. A storage that cannot answer raises an error.
+        A writer that took over needs no other check. If the storage cannot answer, its error is raised.
         """
         with self._lock:
             self._ensure_loaded()
             return self._files.exists(self._next)
 
     def writer_of(self, number: int) -> str | None:
-        """Return the writer of an entry as it is now, or None if it is absent (one request)."""
+        """Return the current writer of an entry; None if the entry is absent (one request)."""
         entry = self._files.read(number)
         return None if entry is None else entry.writer
 
     def damaged(self, number: int, reason: str) -> CorruptLogError:
-        """Return the error of an entry that was read and cannot be used."""
+        """Return the error for an entry that was read but cannot be used."""
         return self._files.corrupt(number, reason)
 
     # ---- writing
@@ -224,10 +226,10 @@ class AppendLog:
     def append(self, body: Any) -> Entry:
         """Append a JSON value at the number after the last entry read.
 
-        After a StorageTransientError it is unknown whether the entry was written. Another call with the same body
-        settles this, and never writes twice.
+        After a StorageTransientError, the entry may or may not be written. Another call with the same body settles
+        that, and never writes the body twice.
 
-        Raises LostRaceError if another writer holds that number.
+        Raises LostRaceError if another writer has used that number.
         """
         return self.append_text(json.dumps(body, allow_nan=False))
 
@@ -246,7 +248,7 @@ class AppendLog:
                 self._packs.write()
                 if has_landed:
                     return entry
-                # An append that failed earlier did land, with another body: continue after it.
+                # An earlier append that seemed to fail has succeeded, with another body. Append after that entry.
 
     def _create(self, body: str) -> Entry:
         """Create an entry at the next number. Return it, or the entry of a faster writer."""
@@ -269,12 +271,12 @@ class AppendLog:
         return entry
 
     def take_over(self, body: Any) -> Entry:
-        """Append the first entry of a writer (``open``, an epoch claim), and then list again (R3).
+        """Append the first entry of a writer (``open``, an epoch claim), and then list the folder again (R3).
 
-        A writer that was paused between reading and appending may have created a number that was truncated meanwhile.
-        Only an entry that ``keep`` selects is safe from truncation.
+        The list is needed because the number may have been truncated while the writer was paused. ``keep`` must select
+        the entry, so that no truncation deletes it.
 
-        Raises LostRaceError without an entry if the new entry is not the last one. The caller must load again.
+        Raises LostRaceError without an entry if the new entry is not the last one. The caller must load the log again.
         """
         with self._lock:
             entry = self.append(body)
@@ -292,12 +294,12 @@ class AppendLog:
     def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
         """Move the head up to ``head`` and delete the entries below. Return the numbers below the head that stay.
 
-        If the head is already at ``head`` or beyond, nothing happens. A crash during the deletion leaves entries that
-        no reader sees and the next truncation deletes.
+        If the head is already at ``head`` or above, nothing happens. A crash may leave entries that no reader reads.
+        The next truncation deletes them.
 
         Args:
-            keep: the rule for entries that are never deleted, instead of the log's own.
-            besides: numbers of entries that stay until the next truncation.
+            keep: returns True for an entry that must not be deleted; None for the log's own rule.
+            besides: numbers of entries that must stay until the next truncation.
 
         Raises TerminalError if ``head`` is beyond the entries read.
         """
@@ -324,7 +326,7 @@ class AppendLog:
         return frozenset(listing.kept_below)
 
     def kept_numbers(self) -> frozenset[int]:
-        """Return the numbers of the entries below the current head that truncations have kept. Costs two requests."""
+        """Return the numbers of the entries below the current head that truncations have kept (two requests)."""
         return frozenset(self._files.list().kept_below)
 
     # ---- bookkeeping
@@ -362,12 +364,12 @@ class AppendLog:
 
 
 class KeptEntries:
-    """The entries that the log's own rule keeps, remembered when they are read.
+    """The entries that the log's own rule keeps, as far as they were read.
 
-    A truncation must read the entries before the first one read. If it has another rule, it must read all entries.
+    A truncation reads the entries that were not read before. With another rule, it reads all entries.
     """
 
-    # An entry outside the rule stays only until the next truncation, which names its own.
+    # Entries that the rule does not keep stay only until the next truncation, which has its own list.
 
     def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
         self._files = files
@@ -375,10 +377,10 @@ class KeptEntries:
         self._read_from = 0
         self._kept: set[int] = set()
         self._temporary: set[int] = set()
-        """Entries below the head that stay only until the next truncation."""
+        """Numbers below the head that stay only until the next truncation."""
 
     def start(self, head: int, entries: Iterable[Entry]) -> None:
-        """Record that the log was loaded. ``entries`` are all from ``head`` on, and those kept below it."""
+        """Start again after a load. ``entries``: all entries from ``head`` on, and the kept entries below it."""
         self._read_from = head
         self._kept.clear()
         self._temporary.clear()
@@ -398,11 +400,11 @@ class KeptEntries:
     def below(
         self, head: int, listing: Listing, rule: KeepRule | None, besides: Collection[int] = ()
     ) -> tuple[int, ...]:
-        """Return the numbers that stay below ``head``. ``rule`` replaces the log's own.
+        """Return the numbers that stay below ``head``. ``rule`` replaces the log's own rule; None for the log's own.
 
-        ``besides`` stay until the next truncation, unless a truncation in between has deleted them.
+        Entries of ``besides`` stay until the next truncation, if they still exist.
 
-        Raises CorruptLogError if an entry is missing that must be checked and might be kept.
+        Raises CorruptLogError if an entry is missing that the rule must check.
         """
         present = set(listing.kept)
         kept = present - self._temporary

@@ -1,4 +1,4 @@
-"""The objects of an append log: its entries, its head records and its packs."""
+"""Files of an append log: its entries, its head records and its packs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COUNTS = reader(tuple[Count, ...])
 
 
 class LogFiles:
-    """The single objects of a log. It keeps no state."""
+    """Access to the files of a log, one at a time. It has no state."""
 
     def __init__(
         self, storage: Storage, path: str, kind: str, version: int, parse: Callable[[Any], Any] = lambda body: None
@@ -58,9 +58,9 @@ class LogFiles:
         self._storage.create(self._entry_path(number), sealed(f'{start[:-1]}, "body": {body}}}'))
 
     def read(self, number: int, *, kept: bool = False) -> Entry | None:
-        """Return an entry, or None if it is absent.
+        """Return an entry; None if it is absent.
 
-        Raises CorruptLogError (with nothing intact), NewerFormatError, and the errors of ``parse``.
+        Raises CorruptLogError (with an empty ``intact``), NewerFormatError, and the errors of ``parse``.
         """
         try:
             data = self._storage.read(self._entry_path(number))
@@ -92,7 +92,10 @@ class LogFiles:
             raise type(error)(error.template, **{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
-        """Create a pack of :meth:`packed` lines. An existing pack stays, because it is equal, or readers ignore it."""
+        """Create a pack, which has copies of entries, from lines of :meth:`packed`. Leave an existing pack unchanged.
+
+        An existing pack is equal, or readers ignore it.
+        """
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
         entries = ",\n".join(lines)
         self._storage.create_if_absent(self._pack_path(pack), sealed(f'{start[:-1]}, "entries": [\n{entries}\n]}}'))
@@ -102,11 +105,10 @@ class LogFiles:
         return json.dumps({"number": entry.number, "writer": entry.writer, "body": entry.body}, allow_nan=False)
 
     def read_pack(self, pack: Pack) -> Callable[[int], Entry] | None:
-        """Return a function from an entry's number to the entry, or None if the pack cannot be used.
+        """Return a function from an entry's number to its copy in the pack; None if the pack cannot be used.
 
-        A pack cannot be used if it is missing, unreadable, damaged, of a later release, or of other entries than the
-        log has. The entries are read themselves then. Only the last entry is compared. If it matches, the entries
-        before it match, too, because numbers are reused only from some entry to the end of the log.
+        A pack is not used if it is missing, unreadable, damaged, of a later release, or different from the log. Only
+        the last entry is compared, because a log that has lost its end uses all numbers from there on again.
 
         The function raises CorruptLogError and the errors of ``parse``.
         """
@@ -144,10 +146,10 @@ class LogFiles:
         raise StorageTransientError(verb="list", uri=self.uri, reason=reason)
 
     def _list_once(self) -> Listing | None:
-        """Return a list of the folder, or None if the head moved meanwhile.
+        """Return a list of the folder; None if the head moved meanwhile.
 
-        No storage lists a large folder at a single moment. A list with the newest head record, but without the entry at
-        the head, would make the beginning of the log seem missing.
+        No storage lists a large folder at a single moment. If a list shows the newest head record but not the entry at
+        the head, the beginning of the log would seem to be missing.
         """
         names = self._storage.list(self._path)
         numbers = sorted(int(match[1]) for name in names if (match := _ENTRY.fullmatch(name)))
@@ -165,28 +167,27 @@ class LogFiles:
     def has_moved(self, head: int) -> bool:
         """Return whether the head is no longer at ``head``.
 
-        The head is checked twice, because a list during another truncation may show neither the written nor the deleted
-        names.
+        The head is read twice, because a list during a truncation may show neither the new nor the deleted names.
         """
         return any(self.newest_head() != head for _ in range(2))
 
     def head_above(self, number: int) -> int | None:
-        """Return the newest head if it lies above entry ``number``, or if the entry exists. None means damage."""
+        """Return the newest head if it is above entry ``number``, or if that entry exists; None for a damaged log."""
         head = self.newest_head()
         if head > number or self.exists(number):
             return head
-        # The log may have been truncated since the list. That record was written before the deletion.
+        # The log may have been truncated since the list. The head record was then written before the deletion.
         head = self.newest_head()
         return head if head > number else None
 
     def write_head(self, head: int, kept: tuple[int, ...]) -> bool:
-        """Create a head record, or return False if one exists, from before a crash or from another truncation."""
+        """Create a head record. Return False if it exists, because of a crash or another truncation."""
         data = encode_document(f"{self._kind}-head", self._version, head=head, kept=[*kept])
         return self._storage.create_if_absent(self._head_path(head), data)
 
     def delete_below_head(self, listing: Listing) -> None:
-        """Delete, upwards, the entries, head records and packs that no reader needs any longer."""
-        kept = frozenset(listing.kept)  # thousands, if a gate is closed for long
+        """Delete entries, head records and packs below the head, in ascending order. Kept entries stay."""
+        kept = frozenset(listing.kept)  # a set, because there may be thousands
         for number in listing.numbers:
             if number < listing.head and number not in kept:
                 self._storage.delete(self._entry_path(number))

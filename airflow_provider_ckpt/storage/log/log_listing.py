@@ -1,4 +1,4 @@
-"""The content of an append log's folder, and the order in which it is read."""
+"""Content of an append log's folder, and the order in which to read it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class Entry:
     """An entry of a log.
 
     Attributes:
-        writer: a nonce, unique to one append.
+        writer: nonce that is unique to one append.
         body: the JSON value of the entry.
-        kept: True if the entry is below the head and was kept by a truncation.
+        kept: True if the entry is below the head, where truncations have kept it.
         value: result of the log's ``parse`` for a body that was read.
     """
 
@@ -26,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True, order=True)
 class Pack:
-    """Copies of the entries ``first`` to ``last``, both included, in one object."""
+    """Copies of the entries ``first`` to ``last`` (inclusive), in one object."""
 
     first: int
     last: int
@@ -34,7 +34,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Run:
-    """Numbers that are read together. ``pack`` is a pack that has all of them, or None."""
+    """Numbers of entries that are read together. ``pack``: a pack with copies of all of them; None without one."""
 
     numbers: range | tuple[int, ...]
     pack: Pack | None = None
@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Listing:
-    """The result of one list of the folder."""
+    """Result of one list of the folder: numbers of entries (``kept``, ``numbers``) and of head records, and packs."""
 
     head: int
     kept: tuple[int, ...]
@@ -52,19 +52,19 @@ class Listing:
 
     @property
     def kept_below(self) -> tuple[int, ...]:
-        """Return the kept entries below the head."""
+        """Numbers of the kept entries below the head."""
         return tuple(number for number in self.kept if number < self.head)
 
     @property
     def end(self) -> int:
-        """Return the number after the last entry."""
+        """The number after the last entry."""
         return max((self.head, *(number + 1 for number in self.numbers)))
 
     def runs(self, *, skip_kept: bool, end: int) -> list[Run]:
-        """Return what to read, in order: the kept entries below the head, then all up to ``end``.
+        """Return what to read, in order: the kept entries below the head, then all entries up to ``end`` (exclusive).
 
-        Each entry before ``end`` exists. A pack is used only for those, because a missing entry is damage even if a
-        pack has it.
+        Every entry before ``end`` exists. Packs are used only for these entries, because a missing entry is damage even
+        if a pack has a copy.
         """
         runs = [] if skip_kept else [Run(self.kept_below)]
         start = self.head

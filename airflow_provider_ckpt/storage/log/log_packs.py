@@ -1,10 +1,10 @@
 """Packs of an append log: copies of consecutive entries, as many as fit well into one object.
 
-A log of a hundred thousand entries is read in two hundred requests with packs. They help on a local disk, too, where
+With packs, two hundred requests read a log of a hundred thousand entries. Packs help on a local disk, too, where
 opening a small file takes longer than reading it.
 
-1. A pack is a copy. The entries remain, because they hold their numbers. If a pack is wrong or cannot be written, the
-   entries are read instead.
+1. A pack is a copy. The entries remain, because their names reserve their numbers. If a pack is wrong or cannot be
+   written, the entries are read instead.
 2. An appender writes a pack of entries that it has appended or read. An entry is never changed, so any writer may write
    the pack at any time, even after another writer overtook it.
 3. An entry counts only if it is listed itself. A missing entry is damage even if a pack has it.
@@ -20,27 +20,27 @@ from airflow_provider_ckpt.storage.log.log_files import LogFiles
 from airflow_provider_ckpt.storage.log.log_listing import Entry, Pack
 
 MOST = 4_000_000
-"""Most characters of a pack. Larger entries, of batches with hundreds of files, are not packed.
+"""Maximum number of characters in a pack. Larger entries, of batches with hundreds of files, are not packed.
 
-Each log with a writer holds a pack in memory until it is full, and is locked while the pack is written.
+Each log with a writer has an unfinished pack in memory, and is locked while the pack is written.
 """
 
 
 class PackWriter:
-    """The packs of one log, for its writer. It is not thread-safe. ``size`` is the entries in a pack; 0 for no packs.
+    """Writer of a log's packs, not thread-safe. ``size``: number of entries in a :class:`Pack`; 0 for no packs.
 
-    It raises no error, because the append before it has succeeded, and a caller with an error would append again.
+    Its methods raise no error. The append before them has succeeded, and after an error the caller would append again.
     """
 
     def __init__(self, files: LogFiles, size: int) -> None:
         self._files, self._size = files, size
         self._lines: list[str] = []
-        """The entries since the beginning of the current pack. Empty if they are too large."""
+        """The entries of the current pack so far; empty if they are too large."""
         self._length = 0
         self._end = 0
 
     def start(self, entries: list[Entry], end: int) -> None:
-        """Record that the log was loaded. ``end`` is the next number."""
+        """Start again after a load. ``end``: the next number."""
         self._clear()
         if self._size:
             for entry in entries:
@@ -48,7 +48,7 @@ class PackWriter:
                     self.note(entry)
 
     def note(self, entry: Entry) -> None:
-        """Note the next entry, of any writer."""
+        """Add the next entry of the log to the current pack. The entry may be of any writer."""
         if not self._size:
             return
         if entry.number % self._size == 0:
@@ -62,7 +62,7 @@ class PackWriter:
             self._lines = []
 
     def write(self) -> None:
-        """Write a pack, if the last noted entry completes one and the entries before it are known."""
+        """Write the current pack if it is complete."""
         if self._size and len(self._lines) == self._size:
             lines, pack = self._lines, Pack(self._end - self._size, self._end - 1)
             self._clear()

@@ -1,4 +1,4 @@
-"""The reading of an append log as a whole, or up to its damage."""
+"""Reading of a whole append log, or of its entries before a damaged one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from airflow_provider_ckpt.storage.log.log_listing import Entry, Listing, Run
 
 @dataclass(frozen=True)
 class WholeLog:
-    """The entries of a log: the kept ones below the head, then all from the head on.
+    """The entries of a log: kept entries below the head, then all later entries.
 
-    If there is damage, ``damage`` names the first unreadable entry, and ``entries`` end before it.
+    If the log is damaged, ``damage`` names the first unreadable entry, and ``entries`` end before that entry.
     """
 
     listing: Listing
@@ -26,10 +26,10 @@ class WholeLog:
 
 
 def read_whole(files: LogFiles, *, skip_kept: bool = False, begins_at_head: bool = False) -> WholeLog:
-    """List once, then read in order. Start again if the log was truncated meanwhile.
+    """List the folder, and read the entries in order. Start again if the log was truncated meanwhile.
 
     Args:
-        skip_kept: True if the entries below the head are not read, and only their existence is checked.
+        skip_kept: True if entries below the head are only checked for existence, and not read.
         begins_at_head: True if a head record proves that an entry at the head exists.
 
     Raises NewerFormatError.
@@ -61,10 +61,10 @@ def _read_listed(files: LogFiles, listing: Listing, skip_kept: bool, begins_at_h
 
 
 def _first_missing(files: LogFiles, listing: Listing, begins_at_head: bool) -> int | None:
-    """Return the first number from the head on that should have an entry but has none, or None.
+    """Return the first missing number from the head on; None if no entry is missing.
 
-    A slow list may show the second of two entries and not the first, so the storage is asked for each. The name of a
-    foreign file may hold any number, so no list of all numbers is made.
+    An unlisted entry is checked again, because a slow list may show a later entry and not an earlier one. Foreign file
+    names may have any number, so no list of all numbers is made.
     """
     listed = frozenset(listing.numbers)
     end = max(listing.end, listing.head + 1) if begins_at_head and listing.head_records else listing.end
@@ -73,9 +73,9 @@ def _first_missing(files: LogFiles, listing: Listing, begins_at_head: bool) -> i
 
 
 def _first_missing_kept(files: LogFiles, listing: Listing) -> int | None:
-    """Return the first kept entry that does not exist, or None.
+    """Return the number of the first kept entry that does not exist; None if all exist.
 
-    A slow list may show the head of a concurrent truncation, but not a claim from shortly before it.
+    A slow list may show the head of a concurrent truncation, but not a claim from shortly before.
     """
     unlisted = sorted({*listing.kept_below} - {*listing.numbers})
     return next((number for number in unlisted if not files.exists(number)), None)
@@ -86,7 +86,7 @@ _Read = Callable[[], Entry | None]
 
 @contextmanager
 def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[tuple[int, _Read]]]:
-    """Yield for each entry in order its number and a function that reads it. Slow storages read several ahead."""
+    """Yield (number, function that reads the entry) of each entry, in order. Slow storages read several in parallel."""
     from_pack = None if run.pack is None else files.read_pack(run.pack)
     if from_pack is not None:
         yield ((number, functools.partial(from_pack, number)) for number in run.numbers)

@@ -1,7 +1,4 @@
-"""Queries to Kafka brokers about topics and offsets.
-
-They use the Kafka client that Spark's connector brings, so the driver needs no other client.
-"""
+"""Queries to Kafka brokers about topics and offsets, with the client that Spark's Kafka connector contains."""
 
 from __future__ import annotations
 
@@ -23,8 +20,7 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
 from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition, milliseconds, of_options
 
 ANSWER_WITHIN = 30_000
-"""Default of ``kafka.default.api.timeout.ms``, in milliseconds. The client's own default is a minute, which is long for
-a mistyped name."""
+"""Default of ``kafka.default.api.timeout.ms``, in milliseconds. The client's minute is long for a mistyped name."""
 _PREFIX = "kafka."
 _TIMEOUT = "default.api.timeout.ms"
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -34,16 +30,16 @@ _ADMIN = "org.apache.kafka.clients.admin"
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of the brokers. ``id`` is empty if the brokers give topics no ids."""
+    """A topic of the brokers. ``id`` is empty if the brokers have no topic ids."""
 
     id: str
     partitions: tuple[int, ...]
 
 
 class KafkaAdmin:
-    """A connection to the brokers of one source, as a context manager.
+    """A connection to the brokers of one source. Use it as a context manager.
 
-    Every method raises KafkaUnreachableError if no broker answers in time, and KafkaRefusedError for any other failure.
+    Each method raises KafkaUnreachableError if no broker answers in time, and KafkaRefusedError for any other failure.
     """
 
     def __init__(self, spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> None:
@@ -69,7 +65,7 @@ class KafkaAdmin:
         self._admin.close(self._jvm.java.time.Duration.ofSeconds(1))
 
     def names(self, pattern: str) -> tuple[str, ...]:
-        """Return the topics whose whole name matches a Java pattern, without Kafka's internal topics.
+        """Return the topics whose whole names match a regular expression of Java, without Kafka's internal topics.
 
         Raises UnfitSourceError.
         """
@@ -89,7 +85,7 @@ class KafkaAdmin:
         return {name: self._topic(name) for name in names}
 
     def _topic(self, name: str) -> Topic:
-        """Ask for one topic. If several are asked for at once, the brokers do not name the unknown one."""
+        """Return one topic. In an answer about several topics, the brokers do not name the unknown topic."""
         names = self._jvm.java.util.List.of(name)
         description = self._call(lambda: self._await(self._admin.describeTopics(names).allTopicNames()), name)[name]
         identity = str(description.topicId().toString())
@@ -103,7 +99,8 @@ class KafkaAdmin:
     ) -> dict[TopicPartition, int]:
         """Return the earliest or latest offset of each partition.
 
-        The latest offset is the end that a reader with the source's isolation level can reach now.
+        The latest offset depends on the source's isolation level. With ``read_committed`` it excludes open
+        transactions.
         """
         spec = getattr(self._class("OffsetSpec"), which)()
         level = self._jvm.org.apache.kafka.common.IsolationLevel
@@ -182,7 +179,6 @@ def _jvm(spark: SparkSession) -> Any:
 
 
 def _innermost(error: Any) -> Any:
-    """Return the innermost cause. Futures and constructors of the client wrap it."""
     while error.getCause() is not None:
         error = error.getCause()
     return error

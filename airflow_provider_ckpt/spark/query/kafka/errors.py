@@ -1,4 +1,4 @@
-"""Errors of a Kafka source that are found before it is read: wrong options, missing topics, failing brokers."""
+"""Errors of a Kafka source before it is read: wrong options, missing topics, failing brokers."""
 
 from __future__ import annotations
 

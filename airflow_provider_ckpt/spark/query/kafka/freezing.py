@@ -1,4 +1,4 @@
-"""Requests for the topics of a Kafka source, and for the end of a bounded one, which is frozen once (R11)."""
+"""Topics of a Kafka source, and the end of a bounded one, which is frozen for all attempts (R11)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from airflow_provider_ckpt.spark.query.kafka.options import (
 def fetch_topics(
     spark: SparkSession, uid: str, location: str, options: Mapping[str, str], *, bounded: bool
 ) -> dict[str, str]:
-    """Return topic name -> id for the topics that a source reads.
+    """Return topic name -> topic id, for the topics that a source reads.
 
-    A topic that is created again under its name has another id. Topics of a live source's pattern are left out, because
-    they may be created later.
+    A topic that was deleted and created again has another id. For a live source with a pattern the result is empty,
+    because topics may be created later.
 
     Raises KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """
@@ -42,7 +42,7 @@ def fetch_topics(
 
 
 def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
-    """Return the range of offsets that a bounded source reads, from the current state of the topics.
+    """Return the offsets that a bounded source must read, as the topics are now.
 
     Raises UnfitSourceError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """
@@ -76,12 +76,7 @@ def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping
 
 
 def recreated_topic(topics: Mapping[str, str], recorded: Mapping[str, str]) -> str | None:
-    """Return a sentence that names a topic whose id has changed; None without such a topic.
-
-    Args:
-        topics: topic name -> current id.
-        recorded: topic name -> recorded id.
-    """
+    """Return a sentence about a topic whose id has changed; None without one. Both mappings: topic name -> id."""
     recreated = sorted(name for name in topics.keys() & recorded.keys() if topics[name] != recorded[name])
     return f"Topic {recreated[0]} was deleted and made again." if recreated else None
 
@@ -94,14 +89,14 @@ def why_endless(
     recorded: Mapping[str, str],
     remaining: Mapping[TopicPartition, int],
 ) -> str | None:
-    """Return why a partition can no longer reach its frozen end; None if all of them can.
+    """Return why a partition can no longer reach its frozen end; None if all partitions can.
 
-    Spark waits silently for rows if a topic was deleted and created again, or if its log was truncated. Rows of open
-    transactions count as present, because the end may have been frozen with another isolation level.
+    If a topic was recreated or its log was truncated, Spark silently waits for rows. Rows of open transactions count as
+    present, because the end may have been frozen with another isolation level.
 
     Args:
         recorded: topic name -> recorded id.
-        remaining: partition -> frozen end, for the partitions that have not reached it.
+        remaining: partition -> frozen end, for partitions that have not reached it.
 
     Raises what :class:`KafkaAdmin` raises.
     """
@@ -127,11 +122,12 @@ def why_endless(
 def _why_no_end(limit: int, start: int, end: int) -> str | None:
     """Return why ``limit`` cannot be the end of a partition; None if it can.
 
-    An end before the start is refused: it would count as reached, although retention may have deleted rows before it.
+    An end before the start counts as reached at once, although retention may have deleted rows before it. So it is
+    refused.
 
     Args:
-        limit: the end that the options name.
-        start: the offset that the source begins at.
+        limit: the end in the options.
+        start: the offset at which the source begins.
         end: the current end of the partition.
     """
     if limit > end:
@@ -142,7 +138,7 @@ def _why_no_end(limit: int, start: int, end: int) -> str | None:
 
 
 def only_frozen(frame: DataFrame, frozen: FrozenOffsets) -> DataFrame:
-    """Leave out rows after the frozen end. Spark's reader itself stops only at the end of the topic."""
+    """Return the rows before the frozen end. Spark's reader itself stops only at the end of the topic."""
     is_kept = F.lit(False)
     for topic, partitions in frozen.by_topic().items():
         ends = {partition.partition: partition.end for partition in partitions}
@@ -176,7 +172,7 @@ def _resolved(
     symbol: int,
     actual: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition. ``actual``: partition -> the offset that ``symbol`` stands for."""
+    """Return partition -> its offset. ``actual``: partition -> offset that ``symbol`` (EARLIEST or LATEST) means."""
     if isinstance(given, int):
         return dict(actual)
     if given.keys() != actual.keys():

@@ -1,4 +1,4 @@
-"""The frozen end of a bounded Kafka source as a stored document. It is frozen once for all attempts (R11)."""
+"""The frozen end of a bounded Kafka source, as a stored document. All attempts use the same end (R11)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class FrozenPartition:
-    """The range of one partition that the source reads: from ``start`` up to ``end`` (exclusive)."""
+    """The offsets of one partition that the source reads: from ``start`` up to ``end`` (exclusive)."""
 
     topic: str
     partition: Count
@@ -31,11 +31,11 @@ class FrozenOffsets:
 
     @property
     def count(self) -> int:
-        """Return the number of offsets. Transactions and compaction leave gaps, so there may be fewer rows."""
+        """Return the number of offsets. There may be fewer rows, because transactions and compaction leave gaps."""
         return sum(max(0, partition.end - partition.start) for partition in self.partitions)
 
     def remaining(self) -> dict[TopicPartition, int]:
-        """Return partition -> end, for the partitions that have something to read."""
+        """Return partition -> end, for partitions with offsets to read."""
         return {
             (partition.topic, partition.partition): partition.end
             for partition in self.partitions
@@ -69,7 +69,7 @@ class FrozenOffsets:
 
     @classmethod
     def decoded(cls, data: bytes, uri: str) -> FrozenOffsets:
-        """Return the document's content.
+        """Return the offsets of a stored document.
 
         Raises MalformedDocumentError, NewerFormatError, UnknownFormError.
         """

@@ -1,4 +1,4 @@
-"""Topics and offsets from the options of a Kafka source. Pure functions without I/O."""
+"""Topics and offsets in the options of a Kafka source. The functions do no I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELD = frozenset(
 )
 """Options that a frozen end replaces, in lower case."""
 DEFAULT_LIMIT = 200_000
-"""Offsets that a bounded source reads in one micro-batch. History must not starve the live feed in the same query."""
+"""Offsets that a bounded source reads in a micro-batch. A limit is needed so that live sources are not starved."""
 EARLIEST, LATEST = -2, -1
 
 _BY_TIME = "give the offsets, and leave rows out by the column timestamp"
@@ -36,7 +36,7 @@ _WHY = {
 }
 _LATEST_START = "a bounded source that begins at the end reads nothing; begin at 'earliest', or at an offset"
 _LOWEST = {"maxoffsetspertrigger": 1, "minoffsetspertrigger": 0}
-"""Option -> its lowest value. With a limit of zero offsets a micro-batch would silently read nothing."""
+"""Option -> its lowest value. With a limit of zero offsets, a micro-batch would silently read nothing."""
 _LEVEL = "kafka.isolation.level"
 _LEVELS = ("read_uncommitted", "read_committed")
 _EARLIEST_END = "a bounded source that ends at the beginning reads nothing; end at 'latest', or at an offset"
@@ -51,26 +51,26 @@ _FORMS = {
 
 @dataclass(frozen=True)
 class KafkaRange:
-    """The range of a bounded source, from its options.
+    """The topics and offsets that the options of a bounded source select.
 
-    ``start`` and ``end`` are offsets by partition, or one of ``EARLIEST`` and ``LATEST`` for all partitions.
+    ``start`` and ``end`` are partition -> offset, or ``EARLIEST`` or ``LATEST`` for all partitions.
     """
 
     topics: tuple[str, ...]
     pattern: str | None
     partitions: frozenset[TopicPartition] | None
-    """The assigned partitions; None: all partitions of the topics."""
+    """The assigned partitions; None for all partitions of the topics."""
     start: Mapping[TopicPartition, int] | int
     end: Mapping[TopicPartition, int] | int
 
 
 def of_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options by lower-case name. The last option of a name counts."""
+    """Return lower-case name -> value. If an option is set twice, the later value counts."""
     return {key.lower(): value for key, value in options.items()}
 
 
 def milliseconds(uid: str, location: str, key: str, text: str) -> int:
-    """Return a timeout of the client in milliseconds.
+    """Parse a timeout of the client, in milliseconds.
 
     Raises UnfitSourceError.
     """
@@ -96,7 +96,7 @@ def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Refuse a limit of a micro-batch that is no number or too low.
+    """Refuse a limit for micro-batches that is too low or not a number.
 
     Raises UnfitSourceError.
     """
@@ -108,9 +108,7 @@ def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Refuse an isolation level that Kafka's client does not know.
-
-    The client compares levels by exact letters, so a wrong one would fail in each retry.
+    """Refuse an unknown isolation level. Kafka's client distinguishes small and capital letters.
 
     Raises UnfitSourceError.
     """
@@ -121,7 +119,7 @@ def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_start(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Refuse a malformed start of a live source. Spark reads it only when the query begins, and in each retry.
+    """Refuse a malformed start of a live source. Spark would fail at it only when the query starts, and in each retry.
 
     Raises UnfitSourceError.
     """
@@ -152,7 +150,7 @@ def _is_number(text: str, lowest: int = 0) -> bool:
 
 
 def _by_partition(text: str) -> dict[TopicPartition, int]:
-    """Return the offsets of a JSON text.
+    """Parse offsets in JSON.
 
     Raises ValueError, TypeError, AttributeError.
     """

@@ -1,1 +1,1 @@
-"""File sources: their readers, their frozen ends, and files that Spark would misread."""
+"""Sources of files: their readers, their frozen ends, and files that Spark would misread."""

@@ -1,7 +1,7 @@
 """Checks for sources that have nothing to read, or that leave out files in sub-folders.
 
-A source is empty if a share is not mounted, a partition is late or a path is wrong. Spark lists files in sub-folders
-and does not read them.
+A source is empty if a share is not mounted, a partition is late or a path is wrong. Spark lists files in sub-folders,
+but does not read them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _CHOOSE = frozenset({"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"})
-"""Options that choose files. The user does not want the other files."""
+"""Options by which the user chooses files. Files that they leave out are not reported."""
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class FilesInSubFolders:
-    """The files that a source leaves out. ``folders``: sorted normal paths of the folders that hold them."""
+    """The files that a source leaves out. ``folders``: sorted normal paths of their folders."""
 
     count: int
     folders: tuple[str, ...]
@@ -51,7 +51,7 @@ class FilesInSubFolders:
 
 
 def unread_below(spark: SparkSession, reads: SourceReads) -> FilesInSubFolders | None:
-    """Return the files that a file source leaves out because they are in a sub-folder; None if there are none."""
+    """Return the files that a source leaves out because they are in sub-folders; None if there are none."""
     if not reads.is_file or any(key.lower() in _CHOOSE for key in reads.options):
         return None
     frame = frame_of_existing(spark, reads)
@@ -84,16 +84,16 @@ def _unread_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | N
 
 
 _NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
-"""Spark's condition for a folder without files and a reader without a schema."""
+"""Spark's error condition for a folder without files, if the reader has no schema."""
 _NO_COLUMN = "UNRESOLVED_COLUMN"
-"""Beginning of Spark's conditions for a missing column. Without a folder ``column=value`` there is no such column."""
+"""Start of Spark's error conditions for a missing column. Without a folder ``column=value``, the column is missing."""
 
 
 def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
-    """Return a phrase that names the missing data of a source and its place.
+    """Return a phrase that names the data that a source lacks, and where it should be.
 
     Args:
-        form: the format; None: files.
+        form: the source's format; None for files.
         paths: paths of a file source.
         selects: options that select topics.
     """
@@ -103,10 +103,7 @@ def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str
 
 
 def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceReads, files: Sequence[str]) -> None:
-    """Refuse a source if one of its paths holds no file.
-
-    Args:
-        files: the files of all paths, as :func:`list_files` returns them.
+    """Refuse a source if any of its paths has no file. ``files``: result of :func:`list_files` for all paths.
 
     Raises NothingToReadError.
     """
@@ -136,7 +133,7 @@ def _temporary_note(spark: SparkSession, reads: SourceReads) -> str:
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
-    """Return whether ``path`` holds no file. Spark lists the path alone if no file name begins with it."""
+    """Return whether ``path`` has no file. Spark lists the path only if no name in ``ordered`` begins with it."""
     if not ordered:
         return True
     name = unescaped_path(path).rstrip("/")
@@ -148,7 +145,7 @@ def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Seq
 
 
 def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a source that is known to be empty as a whole.
+    """Refuse a source that has nothing to read in any of its paths or topics.
 
     Raises NothingToReadError.
     """
@@ -159,9 +156,9 @@ def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
 def nothing_to_read(
     spark: SparkSession, sources: Iterable[tuple[Operator, SourceReads]], failure: BaseException | None
 ) -> CkptError | None:
-    """Return the error of the first bounded source without files, if ``failure`` is a missing column.
+    """Return the error of the first bounded source without files, if ``failure`` is a missing column; otherwise None.
 
-    A function may use a column of folders ``column=value``. Another try finds the column when the folders are there.
+    A user's function may use a column of folders ``column=value``. A retry finds the column when the folders exist.
     """
     if not (spark_condition(failure) or "").startswith(_NO_COLUMN):
         return None
@@ -176,8 +173,8 @@ def nothing_to_read(
 def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:
     """Return the error of a source whose reader found no folder or no file; None for any other ``failure``.
 
-    Without a schema, Spark fails at a folder without files. For a source that may be empty Spark's own error is kept,
-    because it asks for a schema.
+    Spark fails at a folder without files if the reader has no schema. For a source that may be empty, Spark's own error
+    is better, because it asks for a schema.
     """
     about = {"uid": operator.uid, "location": operator.location}
     if not isinstance(failure, PySparkException) or not reads.paths:

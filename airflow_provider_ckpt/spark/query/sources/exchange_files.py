@@ -1,7 +1,4 @@
-"""Options of the Parquet files that queries exchange.
-
-They are set for each read and write, so that the user's settings for Spark do not apply.
-"""
+"""Options of the Parquet files between queries. Each read and write sets them, so the user's settings do not apply."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ def read_files(spark: SparkSession, schema: StructType, *paths: str) -> DataFram
 
 
 def write_files(frame: DataFrame, uri: str, *, is_kept: bool) -> None:
-    """Write a new folder. ``is_kept``: True if the files are for other jobs, and stay after this job is deleted."""
+    """Write a new folder. ``is_kept``: True if the files are for other jobs, and remain when this job is deleted."""
     options = _WRITE if is_kept else {**_WRITE, **_EXCHANGE}
     with writing(frame.sparkSession, LOSSLESS):
         frame.write.options(**options).parquet(uri)

@@ -1,4 +1,4 @@
-"""The files of a relation, as Spark's file index lists them."""
+"""The files of a Spark relation, as Spark's file index lists them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.redaction import redact_given
 
 _STATUS = re.compile(r"(?:\w+\{)+path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
-"""The text of a status. Some file systems (S3A, ABFS) have a class of their own, whose text contains Hadoop's text."""
+"""Pattern of the text of Hadoop's ``FileStatus``. Subclasses, for example in S3A and ABFS, add to this text."""
 _SEPARATOR = "\0"
-"""The only character, besides the slash, that no file name has."""
+"""The only character besides the slash that cannot be in a file name."""
 
 
 def index_of(leaf: Any) -> Any | None:
-    """Return the file index of a leaf of a plan; None if the leaf is no file source of Spark's own.
+    """Return the file index of a leaf of a plan; None if the leaf is no file source of Spark itself.
 
-    None is also returned if the relation lists its files in another way, as Delta's does.
+    The result is also None if the relation lists its files in another way, as Delta's relation does.
     """
     if leaf.nodeName() != "LogicalRelation" or _kind(leaf.relation()) != "HadoopFsRelation":
         return None
@@ -28,13 +28,13 @@ def index_of(leaf: Any) -> Any | None:
 
 
 def statuses(index: Any) -> list[FileStatus]:
-    """Return the files of an ``InMemoryFileIndex`` as it listed them, by two calls of the JVM."""
+    """Return the files that an ``InMemoryFileIndex`` has listed. This takes two calls of the JVM."""
     text = index.allFiles().mkString(_SEPARATOR)
     return [read_status(line) for line in text.split(_SEPARATOR)] if text else []
 
 
 def read_status(text: str) -> FileStatus:
-    """Read the text of Hadoop's ``FileStatus``. Raises TerminalError."""
+    """Parse the text of Hadoop's ``FileStatus``. Raises TerminalError."""
     match = _STATUS.match(text)
     if match is None:
         raise TerminalError(
@@ -47,12 +47,11 @@ def read_status(text: str) -> FileStatus:
 
 
 def beside_partitions(index: Any) -> str | None:
-    """Return the normal path of a file that is listed and not read; None if there is none.
+    """Return the normal path of a file that Spark lists and does not read; None if there is none.
 
-    If folders are named ``column=value``, Spark reads only the files in them, and silently leaves out files next to
-    them. If there are such folders, each file takes a call of the JVM, and each folder takes two.
-
-    ``index``: an ``InMemoryFileIndex``.
+    If folders are named ``column=value``, Spark reads only the files in them. It silently leaves out files next to
+    them. With such folders, each file takes a call of the JVM, and each folder takes two. ``index``: an
+    ``InMemoryFileIndex``.
     """
     spec = index.partitionSpec()
     if spec.partitionColumns().isEmpty():

@@ -1,4 +1,4 @@
-"""Polling of a source's files while it is read, and waiting until their producers have finished them."""
+"""Polls of a source's files while they are read, and the wait until their producers have finished writing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 SETTLED = 10.0
 """Seconds without a change after which a file counts as finished."""
 LONGEST_WAIT = 600.0
-"""Seconds after which a file that keeps changing is read all the same."""
+"""Seconds after which a file is read even if it still changes."""
 _PAUSE = 0.5
 _USUAL = 1.5
-"""Times ``SETTLED``: a longer wait is reported."""
+"""Factor of ``SETTLED``. A wait that is longer than the product is reported."""
 
 
 def await_settled(
@@ -31,17 +31,17 @@ def await_settled(
     report: Callable[[FileStatus, float], None] = lambda file, seconds: None,
     waited: float = 0.0,
 ) -> None:
-    """Return when no file has changed for ``SETTLED`` seconds, or after ``LONGEST_WAIT``.
+    """Wait until no file has changed for ``SETTLED`` seconds. Wait ``LONGEST_WAIT`` seconds at most.
 
-    The clock of the storage may differ from the clock of this host. So it is also enough if two polls, ``SETTLED``
-    seconds apart, find the same files.
+    The storage's clock may differ from this host's clock. So the wait also ends if two polls, ``SETTLED`` seconds
+    apart, find the same files.
 
     Args:
-        poll: lists the files with their sizes and times.
-        is_over: ends the wait when it returns True.
-        report: takes the file that changed last, and the seconds that were waited. Called if the wait is longer than
-            usual, after twice as many seconds each time.
-        waited: seconds that count as waited when this wait begins.
+        poll: returns the files with their sizes and times.
+        is_over: returns True if the wait must end.
+        report: called with the file that changed last and the seconds so far. Called first if the wait is longer than
+            usual, then each time the seconds have doubled.
+        waited: seconds that count as waited before this wait began.
     """
     unchanged_since = time.monotonic()
     began, report_after = unchanged_since - waited, max(SETTLED * _USUAL, 2 * waited)
@@ -61,14 +61,14 @@ def await_settled(
 
 
 def listed(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
-    """Return the files of a source; none if the folder cannot be listed, because it may be gone after it was read."""
+    """Return the files of a source; empty if its folder cannot be listed. The folder may be gone after it was read."""
     with suppress(PySparkException, Py4JError):
         return list_statuses(spark, reads)
     return []
 
 
 def statuses_now(spark: SparkSession, paths: Iterable[str]) -> list[FileStatus]:
-    """Return the files that still exist. Each file takes three calls of the JVM."""
+    """Return the status of each file that still exists. Each file takes three calls of the JVM."""
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     statuses = []

@@ -1,4 +1,4 @@
-"""Freezing of the ends of bounded sources, once for all attempts."""
+"""Freezing of the ends of bounded sources. All attempts use the same ends."""
 
 from __future__ import annotations
 
@@ -45,19 +45,18 @@ def freeze_sources(
     waits: Collection[str] = (),
     warn: Callable[[str], None] = lambda text: None,
 ) -> dict[str, FrozenEnd]:
-    """Freeze the ends of bounded sources that no attempt has frozen, and return the ends of all.
+    """Freeze the ends of bounded sources that no attempt has frozen. Return source -> frozen end, for all of ``reads``.
 
     Args:
         reads: bounded source -> format, paths and options.
-        locations: source -> place of its definition. None: neither names nor empty paths are checked.
-        streaming: True if a stream reads the files. A name that Spark takes for a pattern is then refused. In batch
-            mode such names work.
+        locations: source -> place of its definition; None if names and empty paths must not be checked.
+        streaming: True if streams read the files. Then names that Spark takes for patterns are refused.
         allow_empty: sources that may have nothing to read.
         waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
-        warn: takes a status text about a long wait.
+        warn: called with a status text if a wait is long.
 
-    Raises NothingToReadError, UnreadableFileError, and what asking Kafka raises. Nothing of the failing source is
-    frozen then.
+    Raises NothingToReadError, UnreadableFileError, and what :func:`fetch_offsets` raises. A source that fails is not
+    frozen.
     """
     frozen: dict[str, FrozenEnd] = {}
     state, where = journal.state, locations or {}
@@ -104,7 +103,7 @@ def _report_awaited(warn: Callable[[str], None], uid: str, file: FileStatus, sec
 def freeze_split_lists(
     storage: Storage, job_id: str, journal: OwnedJournal, lists: Mapping[str, Sequence[Split]]
 ) -> dict[str, tuple[Split, ...]]:
-    """Return source -> its frozen splits. Lists that no attempt has frozen are frozen now."""
+    """Return source -> its frozen splits. Freeze the lists that no attempt has frozen."""
     frozen: dict[str, tuple[Split, ...]] = {}
     state = journal.state
     for uid, splits in lists.items():

@@ -1,7 +1,4 @@
-"""The frozen end of a bounded source of files or of Kafka.
-
-It is read from storage, or written if no other attempt has written it (R11).
-"""
+"""The frozen end of a bounded source of files or Kafka. An attempt writes it only if no other attempt has (R11)."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ FrozenEnd = FrozenFiles | FrozenOffsets
 
 
 def freeze_offsets(storage: Storage, path: str, offsets: FrozenOffsets) -> FrozenOffsets:
-    """Write the offsets if there are none. Offsets that another attempt has written first are returned instead.
+    """Write the offsets and return them. If another attempt was first, return the offsets that it has written.
 
     Raises what :func:`read_offsets` raises.
     """
@@ -27,7 +24,7 @@ def freeze_offsets(storage: Storage, path: str, offsets: FrozenOffsets) -> Froze
 
 
 def read_offsets(storage: Storage, path: str) -> FrozenOffsets:
-    """Return stored offsets.
+    """Read frozen offsets from storage.
 
     Raises NewerFormatError, FrozenListLostError.
     """
@@ -37,7 +34,7 @@ def read_offsets(storage: Storage, path: str) -> FrozenOffsets:
 
 
 def read_end(storage: Storage, path: str) -> FrozenEnd:
-    """Return a stored end: files or offsets.
+    """Read a frozen end from storage: files or offsets.
 
     Raises NewerFormatError, FrozenListLostError.
     """

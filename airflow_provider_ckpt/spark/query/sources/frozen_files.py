@@ -1,4 +1,4 @@
-"""The end of a bounded file source: the list of its files, frozen once for all attempts (R11)."""
+"""The end of a bounded file source: the list of its files, frozen for all attempts (R11)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 KIND = "frozen-files"
 VERSION = 1
 _NO_COLUMNS = StructType().add("value", StringType())
-"""A schema for listing files. With a schema, Spark infers none from the contents of files."""
+"""A schema for listing files. With it, Spark does not infer a schema from the contents of files."""
 _SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
 
 
 @dataclass(frozen=True)
 class FrozenFiles:
-    """The list of a source's files. ``files``: URIs as Spark spells them, with nothing escaped."""
+    """The frozen list of a source's files. ``files``: URIs as Spark writes them, without escapes."""
 
     uid: str
     files: tuple[str, ...]
@@ -54,14 +54,14 @@ class FrozenFiles:
 
 
 def unescaped_path(uri: str) -> str:
-    """Return the normal path of a URI in which nothing is escaped."""
+    """Return the path of a URI in which nothing is escaped, without scheme and leading slashes."""
     return without_scheme(uri).lstrip("/")
 
 
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
-    """Return the files that a file source would read now, by Spark's own listing (globs, hidden files, partitions).
+    """Return the files that a file source would read now, as Spark lists them (globs, hidden files, partitions).
 
-    A single path that does not exist holds no file. If there are several paths, and one does not exist, Spark raises an
+    If the only path does not exist, the result is empty. If any of several paths does not exist, Spark raises an
     AnalysisException.
     """
     try:
@@ -73,7 +73,7 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
 
 
 def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
-    """Return the files that a file source would read now, with their sizes and times. Raises as :func:`list_files`."""
+    """Return the files that a source would read now, with sizes and times. Raises what :func:`list_files` raises."""
     try:
         plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
     except AnalysisException as error:
@@ -96,7 +96,7 @@ def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
 
 
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a source with a file next to folders ``column=value``, because Spark reads only the files in the folders.
+    """Refuse a source with a file next to folders ``column=value``, because Spark reads only files in such folders.
 
     Raises UnreadableFileError.
     """
@@ -114,7 +114,7 @@ def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads
 
 
 def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a path of a streaming source that is a file. Patterns are not checked, because they may match files.
+    """Refuse a streaming source with a path to a file. Patterns are not checked, because they may match files.
 
     Raises UnfitSourceError.
     """
@@ -135,9 +135,7 @@ def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: Sou
 
 
 def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a file whose name Spark's streaming reader would take for a pattern, or cannot read because of a colon.
-
-    Only files that are there now are checked.
+    """Refuse existing files with a name that Spark's streaming reader takes for a pattern, or that has a colon.
 
     Raises UnreadableFileError.
     """
@@ -147,7 +145,7 @@ def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads:
 
 
 def refuse_patterns(uid: str, location: str, paths: Iterable[str]) -> None:
-    """Refuse a file whose name Spark's streaming reader would take for a pattern.
+    """Refuse a file with a name that Spark's streaming reader takes for a pattern.
 
     Raises UnreadableFileError.
     """
@@ -163,7 +161,7 @@ def refuse_patterns(uid: str, location: str, paths: Iterable[str]) -> None:
 
 
 def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
-    """Refuse a file with a colon in its name, if it is on a local disk.
+    """Refuse a file on a local disk with a colon in its name, because Spark cannot read it.
 
     Raises UnreadableFileError.
     """
@@ -178,7 +176,7 @@ def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
 
 
 def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
-    """Return the URIs of the current files; none if no name has a character that may be unreadable."""
+    """Return the URIs of the current files; empty if no name has a character that may be a problem."""
     try:
         files: Any = source_frame(spark, reads)._jdf.inputFiles()
     except AnalysisException as error:
@@ -193,7 +191,7 @@ def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
 
 
 def frame_of_existing(spark: SparkSession, reads: SourceReads) -> DataFrame | None:
-    """Return the frame that a file source would read now; None if a path of it does not exist."""
+    """Return the frame that a file source would read now; None if a path does not exist."""
     try:
         return source_frame(spark, reads)
     except AnalysisException as error:
@@ -203,7 +201,7 @@ def frame_of_existing(spark: SparkSession, reads: SourceReads) -> DataFrame | No
 
 
 def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
-    """Return the frame that a file source would read now."""
+    """Return the batch frame that a file source would read now."""
     reader = spark.read.format(reads.format).options(**reads.options, **reads.name_filter())
     if reads.schema is not None:
         reader = reader.schema(reads.schema)
@@ -221,14 +219,14 @@ def _without(end: FrozenFiles, paths: Collection[str]) -> FrozenFiles:
 
 
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
-    """Write the list if there is none. A list that another attempt has written first is returned instead."""
+    """Write the list and return it. If another attempt was first, return the list that it has written."""
     frozen = FrozenFiles(uid, tuple(files))
     document = encode_document(KIND, VERSION, uid=uid, files=list(frozen.files))
     return frozen if storage.create_if_absent(path, document) else read_frozen(storage, path)
 
 
 def read_frozen(storage: Storage, path: str) -> FrozenFiles:
-    """Return a stored list.
+    """Read a frozen list of files from storage.
 
     Raises NewerFormatError, FrozenListLostError.
     """

@@ -1,7 +1,7 @@
-"""The late files of a bounded source that were reported, so that each run reports only new ones.
+"""Late files of a bounded source that were already reported, so that each run reports only new late files.
 
-The list is kept next to the source's frozen list, and not in the journal. Each driver, sensor and ``ckpt show`` reads
-the whole journal, which would grow without limit if a folder keeps getting files.
+They are stored next to the source's frozen list. In the journal, they would grow without limit if a folder keeps
+getting files, and each driver, sensor and ``ckpt show`` reads the whole journal.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class LateFilesSeen:
     """The result of the last check for late files.
 
     Attributes:
-        epoch: epoch of the run that checked; 0 if no run did.
-        files: the late files that were there.
+        epoch: epoch of the run that checked; 0 if no run has checked.
+        files: the late files that the check found.
     """
 
     epoch: int = 0
@@ -39,15 +39,15 @@ class LateFilesSeen:
 
 
 class KnownLate:
-    """Storage of a source's reported late files. ``frozen``: path of the source's frozen list in ``storage``."""
+    """Stored result of the last check of a source for late files. ``frozen``: path of the source's frozen list."""
 
     def __init__(self, storage: Storage, frozen: str, uid: str) -> None:
         self._storage, self._path, self._uid = storage, late_path(frozen), uid
 
     def read(self) -> LateFilesSeen:
-        """Return the result of the last check, empty if there is none or it cannot be read.
+        """Return the result of the last check; empty if there is none, or if it is unreadable.
 
-        An empty result is harmless: late files are then reported again.
+        An empty result is harmless: late files are only reported again.
 
         Raises NewerFormatError, and what the storage raises.
         """
@@ -64,17 +64,16 @@ class KnownLate:
             return LateFilesSeen()
 
     def write(self, epoch: int, files: Collection[str]) -> None:
-        """Record a check.
+        """Store the result of a check. ``files``: all late files that exist now.
 
-        Args:
-            files: all late files that are there now. A file that is moved away and comes back is reported again.
+        A late file that is moved away and comes back is reported again.
         """
         document = encode_document(KIND, VERSION, uid=self._uid, epoch=epoch, files=sorted(files))
         self._storage.replace(self._path, document)
 
 
 def file_sources(state: JobState) -> dict[str, str]:
-    """Return source uid -> path of its frozen list, for the bounded file sources whose paths are in the journal."""
+    """Return source uid -> path of its frozen list, for bounded file sources with paths in the journal."""
     definition = state.definition
     ends = {}
     for uid, source in ({} if definition is None else definition.sources).items():
@@ -85,11 +84,11 @@ def file_sources(state: JobState) -> dict[str, str]:
 
 
 def unchecked_sources(storage: Storage, state: JobState) -> list[str]:
-    """Return the sources whose folders were not checked for late files when the job finished.
+    """Return the sources that were not checked for late files when the job finished.
 
-    There is no check if the driver died then, or if workers ran the job.
+    There was no check if the driver died at that moment, or if workers ran the job.
 
-    Raises the errors of :meth:`KnownLate.read`.
+    Raises what :meth:`KnownLate.read` raises.
     """
     return [
         uid for uid, frozen in file_sources(state).items() if KnownLate(storage, frozen, uid).read().epoch < state.epoch

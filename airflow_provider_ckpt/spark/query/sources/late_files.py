@@ -1,4 +1,4 @@
-"""Files that appear in a bounded source's folder after its end was frozen."""
+"""Late files: files that appear in a bounded source's folder after the source's end was frozen."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 NAMED = 100
-"""At most this number of the files that are found at once are named in the journal."""
+"""Maximum number of late files that an event in the journal names."""
 _ANY_SCHEMA = StructType().add("value", StringType())
-"""A schema for listing files. With a schema, Spark infers none from the contents of files."""
+"""A schema for listing files. With it, Spark does not infer a schema from the contents of files."""
 
 
 def name_late_files(
@@ -37,18 +37,17 @@ def name_late_files(
     report: Callable[[LateFilesFound], None],
     followers: Mapping[str, SourceReads] | None = None,
 ) -> None:
-    """Report the late files that were not reported before, and whether the job has read them.
+    """Report late files that no run has reported, and whether the job has read them.
 
-    A late file was read if it appeared before the source ended. If the process dies in here, some files are reported
-    again.
+    The job has read a late file if the file appeared before the source ended. If the process dies during this call,
+    some files are reported again.
 
     Args:
         reads: source uid -> format, paths and options.
-        frozen: source uid -> frozen end. Ends that are not files are skipped.
+        frozen: source uid -> frozen end. Only ends of files are checked.
         read: normal paths of the late files that queries have read.
-        report: reports an event.
-        followers: bounded source -> reads of the live source that leaves out its files. Files of the live source are
-            not late, and the bounded source reads none of them.
+        report: called with each event.
+        followers: bounded source -> reads of the live source with ``after``, whose files are not late.
 
     Raises NewerFormatError, and what ``report`` and the storage raise.
     """
@@ -97,10 +96,10 @@ def _report_new(
 
 
 def reads_of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
-    """Return uid -> reads, and uid -> frozen list, of the bounded file sources.
+    """Return (uid -> its reads, uid -> frozen list) of the bounded file sources.
 
-    The functions of finished sources are not called, so the reads come from the journal. A source whose list is lost is
-    left out.
+    Both mappings come from the journal, because functions of finished sources are not called. A source whose list is
+    lost is only in the first mapping.
 
     Raises NewerFormatError.
     """

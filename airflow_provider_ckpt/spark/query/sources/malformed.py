@@ -1,10 +1,11 @@
 """Rows of CSV and JSON files that do not fit the schema of their source.
 
-Spark reads such a row as nulls, and reports nothing. So each reader asks for Spark's column of malformed rows, under a
-name of its own, and the user's function never sees it. The source's ``on_malformed`` decides about the rows.
+Spark silently reads such a row as nulls. So each reader asks for Spark's column of malformed rows, under a name of this
+package. The user's function never gets the column. The source's ``on_malformed`` decides whether such a row fails the
+query, is counted, or goes to a quarantine.
 
-Whether a row is malformed must not depend on the query. Spark converts only the columns that a query uses, and may drop
-rows by the query's conditions first. So every expression here names all columns.
+Whether a row is malformed must not depend on the query. Spark converts only the columns that a query uses, and may
+first drop rows by the query's conditions. So every expression here uses all columns.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 
 PARSED = frozenset({"csv", "json"})
-"""Formats whose readers know malformed rows."""
+"""Formats for which Spark detects malformed rows."""
 COUNTED = "__ckpt_counted_"
-"""Prefix of the column of a source that counts its malformed rows. The uid follows."""
+"""Prefix of the column of malformed rows in a source that counts them. The uid follows the prefix."""
 QUARANTINE = StructType().add("file", StringType()).add("row", StringType()).add("reason", StringType())
-"""Columns of the sink of a quarantine."""
+"""Columns of a quarantine sink."""
 FAILING = "__ckpt_failing_"
-"""Prefix of the column of a source that fails at malformed rows. The uid follows."""
+"""Prefix of the column of malformed rows in a source that fails at them. The uid follows the prefix."""
 METRIC = "ckpt_malformed_rows_"
-"""Prefix of the metric of a micro-batch. The uid follows."""
+"""Prefix of the metric that counts malformed rows in a micro-batch. The uid follows the prefix."""
 _MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count"}
-"""Spark's option ``mode`` -> the ``on_malformed`` that it stands for."""
+"""Spark's option ``mode`` -> the equivalent ``on_malformed``."""
 
 
 @dataclass(frozen=True)
 class Treatment:
-    """The treatment of malformed rows by a reader.
+    """Treatment of malformed rows by a reader.
 
     Attributes:
-        sparks: Spark's own name of the column, which an inferred schema may hold.
-        column: the name of the column here.
-        metric: the name under which a streaming query counts the rows; None: it does not count them.
+        sparks: Spark's own name of the column of malformed rows. An inferred schema may contain it.
+        column: this package's name of the column.
+        metric: name of the metric that counts malformed rows; None if the query does not count them.
         drops: True if malformed rows are left out.
     """
 
@@ -59,12 +60,12 @@ class Treatment:
         }
 
     def schema(self, schema: StructType) -> StructType:
-        """Return the schema to read with."""
+        """Return ``schema`` with the column of malformed rows added, for the reader."""
         fields = [field for field in schema.fields if field.name.lower() != self.sparks.lower()]
         return StructType([*fields, StructField(self.column, StringType())])
 
     def treated(self, frame: DataFrame) -> DataFrame:
-        """Return the frame that the user's function is given. ``frame`` was read with the schema and the options."""
+        """Return the frame for the user's function. ``frame`` must be read with :meth:`schema` and :attr:`options`."""
         row, names = F.col(quoted(self.column)), [name for name in frame.columns if name != self.column]
         columns = [F.col(quoted(name)) for name in names]
         if self.on_malformed == "fail":  # the condition is always true, and has Spark parse all columns
@@ -78,7 +79,7 @@ class Treatment:
 
 @dataclass(frozen=True)
 class MalformedRule:
-    """The choice of a source about malformed rows. ``streaming``: True if the source is read as a stream."""
+    """A source's rule for malformed rows. ``streaming``: True if the source is read as a stream."""
 
     operator: Operator
     streaming: bool
@@ -86,10 +87,9 @@ class MalformedRule:
     def treatment(
         self, spark: SparkSession, form: str, options: Mapping[str, str], schema: StructType | None
     ) -> Treatment | None:
-        """Return the treatment for a reader; None if Spark treats malformed rows by itself.
+        """Return the treatment for a reader; None if Spark itself must handle malformed rows.
 
-        Args:
-            schema: the schema that the user gave to the reader; None: Spark infers it.
+        ``schema`` is the schema that the user has set for the reader; None if Spark infers it.
 
         Raises UnfitSourceError.
         """
@@ -111,7 +111,7 @@ class MalformedRule:
         return Treatment(chosen, sparks, column, metric, drops)
 
     def refuse_choice(self, form: str) -> None:
-        """Refuse a choice about malformed rows of a format in which they are not detected. Raises UnfitSourceError."""
+        """Refuse ``on_malformed`` for a format without detection of malformed rows. Raises UnfitSourceError."""
         choice = self.operator.on_malformed
         if choice is not None:
             about = {"uid": self.operator.uid, "location": self.operator.location}
@@ -157,11 +157,11 @@ def load_treated(
     read: Callable[[], DataFrame],
     give: Callable[[StructType, Mapping[str, str]], None],
 ) -> DataFrame:
-    """Return the frame of a reader.
+    """Return the frame of a reader, with malformed rows treated.
 
     Args:
-        schema: the schema that the user gave to the reader; None: Spark infers it.
-        give: gives Spark's reader another schema, and options.
+        schema: the schema that the user has set for the reader; None if Spark infers it.
+        give: called with (schema, options) to set on Spark's reader before ``read`` is called again.
     """
     if treatment is None:
         return read()
@@ -170,7 +170,7 @@ def load_treated(
 
 
 def malformed_only(frame: DataFrame, column: str) -> DataFrame:
-    """Return the malformed rows of a frame that has Spark's column of them."""
+    """Return the malformed rows of a frame. ``column``: the frame's column of malformed rows."""
     names = [name for name in frame.columns if name != column]
     return frame.where(_malformed(F.col(quoted(column)), names).isNotNull())
 
@@ -182,16 +182,16 @@ def quarantined(rows: DataFrame, column: str, reason: Column) -> DataFrame:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a column as Spark's expressions take it."""
+    """Return a column name, quoted for Spark's expressions."""
     escaped = name.replace("`", "``")
     return f"`{escaped}`"
 
 
 def _malformed(row: Column, names: list[str]) -> Column:
-    """Return an expression that is null unless the row is malformed, and that needs all columns."""
+    """Return an expression that is null for each well-formed row. It uses all columns."""
     return F.when(row.isNotNull(), as_json(names))
 
 
 def as_json(names: list[str]) -> Column:
-    """Return the columns that are not null, as a JSON object."""
+    """Return an expression for a JSON object of the columns that are not null."""
     return F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "true"})

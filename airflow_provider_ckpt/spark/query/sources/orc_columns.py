@@ -1,6 +1,6 @@
-"""Columns of ORC files whose values Spark would read as nulls, because the source reads another type.
+"""Columns of ORC files that Spark would read as nulls, because the source declares another type.
 
-Spark refuses such a Parquet file. An ORC file it converts, and a text or a large number becomes null without a word.
+Spark refuses such a column in a Parquet file. In an ORC file, it silently converts text and large numbers to null.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FROM_TEXT = frozenset({*_WIDTH, "float", "double", "boolean", "date", "timestam
 
 @dataclass(frozen=True)
 class OrcColumn:
-    """A column of a file that is read as another type. ``expected``, ``actual``: Spark's names of the types."""
+    """A column of a file that is read as another type. ``expected`` and ``actual`` are Spark's names of the types."""
 
     file: str
     column: str
@@ -34,9 +34,9 @@ class OrcColumn:
 
 
 def unfit_orc_column(spark: SparkSession, plan: Any) -> OrcColumn | None:
-    """Return a column of an ORC file that an analysed plan reads with a lossy conversion; None if there is none.
+    """Return an ORC column that a plan would read with a lossy conversion; None if there is none.
 
-    The footers of all files are read, in one Spark job.
+    A Spark job reads the footers of all files.
     """
     for leaf in each(plan.collectLeaves()):
         index = index_of(leaf)
@@ -57,7 +57,7 @@ def _unfit_in(spark: SparkSession, files: list[str], expected: StructType) -> It
 
 
 def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
-    """Return the schema of all files; None if there is none, because a column has different types in them."""
+    """Return the common schema of all files; None if a column has different types in them."""
     paths = [escaped_glob(file) for file in files]
     try:
         return refuse_foreign_types(spark.read.format("orc").option("mergeSchema", True).load(paths)).schema
@@ -68,9 +68,9 @@ def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
 
 
 def _unfit(schema: StructType | None, expected: StructType) -> tuple[str, str, str] | None:
-    """Return (column, expected type, actual type) of a lossy conversion.
+    """Return (column, expected type, actual type) of a lossy conversion; None if there is none.
 
-    The names are empty if ``schema`` is None: some file has another type than the others.
+    All three are empty if ``schema`` is None, because a column has different types in the files.
     """
     if schema is None:
         return "", "", ""

@@ -1,7 +1,7 @@
 """Checks of folders named ``column=value`` whose columns or values do not fit a source.
 
-Spark misreads some values, because it does not check the range or scale of some types. It reads no such column if the
-source reads its folder recursively.
+Spark misreads some values, because it does not check the range or the scale of some types. If a source reads its folder
+recursively, Spark reads no columns from folder names.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RECURSIVE = "recursivefilelookup"
 
 
 def misread_folder(subject: str, plan: Any) -> UnreadableFileError | None:
-    """Return the error for the first folder of a plan's files that Spark would misread; None without any.
+    """Return the error for the first folder whose value Spark would misread; None if there is none.
 
     Spark 4.2 reads ``p=300`` as the TINYINT 44, and ``p=5`` of Parquet files as the DECIMAL(10,2) 0.05.
     """
@@ -63,7 +63,7 @@ def _unfit_value(subject: str, column: str, value: str, type_name: str) -> Unrea
 
 
 def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield column, type and value of the folders whose types Spark does not check."""
+    """Yield (column, type, value) of each folder whose type Spark does not check."""
     spec = index.partitionSpec()
     fields = {column["name"]: str(column["type"]) for column in json.loads(spec.partitionColumns().json())["fields"]}
     types = {name: type_name for name, type_name in fields.items() if type_name in _BITS or _DECIMAL.match(type_name)}
@@ -76,7 +76,7 @@ def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def _expected(type_name: str, value: str) -> str | None:
-    """Return the type that ``value`` does not fit, in words; None if it fits, or if Spark itself refuses the value."""
+    """Return the type that ``value`` does not fit, as text; None if it fits, or if Spark itself refuses the value."""
     try:
         number = None if value == _NULL else Decimal(value)
     except InvalidOperation:
@@ -107,10 +107,10 @@ _ID = re.compile(r"#\d+L?$")
 
 
 def unfit_folders(subject: str, text: str) -> CkptError | None:
-    """Return the error for a failure of Spark at the folders of a source; None for any other failure.
+    """Return the error for a failure of Spark that folders have caused; None for any other failure.
 
     Args:
-        subject: the source or query that failed, as the message begins.
+        subject: source or query that failed, as the first words of the message.
         text: Spark's message.
     """
     value = _VALUE.search(text)
@@ -142,12 +142,12 @@ def unfit_folders(subject: str, text: str) -> CkptError | None:
 
 
 def _columns(listed: str) -> list[str]:
-    """Return the names of columns that Spark lists with their ids."""
+    """Return the column names in a list of Spark, without their ids."""
     return [_ID.sub("", column) for column in listed.split(",")]
 
 
 def refuse_null_columns(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
-    """Refuse a source whose schema has a column that only folder names have, because it would be null in each row.
+    """Refuse a source if a column of its schema exists only in folder names. It would be null in each row.
 
     Raises UnfitSourceError.
     """
@@ -175,7 +175,7 @@ def is_recursive(reads: SourceReads) -> bool:
 
 
 def _named_by_folders(spark: SparkSession, reads: SourceReads) -> Iterator[tuple[str, str, str]]:
-    """Yield each column of the schema that a folder is named after, with the first such folder and a file in it."""
+    """Yield (column of the schema, first folder that is named after it, a file in that folder)."""
     names = {} if reads.schema is None else {name.lower(): name for name in reads.schema.names}
     path_parts = {part for path in reads.paths for part in normal_path(path).split("/")}
     frame = frame_of_existing(spark, reads)
@@ -188,7 +188,7 @@ def _named_by_folders(spark: SparkSession, reads: SourceReads) -> Iterator[tuple
 
 
 def _is_in_file(spark: SparkSession, reads: SourceReads, uri: str, column: str) -> bool:
-    """Return whether a row of the file has a value. A file that cannot be read is refused by another rule."""
+    """Return whether the column has a value in the file, or the file is unreadable, which another check refuses."""
     try:
         frame = frame_of_existing(spark, replace(reads, paths=[escaped_glob(uri)]))
         return frame is None or bool(frame.where(F.col(quoted(column)).isNotNull()).take(1))

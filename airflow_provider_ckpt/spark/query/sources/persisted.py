@@ -19,24 +19,24 @@ from airflow_provider_ckpt.storage.location import Location
 def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: str, operator: str) -> DataFrame:
     """Return all rows of ``operator`` in the FINISHED job ``job_id``.
 
-    Call it in the function of a bounded source, with the reader of the function or with ``spark.read``::
+    Call this in the function of a bounded source, with the function's reader or with ``spark.read``::
 
         @job.source(bounded=True)
         def history(read):
             return read_persisted(read, job.root, "history", "clean")
 
-    ``root`` is the root of the other job, which may differ from the root of this run. The files are frozen with the
-    source, when the job that reads them first starts (R11). Delete the other job after this one has FINISHED.
+    ``root`` is the root of the other job, which may differ from the root of this run. The list of files is frozen when
+    the reading job first starts (R11). Delete the other job only after the reading job has FINISHED.
 
-    Raises what :meth:`JobClient.persisted_result` raises, and UnfitSourceError for a streaming reader. Spark would
-    list folders there, and not read the named files. In a job that does not end, read the files by splits::
+    Raises what :meth:`JobClient.persisted_result` raises, and UnfitSourceError for a streaming reader, because Spark
+    streams folders, not files. In a job with live sources, read the files by splits::
 
         @job.source(bounded=True, splits=lambda: JobClient(job.root, "history").persisted_result("clean").files)
         def history(read, split):
             return read.parquet(split)
 
     A result without rows has no files, and so no splits. If the result may be empty, declare ``splits=["all"]``, and
-    call this function in the source's function.
+    call ``read_persisted`` in the source's function.
     """
     if isinstance(read, DataStreamReader):
         raise UnfitSourceError(
@@ -59,7 +59,7 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
 
 
 def _nothing(reader: Any, schema: StructType) -> DataFrame:
-    """Return a frame without rows. There is no path that Spark could read."""
+    """Return a frame without rows, because Spark has no path to read."""
     if isinstance(reader, BatchReader):
         reader.reads.loads += 1
     frame: DataFrame = reader._spark.createDataFrame([], schema)

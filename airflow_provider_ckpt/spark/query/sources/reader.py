@@ -1,6 +1,6 @@
-"""The readers that source functions are given. They are named after the uid, and record what is read.
+"""Readers for source functions. They record format, options and paths.
 
-A batch and a streaming reader take the same calls, so one source function serves both runtime modes.
+Batch and streaming readers have the same methods, so one source function works in both runtime modes.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "xml"
 FILE_LIMITS = ("maxbytespertrigger", "maxfilespertrigger")
 KAFKA_LIMITS = ("maxoffsetspertrigger",)
 NEVER_FORGOTTEN = "100000000d"
-"""Setting of ``maxFileAge`` with which Spark never forgets a file.
+"""Value of ``maxFileAge`` with which Spark never forgets a file.
 
-By default Spark forgets read files after seven days, counted from the newest file, and passes over new files that are
-older. So a file that gets a later time would be read twice, and an old file that is put back would never be read.
+By default Spark forgets files that are seven days older than the newest file, and ignores new files of that age. So a
+file whose time changes would be read twice, and an old file that is put back would never be read.
 """
 
 
 @dataclass
 class SourceReads:
-    """Format, options and paths that a source function gave its reader."""
+    """Format, options and paths that a source function has set on its reader."""
 
     format: str = "parquet"
     options: dict[str, str] = field(default_factory=dict)
     paths: list[str] = field(default_factory=list)
     loads: int = 0
     schema: StructType | None = None
-    """Schema of the source itself, before the function selects from it; None: not known yet."""
+    """Schema of the source itself, before the function selects columns; None if the source is not loaded."""
     topics: dict[str, str] = field(default_factory=dict)
-    """Topic name -> the id that the brokers gave it, for a Kafka source."""
+    """Topic name -> topic id, for a Kafka source."""
     skips_temporary: bool = True
-    """Whether a file source leaves out files with temporary names. See :meth:`name_filter` for exceptions."""
+    """True if a file source leaves out files with temporary names. :meth:`name_filter` has exceptions."""
 
     @property
     def is_file(self) -> bool:
@@ -61,14 +61,14 @@ class SourceReads:
 
     @property
     def has_end(self) -> bool:
-        """Return whether the end of a bounded source can be frozen before it is read."""
+        """True if the end of a bounded source can be frozen before it is read."""
         return self.is_file or self.is_kafka
 
     def name_filter(self) -> dict[str, str]:
-        """Return the reader's option that leaves out temporary files.
+        """Return the reader's option that leaves out temporary files; empty if the source must read them.
 
-        Spark takes one pattern only, so a ``pathGlobFilter`` of the user's decides alone. A path that is itself named
-        so was meant.
+        Spark accepts only one pattern, so a ``pathGlobFilter`` of the user has priority. Files are not left out if a
+        path in the source's declaration itself has a temporary name.
         """
         has_filter = any(key.lower() == "pathglobfilter" for key in self.options)
         if not self.is_file or not self.skips_temporary or has_filter or any(map(has_temporary_name, self.paths)):
@@ -76,19 +76,19 @@ class SourceReads:
         return {"pathGlobFilter": other_names()}
 
     def limits_itself(self) -> bool:
-        """Return whether the function set a limit of a micro-batch. Limits of other formats do not count."""
+        """Return whether the function has set a limit for micro-batches. Limits of other formats do not count."""
         limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
         return any(key.lower() in limits for key in self.options)
 
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
-    """Return whether Spark would read CSV columns by position although the user has not chosen it."""
+    """Return whether Spark would match CSV columns by position although the user has not asked for that."""
     by_name = {key.lower(): value.lower() for key, value in options.items()}
     return form.lower() == "csv" and by_name.get("header") == "true" and "enforceschema" not in by_name
 
 
 def _schema_of(schema: StructType | str) -> StructType:
-    """Return the schema that a user gave to a reader. Spark has taken it."""
+    """Return the schema that a user has set for a reader. Spark has accepted it before."""
     if isinstance(schema, StructType):
         return schema
     parsed = StructType.fromDDL(schema)
@@ -97,9 +97,9 @@ def _schema_of(schema: StructType | str) -> StructType:
 
 
 def _absolute(spark: SparkSession, path: str) -> str:
-    """Return a path as Spark resolves it, from the working directory or from the default file system.
+    """Return an absolute path, resolved as Spark does: from the working directory or the default file system.
 
-    The text of a relative path alone could later stand for another folder.
+    A relative path could mean another folder in a later run.
     """
     if path.startswith("/") or ":" in path.partition("/")[0] or not path:
         return path
@@ -113,18 +113,18 @@ def _absolute(spark: SparkSession, path: str) -> str:
 
 
 class _Recording:
-    """Common part of the readers for streaming and for batch. It records format, options and paths."""
+    """Base of the readers for streaming and for batch. It records format, options and paths."""
 
     reads: SourceReads
     before_load: Callable[[], None]
     _spark: SparkSession
     _offsets: FrozenOffsets | None = None
-    """The frozen end of a bounded Kafka source. It replaces the range in the options."""
+    """The frozen end of a bounded Kafka source; None if it is not frozen. It replaces the range in the options."""
     _path: Any = None
-    """The path from the option ``path``. It is loaded as an argument, because recorded paths are arguments, too."""
+    """The path from the option ``path``. It is loaded as an argument, so that it is recorded like other paths."""
     _malformed: MalformedRule | None = None
     _schema: StructType | None = None
-    """The schema that the user gave; None: Spark infers it."""
+    """The schema that the user has set; None if Spark infers it."""
 
     def format(self, source: str) -> Any:
         self.reads.format = source
@@ -175,7 +175,7 @@ class _Recording:
         return frame
 
     def _held(self) -> dict[str, str]:
-        """Return the options that are set only when the format is known."""
+        """Return the options that can be set only when the format is known."""
         return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
 
     def _load(self, path: Any) -> DataFrame:
@@ -229,13 +229,14 @@ class _Recording:
 
 
 class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
-    """The reader for streaming.
+    """Reader of a source in streaming mode.
 
     Args:
-        uid: uid of the source, which names the stream.
-        limit: bytes of a file source in one micro-batch, unless the user's function sets a limit.
-        holds_event_time: whether the source holds the watermark of its query (:func:`.hold_event_time`).
-        select: keeps some of the files of a file source.
+        uid: uid of the source. Spark uses it as the name of the stream.
+        limit: bytes that a file source reads in a micro-batch, unless the user's function sets a limit; None for no
+            limit.
+        holds_event_time: True if the source holds back event time (:func:`.hold_event_time`).
+        select: returns the frame of a file source with only the files that the source must read.
     """
 
     def __init__(
@@ -263,8 +264,8 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
     def hold_limits(self) -> None:
         """Ignore limits that the user's function sets from here on.
 
-        The current limits were changed while the job ran, and take precedence. A limit of the function would replace
-        one of the same name, and Spark refuses a limit of bytes together with a limit of files.
+        A request has changed the current limits while the job ran. A limit of the function would replace them, or Spark
+        would refuse a limit of bytes together with a limit of files.
         """
         self._limits_hold = True
 
@@ -291,7 +292,7 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         return {"startingOffsets": "earliest", **plain}
 
     def _read(self, path: Any) -> DataFrame:
-        """Return the rows of the chosen files. They are chosen first, so that malformed rows of others do not count."""
+        """Return the rows of the files that the source must read. Malformed rows of other files must not count."""
         frame = super()._read(path)
         return self._select(frame) if self.reads.is_file else frame
 
@@ -309,10 +310,10 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
 
 
 class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
-    """The reader for batch.
+    """Reader of a source in batch mode.
 
     Args:
-        frozen: returns the frozen file list that is read instead of the folder (R11); None: there is none.
+        frozen: returns the frozen files that are read instead of the folder (R11); None if the list is not frozen.
     """
 
     def __init__(
@@ -356,7 +357,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         return super()._load([escaped_glob(file) for file in files])
 
     def _base(self, path: str) -> str:
-        """Return the folder above the partition columns: the part of the path before any glob."""
+        """Return the folder above the partition columns, which is the path before any glob."""
         plain: list[str] = []
         for part in path.split("/"):
             if any(c in part for c in "*?[{"):
@@ -366,7 +367,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
 
 
 class SplitReader(DataFrameReader):
-    """The reader of a source with splits: Spark's own, with a check of CSV headers and a rule for malformed rows."""
+    """Reader of a source with splits: Spark's own reader, with checks of CSV headers and malformed rows."""
 
     def __init__(self, spark: SparkSession, malformed: MalformedRule | None = None) -> None:
         DataFrameReader.__init__(self, spark)
@@ -420,7 +421,7 @@ class SplitReader(DataFrameReader):
     def _file(
         self, form: str, method: Callable[..., Any], path: Any, positional: Sequence[Any], options: Mapping[str, Any]
     ) -> DataFrame:
-        """Return the frame of one of Spark's methods, whose arguments but for the schema are options."""
+        """Return the frame of a method such as ``csv``. Its arguments are options, except path and schema."""
         arguments = inspect.signature(method).bind(self, path, *positional, **options).arguments
         named = {key: value for key, value in arguments.items() if key not in ("self", "path") and value is not None}
         return self.load(path, form, **named)

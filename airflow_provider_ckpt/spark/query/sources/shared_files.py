@@ -1,4 +1,4 @@
-"""Files that a bounded and a live source of a job would both read, because history and live share a folder."""
+"""Files that a bounded and a live source of a job would both read, because they share a folder."""
 
 from __future__ import annotations
 
@@ -27,30 +27,28 @@ _STORE = re.compile(r"((?:[A-Za-z][\w+.-]*:)?(?://[^/]*)?)(.*)", re.DOTALL)
 
 
 def followers(operators: Mapping[str, Operator]) -> dict[str, str]:
-    """Return bounded source -> the live source that leaves its files out."""
+    """Return bounded source -> the live source that leaves out its files."""
     return {operator.after: operator.uid for operator in operators.values() if operator.after is not None}
 
 
 def only_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
-    """Keep the rows of these files. Spark opens no other file."""
+    """Keep only rows of these files. Spark opens no other files."""
     return frame.where(_is_in(frame, files)) if files else frame.where("false")
 
 
 def without_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
-    """Leave out the rows of these files. Spark opens none of them."""
+    """Leave out rows of these files. Spark does not open them."""
     return frame.where(~_is_in(frame, files)) if files else frame
 
 
 def choice_of(
     operator: Operator, ends: Mapping[str, FrozenEnd], followed: Collection[str]
 ) -> Callable[[DataFrame], DataFrame]:
-    """Return a function that keeps only the source's own files in a frame.
-
-    Without a frozen list it keeps all files, because nothing is read yet.
+    """Return a function that keeps only the source's own files in a frame. It keeps all files if no list is frozen.
 
     Args:
         ends: bounded source -> its frozen end.
-        followed: bounded sources whose files a live source leaves out. They read the files of their list only.
+        followed: bounded sources whose files a live source leaves out. They read only the files of their list.
     """
     end = ends.get(operator.uid if operator.bounded else operator.after or "")
     if isinstance(end, FrozenFiles) and operator.after is not None:
@@ -61,9 +59,9 @@ def choice_of(
 
 
 def metadata_path(uri: str) -> str:
-    """Return ``_metadata.file_path`` of a file, given by its URI in which nothing is escaped.
+    """Return ``_metadata.file_path`` of a file, as Spark spells it. ``uri``: the file's URI without escapes.
 
-    Spark escapes there what Java's URI escapes: ASCII characters that no path may hold, and other blanks and controls.
+    Spark escapes the same characters as Java's URI: ASCII that no path may have, other blanks, and control characters.
     """
     store, path = _STORE.fullmatch(_LOCAL.sub("file:/", uri)).groups()  # type: ignore[union-attr]
     return store + "".join(character if _stays(character) else quote(character, safe="") for character in path)
@@ -76,7 +74,7 @@ def _stays(character: str) -> bool:
 
 
 def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
-    """Return whether the file is in a list.
+    """Return a column that is True for rows of ``files``.
 
     The list goes to the JVM as one text, because a call for each file would take minutes.
     """
@@ -89,7 +87,7 @@ def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
 def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
     """Refuse a union of a bounded and a live source that read the same files.
 
-    It is allowed if the live source has ``after`` or ``reads_again``.
+    The union is allowed if the live source has ``after`` or ``reads_again``.
 
     Raises UnfitSourceError.
     """
@@ -113,7 +111,7 @@ def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, Sourc
 
 
 def _united(operators: Mapping[str, Operator]) -> Iterator[tuple[str, Operator, Operator]]:
-    """Yield (union, bounded source, live source) for each pair whose rows come together."""
+    """Yield (union, bounded source, live source) for each pair of sources whose rows are united."""
     for union, uids in [*_unions(operators), *_shared_folders(operators)]:
         for first, second in permutations(uids, 2):
             for history, live in product(_sources(operators, first), _sources(operators, second)):
@@ -128,7 +126,7 @@ def _unions(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str,
 
 
 def _shared_folders(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield pairs of sinks in one folder with their inputs, because such sinks unite rows, too."""
+    """Yield (phrase, inputs) for each two sinks that share a folder, because their rows are united there."""
     sinks = [operator for operator in operators.values() if isinstance(operator.sink, FileSink)]
     for first, second in combinations(sinks, 2):
         if segments(first.sink.path) == segments(second.sink.path):
@@ -144,7 +142,7 @@ def _sources(operators: Mapping[str, Operator], uid: str) -> list[Operator]:
 
 
 def _shared(spark: SparkSession, history: SourceReads, live: SourceReads) -> str | None:
-    """Return a file that both read, or a path that both are given; None if there is none."""
+    """Return a file or path that both sources read; None if there is none."""
     if not (history.is_file and live.is_file):
         return None
     common = [path for path in live.paths if segments(path) in [segments(folder) for folder in history.paths]]

@@ -1,4 +1,4 @@
-"""Checks for reader options and Spark settings that would lose or repeat rows silently."""
+"""Checks for reader options and Spark settings with which rows would silently be lost or repeated."""
 
 from __future__ import annotations
 
@@ -43,10 +43,7 @@ _ASYNC = "batches would not end at a point that a checkpoint can name"
 
 
 def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming: bool, watermark: bool) -> None:
-    """Refuse options that would lose rows.
-
-    Args:
-        watermark: whether the source has a watermark in streaming mode, so that its rows can be late.
+    """Refuse options with which rows would be lost. ``watermark``: True if the source's rows can be late.
 
     Raises UnfitSourceError.
     """
@@ -71,7 +68,7 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
 
 
 def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
-    """Refuse a bounded source whose end would be chosen again at each start (R11).
+    """Refuse a bounded source whose end would differ at each start (R11).
 
     Raises UnfitSourceError.
     """
@@ -95,9 +92,7 @@ def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -
 
 
 def refuse_settings(conf: Mapping[str, str]) -> None:
-    """Refuse Spark settings that would lose rows.
-
-    ``conf``: settings that the user set, in the session or for spark-submit.
+    """Refuse Spark settings with which rows would be lost. ``conf``: settings of the session and of spark-submit.
 
     Raises UnfitSettingError.
     """

@@ -1,4 +1,4 @@
-"""Local files and folders that exist, and that Spark's listing silently leaves out."""
+"""Local files and folders that exist, but that Spark's listing silently leaves out."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 def refuse_unlisted(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
     """Refuse a file or folder that Hadoop's local file system does not list, because its rows would be lost.
 
-    Java cannot decode the bytes of its name (in the C locale, any name that is not ASCII), or may not enter the folder.
-    Only current files are checked. The listings of other file systems are taken as complete.
+    Hadoop leaves out folders that it may not enter, and names that Java cannot decode (in the C locale: all names that
+    are not ASCII). Only files and folders that exist now are checked. Other file systems are assumed to list
+    everything.
 
     Raises UnreadableFileError.
     """
@@ -50,7 +51,7 @@ def _encoding(spark: SparkSession) -> str:
 
 
 def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the folders on local disks. A pattern yields the folders that it matches."""
+    """Yield the folders on local disks. A pattern becomes the folders that match it."""
     context: Any = spark._jsc
     default = context.hadoopConfiguration().get("fs.defaultFS", "file:///")
     for path in paths:
@@ -63,7 +64,8 @@ def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
 
 
 def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
-    """Yield (path, problem). ``within``: the folders around ``folder``, to detect links back to them."""
+    """Yield (path, problem) of files that Hadoop does not list. ``within``: folders around ``folder``, against loops.
+    """
     real = os.path.realpath(folder)
     if real in within or not os.path.isdir(folder):
         return
@@ -86,7 +88,7 @@ def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) 
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether Spark passes over the name (``HadoopFSUtils.shouldFilterOutPathName``)."""
+    """Return whether Spark ignores the name (``HadoopFSUtils.shouldFilterOutPathName``)."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
