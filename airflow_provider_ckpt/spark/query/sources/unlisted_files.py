@@ -64,8 +64,7 @@ def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
 
 
 def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
-    """Yield (path, problem) of files that Hadoop does not list. ``within``: folders around ``folder``, against loops.
-    """
+    """Yield (path, problem) of files that Hadoop does not list. ``within``: folders around ``folder``."""
     real = os.path.realpath(folder)
     if real in within or not os.path.isdir(folder):
         return
