@@ -46,6 +46,7 @@ def test_links_are_found_as_spark_follows_them(tmp_path: Path) -> None:
     assert links == [(f"{tmp_path}/{path}", f"{tmp_path}/{target}") for path, target in expected]
     assert [one.path for one in found(tmp_path / "in")] == [f"{tmp_path}/in/day=1/hour=2"]
     assert [one.path for one in found(tmp_path / "i*", **RECURSIVE)] == [f"{tmp_path}/{path}" for path, _ in expected]
+    assert len(found(tmp_path / "{in,other}", **RECURSIVE)) == len(expected)
     assert list(linked_folders(SourceReads("json", RECURSIVE, ["s3a://bucket/in", "s3a://bucket/?/*"]))) == []
 
 

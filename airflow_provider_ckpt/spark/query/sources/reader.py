@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,10 @@ file whose time changes would be read twice, and an old file that is put back wo
 """
 
 
+_BRACES = re.compile(r"\{([^{}]*)\}")
+"""The innermost braces of a pattern."""
+
+
 @dataclass
 class SourceReads:
     """Format, options and paths that a source function has set on its reader."""
@@ -54,6 +59,11 @@ class SourceReads:
     @property
     def is_file(self) -> bool:
         return self.format.lower() in FILE_FORMATS and bool(self.paths)
+
+    @property
+    def patterns(self) -> list[str]:
+        """Paths without braces: Hadoop's patterns have alternatives in braces, but Python's do not."""
+        return [pattern for path in self.paths for pattern in _alternatives(path)]
 
     @property
     def is_kafka(self) -> bool:
@@ -79,6 +89,16 @@ class SourceReads:
         """Return whether the function has set a limit for micro-batches. Limits of other formats do not count."""
         limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
         return any(key.lower() in limits for key in self.options)
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """Expand alternatives in braces: ``a{b,{c,d}}`` -> ab, ac, ab, ad."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    for alternative in braces[1].split(","):
+        yield from _alternatives(f"{pattern[: braces.start()]}{alternative}{pattern[braces.end() :]}")
 
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
