@@ -458,7 +458,7 @@ _WHAT_IS_NEEDED = (
         "consumers-do-not-hold-the-log",
         "R7",
         "log_head",
-        "    numbered, read_from = list(records), held_from(None, consumers)",
+        "    numbered, read_from = list(records), min(consumers, default=None)",
         "    numbered, read_from = list(records), None",
         _NEEDED,
         "entries are deleted before a consumer that has not started can read them",
