@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.session_settings import writing
 
 if TYPE_CHECKING:
@@ -126,12 +127,12 @@ class BlankLines:
 
     def with_check(self, frame: DataFrame) -> DataFrame:
         """Return the frame with a check that fails the query at the first row that would be a blank line."""
-        quoted = {name: "`" + name.replace("`", "``") + "`" for name in frame.columns}
-        blank = (" OR ".join(self._conditions(quoted[name], is_text)) for name, is_text in self.columns.items())
+        names = {name: quoted(name) for name in frame.columns}
+        blank = (" OR ".join(self._conditions(names[name], is_text)) for name, is_text in self.columns.items())
         condition = " AND ".join(f"({column_condition})" for column_condition in blank)
         first = next(iter(self.columns))
-        checked = f"CASE WHEN {condition} THEN raise_error('{BLANK_LINE}') ELSE {quoted[first]} END AS {quoted[first]}"
-        return frame.selectExpr(*(checked if name == first else quoted[name] for name in frame.columns))
+        checked = f"CASE WHEN {condition} THEN raise_error('{BLANK_LINE}') ELSE {names[first]} END AS {names[first]}"
+        return frame.selectExpr(*(checked if name == first else names[name] for name in frame.columns))
 
     def _conditions(self, column: str, is_text: bool) -> Iterator[str]:
         """Yield SQL conditions under which the column adds only blanks to its line."""

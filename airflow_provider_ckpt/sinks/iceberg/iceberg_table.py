@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError, TargetRefusedError
 from airflow_provider_ckpt.sinks.iceberg import partitions
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
@@ -20,7 +21,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     takes_field_ids,
     with_field_ids,
 )
-from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField, quoted
+from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
 from airflow_provider_ckpt.sinks.iceberg.replaced_rows import add_rows, replace_rows
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of
 from airflow_provider_ckpt.sinks.lake.footers import Footer

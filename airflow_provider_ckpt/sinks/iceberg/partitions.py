@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.model.column_name import quoted
+
 COPY = "_ckpt_p"
 """The prefix of the copies' names; a number follows."""
 _TRUNCATE = re.compile(r"truncate\[(\d+)\]")
@@ -64,11 +66,6 @@ class PartitionField:
             return f"{days} * 24 + hour({column})"
         date = f"date_from_unix_date({days})"
         return f"year({date})" if self.transform == "year" else f"year({date}) * 12 + month({date})"
-
-
-def quoted(name: str) -> str:
-    """Return the name of a column in Spark's SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _hashed(text: str) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.schema import CreateTable
 
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.names import PART, ROW, TableName
-from airflow_provider_ckpt.sinks.database.spark_types import as_json, plain, quoted
+from airflow_provider_ckpt.sinks.database.spark_types import as_json, plain
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.sink import StageRequest
 from airflow_provider_ckpt.sinks.sql.database import Database

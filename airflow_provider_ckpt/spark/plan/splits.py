@@ -18,6 +18,7 @@ from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted, subtasks_needed
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.plan.builder import activate, no_dataframe
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError, UnfitSourceError
@@ -224,7 +225,7 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     return frame.select(
         *(
-            in_order_of(F.col(_quoted(field.name)), kinds[field.name], field.dataType, str).alias(field.name)
+            in_order_of(F.col(quoted(field.name)), kinds[field.name], field.dataType, str).alias(field.name)
             for field in planned.fields
         )
     )
@@ -241,8 +242,3 @@ def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
         pairs = [frames[number : number + 2] for number in range(0, len(frames), 2)]
         frames = [pair[0].union(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
     return frames[0].coalesce(partitions)
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"

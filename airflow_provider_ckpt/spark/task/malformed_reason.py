@@ -15,8 +15,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, VariantType
 
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.spark.query.analysed_plan import each
-from airflow_provider_ckpt.spark.query.sources.malformed import quoted
 
 NO_OBJECT = "no JSON object"
 TOO_FEW = "too few values"
