@@ -20,7 +20,7 @@ Read = Callable[[Any, str], DataFrame]
 
 
 def _batch(spark: SparkSession) -> BatchReader:
-    return BatchReader(spark, lambda reads: None)
+    return BatchReader(spark)
 
 
 FORMS: dict[str, tuple[str, Read]] = {
@@ -70,7 +70,7 @@ def test_every_way_to_load_a_stream_is_remembered(spark: SparkSession, world: Wo
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_function_reads_a_batch(spark: SparkSession, world: World, form: str) -> None:
     kind, load = FORMS[form]
-    reader = BatchReader(spark, lambda reads: None)
+    reader = BatchReader(spark)
     frame = load(reader.name("history"), world.path("history"))
     assert not frame.isStreaming
     assert (reader.reads.format, reader.reads.paths, reader.reads.loads) == (kind, [world.path("history")], 1)
@@ -100,10 +100,12 @@ def test_a_source_without_files_is_no_file_source(spark: SparkSession) -> None:
 def test_a_batch_reads_the_frozen_files_and_no_others(spark: SparkSession, world: World) -> None:
     world.put_ids("history", 3, 2)
 
-    def frozen(reads: SourceReads) -> list[str]:
-        return [f"file://{reads.paths[0]}/000002.parquet"]
-
-    rows = BatchReader(spark, frozen).schema(IDS).parquet(world.path("history")).collect()
+    rows = (
+        BatchReader(spark, [f"file://{world.path('history')}/000002.parquet"])
+        .schema(IDS)
+        .parquet(world.path("history"))
+        .collect()
+    )
     assert sorted(row["id"] for row in rows) == [2, 3]
 
 
@@ -111,7 +113,7 @@ def test_a_source_that_was_frozen_empty_reads_nothing_though_files_came_later(
     spark: SparkSession, world: World
 ) -> None:
     world.put_ids("history", 1, 2)
-    frame = BatchReader(spark, lambda reads: []).schema(IDS).parquet(world.path("history"))
+    frame = BatchReader(spark, []).schema(IDS).parquet(world.path("history"))
     assert frame.collect() == []
     assert frame.columns == ["id", "k"]
 
@@ -120,7 +122,7 @@ def test_frozen_files_keep_the_columns_of_their_folders(spark: SparkSession, wor
     world.put("history/day=1", "a", [{"id": 1}])
     world.put("history/day=2", "b", [{"id": 2}])
     files = [f"file://{world.base}/history/day=2/b.parquet"]
-    rows = BatchReader(spark, lambda reads: files).schema("id long, day int").parquet(world.path("history")).collect()
+    rows = BatchReader(spark, files).schema("id long, day int").parquet(world.path("history")).collect()
     assert [row.asDict() for row in rows] == [{"id": 2, "day": 2}]
 
 
@@ -128,7 +130,7 @@ def test_a_glob_and_names_with_brackets_are_read_from_the_frozen_list(spark: Spa
     world.put("history/day=1", "part[1]", [{"id": 1}])
     world.put("history/day=2", "b{x}", [{"id": 2}])
     files = [f"file://{world.base}/history/day=1/part[1].parquet", f"file://{world.base}/history/day=2/b{{x}}.parquet"]
-    reader = BatchReader(spark, lambda reads: files)
+    reader = BatchReader(spark, files)
     rows = reader.schema("id long, day int").parquet(f"{world.path('history')}/day=*/*.parquet").collect()
     assert sorted((row["id"], row["day"]) for row in rows) == [(1, 1), (2, 2)]
 

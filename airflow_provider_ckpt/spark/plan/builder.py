@@ -180,7 +180,7 @@ class SourceCalls:
         if not self.streaming:
             files = list(end.files) if isinstance(end, FrozenFiles) else None
             malformed = MalformedRule(operator, streaming=False)
-            return BatchReader(self.spark, lambda reads: files, offsets, skips_temporary=skips, malformed=malformed)
+            return BatchReader(self.spark, files, offsets, skips_temporary=skips, malformed=malformed)
         limit = self.limit if operator.bounded else None
         reader = StreamReader(
             self.spark,

@@ -52,7 +52,8 @@ class KafkaAdmin:
         self._client.setdefault(_TIMEOUT, str(ANSWER_WITHIN))
         self._within = milliseconds(uid, location, f"{_PREFIX}{_TIMEOUT}", self._client[_TIMEOUT])
         self._client.setdefault("request.timeout.ms", str(min(ANSWER_WITHIN, self._within)))
-        self._spark, self._jvm = spark, _jvm(spark)
+        self._spark = spark
+        self._jvm: Any = spark._jvm
         self._where = {"uid": uid, "location": location, "servers": self._client.get("bootstrap.servers", "")}
         self._committed = self._client.get("isolation.level", "").lower() == "read_committed"
         self._admin: Any = None
@@ -172,10 +173,6 @@ def _kinds(error: Any) -> list[str]:
         kinds.append(str(kind.getName()))
         kind = kind.getSuperclass()
     return kinds
-
-
-def _jvm(spark: SparkSession) -> Any:
-    return spark._jvm
 
 
 def _innermost(error: Any) -> Any:

@@ -333,13 +333,13 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
     """Reader of a source in batch mode.
 
     Args:
-        frozen: returns the frozen files that are read instead of the folder (R11); None if the list is not frozen.
+        frozen: the frozen files that are read instead of the folder (R11); None if the list is not frozen.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        frozen: Callable[[SourceReads], list[str] | None],
+        frozen: Sequence[str] | None = None,
         offsets: FrozenOffsets | None = None,
         *,
         skips_temporary: bool = True,
@@ -364,7 +364,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         return {key: value for key, value in held.items() if key.lower() in SELECTING}
 
     def _load(self, path: Any) -> DataFrame:
-        files = self._frozen(self.reads) if self.reads.is_file else None
+        files = self._frozen if self.reads.is_file else None
         if files is None:
             return super()._load(path)
         if not files:
