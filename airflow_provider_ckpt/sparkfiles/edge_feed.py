@@ -21,9 +21,10 @@ from urllib.parse import quote
 
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles import feed_entry
-from airflow_provider_ckpt.sparkfiles.attempt_feeds import COMPACT_EVERY, AttemptFeeds, entry_path, is_compact
+from airflow_provider_ckpt.sparkfiles.attempt_feeds import AttemptFeeds, entry_path, is_compact
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.source_log import COMPACT_EVERY
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.storage import Storage
