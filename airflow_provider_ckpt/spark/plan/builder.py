@@ -392,12 +392,15 @@ class QueryBuilder:
         if not self._calls.streaming:
             return frozenset()
         return frozenset(
-            uid for uid in self._unordered - without if self._vertex.bounded or can_drop(self, uid, without)
+            uid for uid in self._unordered - without if self._vertex.bounded or self.can_drop(uid, without)
         )
 
-    def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
-        """Return whether every parameter has an input without ``uid`` and ``dropped``, or raise _NotDroppable."""
-        return self._remains(self._vertex.uid, dropped | {uid}, top=True)
+    def can_drop(self, uid: str, dropped: frozenset[str]) -> bool:
+        """Return whether every parameter has an input without ``uid`` and ``dropped``."""
+        try:
+            return self._remains(self._vertex.uid, dropped | {uid}, top=True)
+        except _NotDroppable:
+            return False
 
     def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:
         operator = self._operators[uid]
@@ -527,10 +530,3 @@ def _refuse_other_streams(
 
 class _NotDroppable(Exception):
     """A parameter that would have no input if an input were left out."""
-
-
-def can_drop(builder: QueryBuilder, uid: str, dropped: frozenset[str]) -> bool:
-    try:
-        return builder.droppable(uid, dropped)
-    except _NotDroppable:
-        return False
