@@ -62,7 +62,7 @@ class EdgeFeed:
         """Normal paths of the files of a batch that the query has read in part."""
         self._unfed: frozenset[str] = frozenset()
         """Partitions of which no file was fed. Their files may be fed again although the query has read them."""
-        self._take_up()
+        self._continue_previous()
 
     def add_partition(self, partition: str) -> None:
         """Add the partition of a new producer of the edge, of which nothing was fed."""
@@ -159,7 +159,7 @@ class EdgeFeed:
         """Delete feeds that are no longer needed; see :meth:`AttemptFeeds.delete_before`."""
         self._feeds.delete_before(self._predecessor[0])
 
-    def _take_up(self) -> None:
+    def _continue_previous(self) -> None:
         """Read the newest feed of earlier attempts, from its newest compact entry on. Then write the first entry."""
         while not self._read_feed(self._feeds.newest()):
             self._clear()

@@ -36,12 +36,12 @@ def journal_path(job_id: str) -> str:
     return f"{job_path(job_id)}/{JOURNAL}"
 
 
-def frozen_path(job_id: str, uid: str, generation: int = 0) -> str:
+def frozen_path(job_id: str, uid: str, since_epoch: int = 0) -> str:
     """Return the path of the frozen end of a bounded source (R11).
 
-    ``generation`` is the first epoch whose attempts count for the source (``JobState.since``); 0 if all epochs count.
+    ``since_epoch`` is the first epoch whose attempts count for the source (``JobState.since``); 0 if all epochs count.
     """
-    suffix = f".{generation:04d}" if generation else ""
+    suffix = f".{since_epoch:04d}" if since_epoch else ""
     return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"
 
 

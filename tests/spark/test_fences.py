@@ -50,7 +50,7 @@ from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.errors import BatchConflictError, LogFencedError, PreparedLostError
-from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, InputGate
+from airflow_provider_ckpt.subtasklog.input_gate import InputGate, InputPassed
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Barrier, Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
@@ -161,7 +161,7 @@ def test_r10_a_barrier_that_was_put_for_a_trigger_is_not_put_once_more_when_it_c
     batches.publication.trigger(3)
     [snapshot] = [told.snapshot for told in subtask.posted]
     gate.offer("a__v", 7, Barrier(1, 3, snapshot))
-    assert gate.poll(0.0, {}) == [CheckpointPassed("a__v", 8, ended=False)]
+    assert gate.poll(0.0, {}) == [InputPassed("a__v", 8, ended=False)]
 
 
 # ---- a vertex in BATCH mode

@@ -150,10 +150,10 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         match = _FROZEN.fullmatch(name)
         if match is None:
             continue
-        uid, generation = match[1], int(match[2] or 0)
-        path = frozen_path(state.job_id, uid, generation)
+        uid, since_epoch = match[1], int(match[2] or 0)
+        path = frozen_path(state.job_id, uid, since_epoch)
         was_dropped = uid in state.abandoned and uid not in state.graph().operators
-        is_past = generation < state.since(uid) or (was_dropped and generation <= state.epoch)
+        is_past = since_epoch < state.since(uid) or (was_dropped and since_epoch <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
             yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
             yield from _file(storage, path, Reason.FROZEN)

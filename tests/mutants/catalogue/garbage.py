@@ -199,7 +199,7 @@ GARBAGE = (
         "gc-new-list-of-a-given-up-source",
         "R11",
         "garbage_search:_frozen",
-        "(was_dropped and generation <= state.epoch)",
+        "(was_dropped and since_epoch <= state.epoch)",
         "was_dropped",
         (f"{_RACES}test_r11_what_was_told_of_an_operator_that_comes_back_meanwhile_is_nothing_of_the_new_one",),
         "a source that was added again loses the frozen list of its files",

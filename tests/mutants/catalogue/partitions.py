@@ -318,7 +318,7 @@ _INPUT_GATE = (
         "aligned-with-data-fed-just-now",
         "R24",
         "InputGate.poll",
-        "        fed = {action.edge for action in actions if isinstance(action, Feed)}",
+        "        fed = {action.edge for action in actions if isinstance(action, FeedBatch)}",
         "        fed = set[str]()",
         _GATE,
         "sinks of different depth show different prefixes in one checkpoint",
