@@ -42,7 +42,7 @@ class PlannedSplits:
         readers: source -> number of its subtasks that read splits.
         rescaled: the entries of ``readers`` that differ from the job's declaration.
         differs: source -> how its list has changed since it was frozen.
-        unasked: source -> why its current list could not be compared with the frozen list.
+        uncompared: source -> why its current list could not be compared with the frozen list.
     """
 
     lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class PlannedSplits:
     readers: Mapping[str, int] = field(default_factory=dict)
     rescaled: Mapping[str, int] = field(default_factory=dict)
     differs: Mapping[str, str] = field(default_factory=dict)
-    unasked: Mapping[str, str] = field(default_factory=dict)
+    uncompared: Mapping[str, str] = field(default_factory=dict)
 
 
 class CurrentSplits:
@@ -109,7 +109,7 @@ def plan_splits(
     readers: dict[str, int] = {}
     declared: dict[str, int] = {}
     differs: dict[str, str] = {}
-    unasked: dict[str, str] = {}
+    uncompared: dict[str, str] = {}
     for operator in job.sources:
         if operator.splits is None:
             continue
@@ -126,15 +126,15 @@ def plan_splits(
         try:
             difference = _difference(lists[uid], given.splits_of(operator))
         except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
-            unasked[uid] = str(error)
+            uncompared[uid] = str(error)
         else:
             differs |= {} if difference is None else {uid: difference}
     rescaled = {uid: number for uid, number in readers.items() if number != declared[uid]}
-    return PlannedSplits(lists, subtasks, readers, rescaled, differs, unasked)
+    return PlannedSplits(lists, subtasks, readers, rescaled, differs, uncompared)
 
 
 def lists_that_differ(planned: PlannedSplits) -> Iterator[str]:
-    for uid, reason in planned.unasked.items():
+    for uid, reason in planned.uncompared.items():
         yield (
             f"the job continues with the splits of {uid} that it began with, and cannot check whether they have "
             f"changed: {reason}"

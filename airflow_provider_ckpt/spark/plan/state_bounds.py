@@ -31,11 +31,11 @@ class ExpressionTexts:
     """Functions that turn expressions of a plan into texts.
 
     Attributes:
-        made: column id -> expression of a column that Spark generated.
+        generated: column id -> expression of a column that Spark generated.
         anonymous: returns an expression as text without column names, because a column may be renamed.
     """
 
-    made: Mapping[int, Any]
+    generated: Mapping[int, Any]
     named: Callable[[Any], str]
     anonymous: Callable[[Any], str]
 
@@ -61,7 +61,7 @@ def _keys(node: Any, texts: ExpressionTexts) -> Iterator[str]:
             yield _window(str(expression_of_key.sql()))
         elif _has(expression, _SESSION) and (expression_of_key := _definition(node, expression)) is not None:
             yield _session(texts.named(expression_of_key))
-        elif (expression_of_key := texts.made.get(int(expression.exprId().id()))) is not None:
+        elif (expression_of_key := texts.generated.get(int(expression.exprId().id()))) is not None:
             yield _key(expression_of_key, texts)
 
 
