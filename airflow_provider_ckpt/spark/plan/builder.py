@@ -327,7 +327,7 @@ class QueryBuilder:
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):
             self._follows_event_time = True
-            if hold and self._to_hold(without):
+            if hold and self._inputs_that_hold(without):
                 output = self._output(without, hold)
         self._refuse_internal_files(output)
         self._refuse_window_watermark(output)
@@ -374,16 +374,16 @@ class QueryBuilder:
 
     def _output(self, without: frozenset[str], hold: bool) -> DataFrame:
         self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
-        self._holding = self._to_hold(without) if hold and self._follows_event_time else frozenset()
+        self._holding = self._inputs_that_hold(without) if hold and self._follows_event_time else frozenset()
         output = self._frame(self._vertex.uid)
         assert output is not None, f"every input of {self._vertex.uid} was dropped"
         return output
 
-    def holds(self, uid: str) -> bool:
+    def holds_event_time(self, uid: str) -> bool:
         """Return whether an input holds back event time in the last build. No row of such an input is late."""
-        return uid in self._to_hold(self._without)
+        return uid in self._inputs_that_hold(self._without)
 
-    def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
+    def _inputs_that_hold(self, without: frozenset[str]) -> frozenset[str]:
         """Return the inputs that hold back event time (R12, R13).
 
         In a query with a live input, an input that cannot be left out at its end would hold back event time for ever. A
@@ -471,7 +471,7 @@ class QueryBuilder:
     def _may_get_event_time(self, consumer: str, uid: str) -> bool:
         """Return whether the rows of an input come from one source or edge that holds back event time."""
         leaves = self._leaves(consumer, uid)
-        return len(leaves) == 1 and leaves <= self._to_hold(self._without)
+        return len(leaves) == 1 and leaves <= self._inputs_that_hold(self._without)
 
     def _leaves(self, consumer: str, uid: str) -> frozenset[str]:
         """Return the sources and edges whose rows reach ``consumer`` through its input ``uid``."""

@@ -315,7 +315,7 @@ class _Planner:
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
-            read = edge.producer in self._mixed and edge.uid not in dropped and not builder.holds(edge.uid)
+            read = edge.producer in self._mixed and edge.uid not in dropped and not builder.holds_event_time(edge.uid)
             if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
                 location = self._job.operators[vertex.uid].location
                 if self._graph.vertex(edge.producer).splits:

@@ -92,7 +92,7 @@ _EVENT_TIME = (
     Mutant(
         "history-lets-event-time-advance",
         "R13",
-        "QueryBuilder._to_hold",
+        "QueryBuilder._inputs_that_hold",
         "uid for uid in self._unordered - without",
         "uid for uid in frozenset[str]()",
         (f"{_LATE}::test_r13_no_row_of_history_is_late_in_whatever_order_it_is_read",),
