@@ -38,14 +38,14 @@ def without_colours(text: str) -> str:
     return _COLOUR.sub("", text)
 
 
-def each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value with ``change`` applied to each text in it, keys included."""
+def each_text(value: Any, change: Callable[[str], str], *, keys: bool = True) -> Any:
+    """Return a JSON value with ``change`` applied to each text in it. ``keys``: False leaves keys unchanged."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {change(str(name)): each_text(item, change) for name, item in value.items()}
+        return {change(str(name)) if keys else name: each_text(item, change, keys=keys) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [each_text(item, change) for item in value]
+        return [each_text(item, change, keys=keys) for item in value]
     return value
 
 

@@ -34,6 +34,9 @@ _SASL = ("sasl.mechanism", "sasl.username", "sasl.password")
 _NAME_CHECK = "ssl.endpoint.identification.algorithm"
 _KNOWN = {_SERVERS, "security.protocol", "client.id", _NAME_CHECK}
 _USED = frozenset({*_KNOWN, *_SASL, *_SSL_FILES, *_SSL_TEXTS})
+_MECHANISMS = "sasl.mechanisms"
+"""librdkafka's other name of ``sasl.mechanism``."""
+_READ = _USED | {_MECHANISMS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,8 +130,8 @@ def read_brokers(conn_id: str) -> KafkaBrokers:
 
 def _settings_of(connection: Connection) -> dict[str, str]:
     settings = {name: _as_text(value) for name, value in connection.extra.items() if name in _USED}
-    if "sasl.mechanisms" in connection.extra:  # librdkafka's other name of sasl.mechanism
-        settings.setdefault("sasl.mechanism", _as_text(connection.extra["sasl.mechanisms"]))
+    if _MECHANISMS in connection.extra:
+        settings.setdefault("sasl.mechanism", _as_text(connection.extra[_MECHANISMS]))
     if connection.host:
         port = f":{connection.port}" if connection.port else ""
         settings.setdefault(_SERVERS, f"{connection.host}{port}")
@@ -141,7 +144,7 @@ def _settings_of(connection: Connection) -> dict[str, str]:
 def _problem_of(connection: Connection) -> str | None:
     if connection.conn_type != "kafka":
         return f"it is of the type {connection.conn_type!r}, not of the type 'kafka'"
-    invalid = [name for name in _USED & connection.extra.keys() if not isinstance(connection.extra[name], str | int)]
+    invalid = [name for name, value in connection.extra.items() if name in _READ and not isinstance(value, str | int)]
     if invalid:
         return f"{invalid[0]} in its extra is no text"
     settings = _settings_of(connection)
@@ -156,8 +159,7 @@ def _problem_of(connection: Connection) -> str | None:
     has_login = bool(settings.get("sasl.username") or settings.get("sasl.password"))
     if has_login and not protocol.startswith("SASL"):
         return "it has an unused login or password: security.protocol in its extra is no SASL protocol"
-    supported = {*_USED, "sasl.mechanisms"}
-    unknown = sorted(key for key in connection.extra if key.startswith(("sasl.", "ssl.")) and key not in supported)
+    unknown = sorted(key for key in connection.extra if key.startswith(("sasl.", "ssl.")) and key not in _READ)
     return f"{unknown[0]} in its extra is not supported here" if unknown else None
 
 

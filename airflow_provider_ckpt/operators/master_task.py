@@ -209,7 +209,7 @@ class MasterTaskOperator(GroupTaskOperator):
             if cause is not None:
                 host.end_early(cause)
         run.writer.flush()
-        self._judge(run, code, host.abandoned, run.writer.last)
+        self._judge(run, code, host.end_cause, run.writer.last)
 
     def _status_handler(self, run: TaskRun, connections: DriverConnections) -> Callable[[StatusLine], None]:
         location = run.hook.settings()

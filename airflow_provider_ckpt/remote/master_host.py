@@ -50,7 +50,8 @@ class MasterHost:
             self._end_cause = self._end_cause or cause
 
     @property
-    def abandoned(self) -> str | None:
+    def end_cause(self) -> str | None:
+        """Cause of an early end; None without one."""
         return self._end_cause
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from airflow_provider_ckpt.model.column_name import quoted
+
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 """Type -> digits of its largest value."""
@@ -84,8 +86,3 @@ def as_json(name: str) -> str:
     """Return the Spark expression that writes a column of arrays, maps or structs as text."""
     options = ", ".join(f"'{option}', {value}" for option, value in _JSON.items())
     return f"to_json({quoted(name)}, map({options})) AS {quoted(name)}"
-
-
-def quoted(name: str) -> str:
-    """Return the name of a column, quoted for Spark's SQL."""
-    return "`" + name.replace("`", "``") + "`"

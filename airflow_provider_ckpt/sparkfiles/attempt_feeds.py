@@ -6,12 +6,11 @@ import re
 
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.source_log import COMPACT, COMPACT_EVERY
 from airflow_provider_ckpt.storage.removal import best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 
 _NAME = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
-COMPACT_EVERY = 10
-"""Spark's default interval between compact entries, in entries. Readers need it to find compact entries."""
 
 
 class AttemptFeeds:
@@ -84,7 +83,7 @@ def _list_feeds(storage: Storage, path: str) -> list[tuple[tuple[int, int], str]
 
 
 def entry_path(feed: str, number: int) -> str:
-    return f"{feed}/_spark_metadata/{number}{'.compact' if is_compact(number) else ''}"
+    return f"{feed}/_spark_metadata/{number}{COMPACT if is_compact(number) else ''}"
 
 
 def is_compact(number: int) -> bool:

@@ -21,9 +21,10 @@ from urllib.parse import quote
 
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.sparkfiles import feed_entry
-from airflow_provider_ckpt.sparkfiles.attempt_feeds import COMPACT_EVERY, AttemptFeeds, entry_path, is_compact
+from airflow_provider_ckpt.sparkfiles.attempt_feeds import AttemptFeeds, entry_path, is_compact
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.source_log import COMPACT_EVERY
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.storage import Storage
@@ -61,7 +62,7 @@ class EdgeFeed:
         """Normal paths of the files of a batch that the query has read in part."""
         self._unfed: frozenset[str] = frozenset()
         """Partitions of which no file was fed. Their files may be fed again although the query has read them."""
-        self._take_up()
+        self._continue_previous()
 
     def add_partition(self, partition: str) -> None:
         """Add the partition of a new producer of the edge, of which nothing was fed."""
@@ -158,7 +159,7 @@ class EdgeFeed:
         """Delete feeds that are no longer needed; see :meth:`AttemptFeeds.delete_before`."""
         self._feeds.delete_before(self._predecessor[0])
 
-    def _take_up(self) -> None:
+    def _continue_previous(self) -> None:
         """Read the newest feed of earlier attempts, from its newest compact entry on. Then write the first entry."""
         while not self._read_feed(self._feeds.newest()):
             self._clear()

@@ -12,13 +12,12 @@ from typing import NoReturn
 
 from airflow_provider_ckpt.sparkfiles.checksum import is_as_written
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.source_log import COMPACT, entry_number
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.spark_json import offset_object, parsed
 from airflow_provider_ckpt.sparkfiles.state_check import StateCheck
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.subtasklog.records import Batch
-
-_COMPACT = ".compact"
 
 
 class FolderCheck:
@@ -103,12 +102,10 @@ class FolderCheck:
 
         Spark deletes the entries that a compacted entry covers, and writes an entry before the plan that names it.
         """
-        entries: dict[int, str] = {}
-        for name in self._storage.list(f"{self._folder.path}/sources/{uid}"):
-            if (digits := name.removesuffix(_COMPACT)).isdecimal():
-                entries[int(digits)] = name
+        names = self._storage.list(f"{self._folder.path}/sources/{uid}")
+        entries = {number: name for name in names if (number := entry_number(name)) >= 0}
         newest = max(entries, default=-1)
-        first = max((number for number, name in entries.items() if name.endswith(_COMPACT)), default=0)
+        first = max((number for number, name in entries.items() if name.endswith(COMPACT)), default=0)
         for number in range(first, max(newest, offset) + 1):
             if number not in entries:
                 self._refuse(f"sources/{uid}/{number}", f"is missing, and {uid} was read up to entry {offset}")

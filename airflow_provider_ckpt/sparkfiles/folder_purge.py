@@ -19,11 +19,11 @@ from collections.abc import Mapping
 
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
+from airflow_provider_ckpt.sparkfiles.source_log import COMPACT, entry_number
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 _MARGIN = 2
 """Batches before the oldest needed batch that stay. They show whether its number of state partitions has changed."""
-_COMPACT = ".compact"
 
 
 class FolderPurge:
@@ -54,16 +54,10 @@ class FolderPurge:
 
     def _purge_source(self, log: str, offset: int) -> None:
         """Delete old entries of a source's log. Restores need entries from ``offset`` on; -1 deletes nothing."""
-        entries = {name: _number(name) for name in self._storage.list(f"{self._path}/{log}")}
-        compacted = sorted(n for name, n in entries.items() if name.endswith(_COMPACT) and 0 <= n <= offset)
+        entries = {name: entry_number(name) for name in self._storage.list(f"{self._path}/{log}")}
+        compacted = sorted(n for name, n in entries.items() if name.endswith(COMPACT) and 0 <= n <= offset)
         if len(compacted) < 2:
             return
         for name in sorted(entries, key=entries.__getitem__):
             if 0 <= entries[name] < compacted[-1] and entries[name] != compacted[-2]:
                 checksum.delete(self._storage, f"{self._path}/{log}/{name}")
-
-
-def _number(name: str) -> int:
-    """Return the number of an entry; -1 if ``name`` is not the name of an entry."""
-    digits = name.removesuffix(_COMPACT)
-    return int(digits) if digits.isdecimal() else -1

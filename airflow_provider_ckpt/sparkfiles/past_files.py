@@ -12,16 +12,14 @@ restore feeds no other files (R4).
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
 from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
+from airflow_provider_ckpt.sparkfiles.source_log import COMPACT, LogLine, entry_number, read_lines
 from airflow_provider_ckpt.storage.refusal import UNREADABLE
 from airflow_provider_ckpt.storage.storage import Storage
-
-_COMPACT = ".compact"
 
 
 @dataclass(frozen=True)
@@ -47,30 +45,23 @@ class PastFiles:
 
         Raises SparkFolderLostError.
         """
-        names = [name.removesuffix(_COMPACT) for name in storage.list(path) if name.endswith(_COMPACT)]
-        compacted = sorted(int(name) for name in names if name.isdecimal())
+        names = [name for name in storage.list(path) if name.endswith(COMPACT)]
+        compacted = sorted(number for number in map(entry_number, names) if number >= 0)
         if not compacted:
             return
-        newest = f"{path}/{compacted[-1]}{_COMPACT}"
+        newest = f"{path}/{compacted[-1]}{COMPACT}"
         data = storage.read(newest)
         try:
-            version, *lines = data.decode().split("\n")
-            kept_lines = [
-                (batch, line) for batch, uri, line in map(_read, filter(None, lines)) if not self._is_past(batch, uri)
-            ]
+            version, lines = data.decode().split("\n", 1)[0], read_lines(data)
         except UNREADABLE:
             raise SparkFolderLostError(uri=storage.full_uri(newest), problem="is not what Spark wrote") from None
+        kept_lines = [line for line in lines if not self._is_past(line)]
         if len(kept_lines) == len(lines):
             return
         for number in compacted:  # each includes the files of the previous one
-            entry_lines = [line for batch, line in kept_lines if batch <= number]
-            checksum.replace(storage, f"{path}/{number}{_COMPACT}", "\n".join([version, *entry_lines]).encode())
+            entry_lines = [line.text for line in kept_lines if line.batch <= number]
+            checksum.replace(storage, f"{path}/{number}{COMPACT}", "\n".join([version, *entry_lines]).encode())
 
-    def _is_past(self, batch: int, uri: str) -> bool:
-        path = normal_path(uri)
-        return batch <= self.offset and path.startswith(self.roots) and path not in self.named
-
-
-def _read(line: str) -> tuple[int, str, str]:
-    entry = json.loads(line)
-    return int(entry["batchId"]), str(entry["path"]), line
+    def _is_past(self, line: LogLine) -> bool:
+        path = normal_path(line.uri)
+        return line.batch <= self.offset and path.startswith(self.roots) and path not in self.named

@@ -6,21 +6,27 @@ of a committed batch to :meth:`SeenFiles.advance` (R2).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from urllib.parse import unquote
 
 from airflow_provider_ckpt.sparkfiles import checksum
 from airflow_provider_ckpt.sparkfiles.errors import SparkFolderLostError
+from airflow_provider_ckpt.sparkfiles.source_log import (
+    COMPACT,
+    COMPACT_EVERY,
+    LogLine,
+    entry_number,
+    read_line,
+    read_lines,
+)
 from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
 from airflow_provider_ckpt.storage.errors import ObjectNotFoundError
 from airflow_provider_ckpt.storage.redaction import redact_uri
 from airflow_provider_ckpt.storage.refusal import UNREADABLE, refused_as
 from airflow_provider_ckpt.storage.storage import Storage
 
-_COMPACT_EVERY = 10
-"""Spark's default (``spark.sql.streaming.fileSource.log.compactInterval``)."""
 GROWN = 4 << 20
 """Size in bytes from which a compacted entry counts as large. Such an entry has about twenty thousand files."""
 _GROWN_TIMES = 4
@@ -118,29 +124,29 @@ class SeenFiles:
     def _entries_to_read(self, offset: int) -> dict[int, str]:
         """Return the log entries to read. The newest compact entry covers all earlier ones."""
         if self._read_up_to == offset - 1:
-            for name in (f"{offset}", f"{offset}.compact"):
+            for name in (f"{offset}", f"{offset}{COMPACT}"):
                 if self._storage.exists(f"{self._path}/{name}"):
                     return {offset: name}
         names: dict[int, str] = {}
         compact = -1
         for name in self._storage.list(self._path):
-            number, _, suffix = name.partition(".")
-            if not number.isdecimal():
+            number = entry_number(name)
+            if number < 0:
                 continue
-            if suffix == "compact":  # one after the offset counts, too, because Spark deletes the entries it covers
-                compact = max(compact, int(number))
-                names[int(number)] = name
-            elif not suffix and int(number) <= offset:
-                names.setdefault(int(number), name)
+            if name.endswith(COMPACT):  # one after the offset counts, too, because Spark deletes the entries it covers
+                compact = max(compact, number)
+                names[number] = name
+            elif number <= offset:
+                names.setdefault(number, name)
         return {n: name for n, name in names.items() if n >= compact and (n > self._read_up_to or n == compact)}
 
     def _parse(self, name: str, after: int, up_to: int) -> list[str]:
         path = f"{self._path}/{name}"
         try:
-            if after >= 0 and name.endswith(".compact"):
+            if after >= 0 and name.endswith(COMPACT):
                 return self._read_new_files(path, after, up_to)
             entry = self._storage.read(path)
-            if name.endswith(".compact"):
+            if name.endswith(COMPACT):
                 self._note_size(len(entry))
             return _uris_between(entry, after, up_to)[0]
         except UNREADABLE:
@@ -169,11 +175,11 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
     """
     times: dict[str, int] = {}
     for name in storage.list(path):
-        if not _is_numbered(name) or not name.removesuffix(".compact").isdecimal():
+        if entry_number(name) < 0:
             continue
         try:
-            lines = [json.loads(line) for line in storage.read(f"{path}/{name}").decode().splitlines()[1:] if line]
-            times |= {normal_path(line["path"]): int(line["timestamp"]) for line in lines if line["batchId"] <= up_to}
+            lines = read_lines(storage.read(f"{path}/{name}"))
+            times |= {normal_path(line.uri): int(line.time) for line in lines if line.batch <= up_to}
         except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes entries that a compacted one covers
             continue
     return times
@@ -183,18 +189,11 @@ def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str
     """Return (batch of the source, URI) for each file that a file source's log names after ``offset``."""
     files: list[tuple[int, str]] = []
     for name in storage.list(path):
-        number = name.partition(".")[0]
-        if number.isdecimal() and int(number) > offset:
-            files += _files_named(storage.read(f"{path}/{name}"))
+        if entry_number(name) > offset:
+            entry = storage.read(f"{path}/{name}")
+            with suppress(*UNREADABLE):
+                files += [(line.batch, line.uri) for line in read_lines(entry)]
     return [file for file in files if file[0] > offset]
-
-
-def _files_named(entry: bytes) -> list[tuple[int, str]]:
-    try:
-        lines = [json.loads(line) for line in entry.decode().splitlines()[1:] if line]
-        return [(int(line["batchId"]), str(line["path"])) for line in lines]
-    except UNREADABLE:
-        return []
 
 
 def rewind_log(storage: Storage, path: str, offset: int) -> None:
@@ -202,39 +201,31 @@ def rewind_log(storage: Storage, path: str, offset: int) -> None:
 
     The folder must belong to this attempt, and its query must not have started.
     """
-    numbers = {name: int(name.partition(".")[0]) for name in storage.list(path) if _is_numbered(name)}
+    numbers = {name: entry_number(name) for name in storage.list(path)}
     later = [name for name, number in numbers.items() if number > offset]
-    compact = max((name for name in later if name.endswith(".compact")), key=numbers.__getitem__, default=None)
-    by_batch = [] if compact is None else _by_batch(storage, f"{path}/{compact}")
+    compact = max((name for name in later if name.endswith(COMPACT)), key=numbers.__getitem__, default=None)
+    lines = [] if compact is None else _compacted_lines(storage, f"{path}/{compact}")
     for name in later:
         checksum.delete(storage, f"{path}/{name}")
     if compact is not None and offset >= 0:
-        _write_log(storage, path, by_batch, offset)
+        _write_log(storage, path, lines, offset)
 
 
-def _is_numbered(name: str) -> bool:
-    return name.partition(".")[0].isdecimal()
-
-
-def _by_batch(storage: Storage, path: str) -> list[tuple[int, str]]:
-    """Return (batch of the source, line) for each file of an entry.
-
-    Raises SparkFolderLostError.
-    """
+def _compacted_lines(storage: Storage, path: str) -> list[LogLine]:
+    """Read the lines of an entry. Raises SparkFolderLostError."""
     data = storage.read(path)
     with refused_as(lambda _: SparkFolderLostError(uri=storage.full_uri(path), problem="is not what Spark wrote")):
-        lines = [line for line in data.decode().splitlines()[1:] if line]
-        return [(int(json.loads(line)["batchId"]), line) for line in lines]
+        return read_lines(data)
 
 
-def _write_log(storage: Storage, path: str, by_batch: list[tuple[int, str]], offset: int) -> None:
+def _write_log(storage: Storage, path: str, lines: list[LogLine], offset: int) -> None:
     """Write the log up to ``offset`` again, because Spark deletes entries that a later compact entry covers."""
-    last_compact = (offset + 1) // _COMPACT_EVERY * _COMPACT_EVERY - 1
+    last_compact = (offset + 1) // COMPACT_EVERY * COMPACT_EVERY - 1
     names = {number: f"{number}" for number in range(last_compact + 1, offset + 1)}
     if last_compact >= 0:
-        names[last_compact] = f"{last_compact}.compact"
+        names[last_compact] = f"{last_compact}{COMPACT}"
     for number, name in names.items():
-        entry_lines = [line for batch, line in by_batch if batch == number or batch < number == last_compact]
+        entry_lines = [line.text for line in lines if line.batch == number or line.batch < number == last_compact]
         checksum.replace(storage, f"{path}/{name}", "\n".join(["v1", *entry_lines]).encode())
 
 
@@ -245,22 +236,20 @@ def _uris_between(end: bytes, after: int, up_to: int) -> tuple[list[str], bool]:
     complete after a batch at or before ``after``.
     """
     uris: list[str] = []
-    for line in _lines_backwards(end):
-        entry = json.loads(line)
-        batch = int(entry["batchId"])
-        if batch <= after:
+    for line in map(read_line, _lines_backwards(end)):
+        if line.batch <= after:
             return uris[::-1], True
-        if batch <= up_to:
-            uris.append(str(entry["path"]))
+        if line.batch <= up_to:
+            uris.append(line.uri)
     return uris[::-1], False
 
 
-def _lines_backwards(entry: bytes) -> Iterator[bytes]:
+def _lines_backwards(entry: bytes) -> Iterator[str]:
     """Yield the nonempty lines from the last to the second. The first line is the version, or is incomplete."""
     end = len(entry)
     while (start := entry.rfind(b"\n", 0, end)) >= 0:
         if start + 1 < end:
-            yield entry[start + 1 : end]
+            yield entry[start + 1 : end].decode()
         end = start
 
 

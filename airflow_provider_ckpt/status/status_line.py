@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Any
 
 from airflow_provider_ckpt.job.causes import users_frames
-from airflow_provider_ckpt.printable import printable
+from airflow_provider_ckpt.printable import each_text, printable
 
 TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
 """Environment variable with a driver's token. Spark hides settings with such a name in its UI and its event log."""
@@ -131,7 +131,8 @@ class StatusLine:
 
     def redacted(self, redact: Callable[[str], str]) -> StatusLine:
         """Return the line with ``redact`` applied to its texts. Names, kinds, ids and counts are no secrets."""
-        data = {name: value if name in _IDENTITIES else _each_text(value, redact) for name, value in self.data.items()}
+        texts = {name: value for name, value in self.data.items() if name not in _IDENTITIES}
+        data = {**self.data, **each_text(texts, redact, keys=False)}
         return replace(self, message=redact(self.message), data=data)
 
 
@@ -212,16 +213,6 @@ def _of_json(text: str) -> tuple[StatusLine | None, str | None]:
         return None, f"it has a value of another type: {wrong}"
     message = data.pop("message", None)
     return StatusLine(kind, kind if message is None else message, data), None
-
-
-def _each_text(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        return {name: _each_text(item, redact) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_each_text(item, redact) for item in value]
-    return value
 
 
 _LARGEST = 2**63

@@ -33,6 +33,14 @@ def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return dict(options)
 
 
+def s3_tries(config: Mapping[str, Any]) -> int:
+    """Return the number of tries of one request under a botocore ``config``. ``max_attempts`` is without the first."""
+    retries = config.get("retries")
+    if not isinstance(retries, Mapping):
+        return TRIES
+    return int(retries.get("total_max_attempts", retries.get("max_attempts", TRIES - 1) + 1))
+
+
 def users_options(options: Mapping[str, Any]) -> list[str]:
     """Return the names of the options that the user has set. Options with only this package's limits are left out."""
     return sorted(name for name, value in options.items() if (name, value) not in _OWN)

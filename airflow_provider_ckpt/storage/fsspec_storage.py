@@ -122,8 +122,8 @@ class FsspecStorage(Storage):
                 size = self._size(full)
                 if size is not None:
                     return size
-            except FileNotFoundError:
-                pass
+            except FileNotFoundError as error:
+                self._check_absence(error)
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _size(self, full: str) -> int | None:

@@ -49,18 +49,20 @@ class LocalStorage(Storage):
         self._top = top or self._folder
         super().__init__(f"file://{self._folder}")
 
-    def _full(self, path: str, *, root: bool = False, whole: bool | None = None, plain: set[str] | None = None) -> str:
+    def _full(
+        self, path: str, *, root: bool = False, no_link: bool | None = None, known_folders: set[str] | None = None
+    ) -> str:
         """Return the full path of a file or folder. Raises InvalidPathError and StorageFailedError.
 
         Args:
             root: True if ``path`` may be empty.
-            whole: True if ``path`` itself must not be a link; None for the value of ``root``.
-            plain: folders that are known to be no links. New ones are added.
+            no_link: True if ``path`` itself must not be a link; None for the value of ``root``.
+            known_folders: folders that are known to be no links. New ones are added.
         """
         check_path(path, root=root)
         full = os.path.join(self._folder, path) if path else self._folder
-        checked = full if (root if whole is None else whole) else os.path.dirname(full)
-        link = posix.link_below(self._top, checked, set() if plain is None else plain)
+        checked = full if (root if no_link is None else no_link) else os.path.dirname(full)
+        link = posix.link_below(self._top, checked, set() if known_folders is None else known_folders)
         if link is not None:
             raise self._link_error(full, link)
         return full
@@ -76,7 +78,7 @@ class LocalStorage(Storage):
         )
 
     def spark_uri(self, path: str = "") -> str:
-        self._full(path, root=True, whole=True)
+        self._full(path, root=True, no_link=True)
         return super().spark_uri(path)
 
     def create(self, path: str, data: bytes) -> None:
@@ -159,7 +161,7 @@ class LocalStorage(Storage):
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def list(self, path: str) -> list[str]:
-        full = self._full(path, root=True, whole=True)
+        full = self._full(path, root=True, no_link=True)
         with translated("list", self.full_uri(path)):
             try:
                 return sorted(name for name in os.listdir(full) if not is_temporary(name))
@@ -177,12 +179,12 @@ class LocalStorage(Storage):
                 return []
 
     def files(self, path: str) -> Sizes:
-        full = self._full(path, root=True, whole=True)
+        full = self._full(path, root=True, no_link=True)
         with translated("list", self.full_uri(path)):
             return sorted(posix.walk(full))
 
     def copy(self, source: str, target: str) -> None:
-        origin, goal = self._full(source, whole=True), self._full(target)
+        origin, goal = self._full(source, no_link=True), self._full(target)
         with translated("copy", self.full_uri(source), write=True):
             if posix.kind_of(origin) != "file":
                 raise ObjectNotFoundError(path=source, uri=self.full_uri(source))
@@ -206,9 +208,12 @@ class LocalStorage(Storage):
 
     def _pairs(self, pairs: Pairs) -> tuple[Pairs, dict[str, str]]:
         """Return (pairs of full paths, full source path -> given source path)."""
-        plain = set[str]()
+        known_folders = set[str]()
         full = [
-            (self._full(source_path, whole=True, plain=plain), self._full(target_path, plain=plain))
+            (
+                self._full(source_path, no_link=True, known_folders=known_folders),
+                self._full(target_path, known_folders=known_folders),
+            )
             for source_path, target_path in pairs
         ]
         return full, {origin: source for (origin, _), (source, _) in zip(full, pairs, strict=True)}
@@ -228,7 +233,7 @@ class LocalStorage(Storage):
         return posix.same_content(self._full(path), self._full(other_path))
 
     def sync(self, path: str) -> None:
-        full = self._full(path, root=True, whole=True)
+        full = self._full(path, root=True, no_link=True)
         with translated("sync", self.full_uri(path), write=True):
             kind = posix.kind_of(full)
             if kind is None:
@@ -248,7 +253,7 @@ class LocalStorage(Storage):
                 posix.unlink(full)
 
     def delete_tree(self, path: str) -> None:
-        full = self._full(path, root=True, whole=False)
+        full = self._full(path, root=True, no_link=False)
         with translated("delete", self.full_uri(path), write=True):
             for _ in range(_DELETIONS):
                 if posix.is_link(full) or posix.kind_of(full) != "folder":
@@ -266,13 +271,13 @@ class LocalStorage(Storage):
             posix.unlink(full)
 
     def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
-        full = self._full(path, root=True, whole=True)
+        full = self._full(path, root=True, no_link=True)
         with translated("list", self.full_uri(path)):
             files = local_sync.temporary(full, older_than, deep)
         return sorted((os.path.relpath(file, full).replace(os.sep, "/"), size) for file, size in files)
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
-        full = self._full(path, root=True, whole=True)
+        full = self._full(path, root=True, no_link=True)
         with translated("delete", self.full_uri(path), write=True):
             return local_sync.collect_temporary(full, older_than, deep)
 

@@ -15,9 +15,10 @@ _SPELLINGS = (
     (re.compile(r"abfss?://", re.IGNORECASE), "abfs:/"),
 )
 """Pairs of a pattern and its replacement, which make URIs of the same store equal."""
-_HOST = re.compile(r"(hdfs|webhdfs|swebhdfs)://([^/]+)", re.IGNORECASE)
+_HOST = re.compile(r"(hdfs|webhdfs|swebhdfs|abfss?)://([^/]+)", re.IGNORECASE)
+"""A scheme with a host in the URI, and the host. Hosts ignore case, buckets do not."""
 _PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
-"""Scheme -> Hadoop's default port, for schemes with a host in the URI. Hosts ignore case, buckets do not."""
+"""Scheme -> Hadoop's default port."""
 
 
 def segments(uri: str) -> list[str]:
@@ -57,7 +58,7 @@ def store_of(uri: str) -> str:
 
 def _host(match: re.Match[str]) -> str:
     scheme, host = match[1].lower(), match[2].lower()
-    return f"{scheme}://{host.removesuffix(_PORTS[scheme])}"
+    return f"{scheme}://{host.removesuffix(_PORTS.get(scheme, ''))}"
 
 
 def is_hidden(name: str) -> bool:

@@ -13,7 +13,7 @@ from fsspec.asyn import sync_wrapper
 from s3fs import S3FileSystem
 
 from airflow_provider_ckpt.model.backoff import backoff
-from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
+from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, s3_tries
 from airflow_provider_ckpt.storage.credentials import seconds_to_wait
 from airflow_provider_ckpt.storage.s3_refusals import EXPIRED, code_of
 
@@ -81,8 +81,7 @@ def longest_call(config: Mapping[str, Any], size: int) -> float:
     The client's own limits do not detect a server that does not read the body.
     """
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
-    retries = config.get("retries") or {}
-    tries = retries.get("total_max_attempts", retries.get("max_attempts", TRIES - 1) + 1)
+    tries = s3_tries(config)
     return float(tries * (connect + read + size / _SLOWEST) + tries**2)
 
 

@@ -41,7 +41,7 @@ class AttemptsExcept(_Unlistable):
         return name not in self._over
 
     def __repr__(self) -> str:
-        return f"AllAttemptsBut({sorted(self._over)})"
+        return f"AttemptsExcept({sorted(self._over)})"
 
 
 class LivingAttempts(_Unlistable):

@@ -31,7 +31,7 @@ class TakeSnapshot:
 
 
 @dataclass(frozen=True)
-class Feed:
+class FeedBatch:
     """The action to feed this batch of the input to the query."""
 
     edge: str
@@ -40,7 +40,7 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class CheckpointPassed:
+class InputPassed:
     """The action to record that all data of the input below ``position`` was fed. ``ended``: no record follows."""
 
     edge: str
@@ -48,7 +48,7 @@ class CheckpointPassed:
     ended: bool
 
 
-GateAction = TakeSnapshot | Feed | CheckpointPassed
+GateAction = TakeSnapshot | FeedBatch | InputPassed
 
 
 @dataclass
@@ -108,7 +108,7 @@ class InputGate:
                 self._advance(edge, state, actions, has_unread=unread.get(edge, False))
             if self._subsume():
                 continue
-            fed = {action.edge for action in actions if isinstance(action, Feed)}
+            fed = {action.edge for action in actions if isinstance(action, FeedBatch)}
             checkpoint = self._due(now, fed.union(edge for edge in unread if unread[edge]))
             if checkpoint is not None:
                 self._snapshotted = checkpoint
@@ -119,7 +119,7 @@ class InputGate:
 
     def _advance(self, edge: str, state: _Input, actions: list[GateAction], *, has_unread: bool) -> None:
         start = state.passed
-        has_unread |= any(isinstance(action, Feed) and action.edge == edge for action in actions)
+        has_unread |= any(isinstance(action, FeedBatch) and action.edge == edge for action in actions)
         while state.queue:
             position, record = state.queue[0]
             if isinstance(record, Barrier) and self._is_new(record):
@@ -132,12 +132,12 @@ class InputGate:
             state.held_by = None
             state.passed = position + 1
             if isinstance(record, Batch) and record.files:
-                actions.append(Feed(edge, position, record))
+                actions.append(FeedBatch(edge, position, record))
                 has_unread = True
             if isinstance(record, EndOfPartition):
                 state.ended = True
         if state.passed != start:
-            actions.append(CheckpointPassed(edge, state.passed, state.ended))
+            actions.append(InputPassed(edge, state.passed, state.ended))
 
     def _next_barrier(self, state: _Input) -> int | None:
         """Return the checkpoint of the first new barrier in the queue, or None."""

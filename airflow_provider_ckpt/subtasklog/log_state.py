@@ -42,11 +42,12 @@ class LogState:
         return than is not None and self.tries.get(than.of, than.number) > than.number
 
     def apply(self, record: Record, number: int) -> None:
+        """Apply the record of the entry ``number`` to the state."""
         if isinstance(record, Open):
             self.opened = record
             if record.supervised is not None:
-                of, number = record.supervised.of, record.supervised.number
-                self.tries[of] = max(number, self.tries.get(of, number))
+                of, try_number = record.supervised.of, record.supervised.number
+                self.tries[of] = max(try_number, self.tries.get(of, try_number))
         elif isinstance(record, Batch):
             self.last_batch = record
             self.last_batch_position = number

@@ -36,7 +36,7 @@ def log_head(
         unreleased_from: Number of the first entry that may have unreleased handles; None without sinks.
         consumers: For each consumer its input position in the oldest retained checkpoint; 0 before it has started.
     """
-    numbered, read_from = list(records), held_from(None, consumers)
+    numbered, read_from = list(records), min(consumers, default=None)
     awaited = [number for number, record in numbered if is_awaited(record)]
     bounds = [*retained]
     if read_from is not None:

@@ -82,12 +82,12 @@ class BoundedOffsets:
         """Return True if a check is due that the topics still have the remaining rows. Callers may poll this."""
         return self._wait.is_due(self.remaining and (self.remaining, self._offset), now)
 
-    def has_lost_rows(self, why: str | None) -> bool:
+    def has_lost_rows(self, reason: str | None) -> bool:
         """Return True if the remaining rows no longer exist.
 
-        ``why`` is the result of a check: the reason why rows are lost, or None. Two checks without progress must agree,
-        because a broker that has just started may not know an existing topic.
+        ``reason`` is the result of a check: the reason why rows are lost, or None. Two checks without progress must
+        agree, because a broker that has just started may not know an existing topic.
         """
-        check = (why, self._offset)
+        check = (reason, self._offset)
         is_again, self._last_check = check == self._last_check, check
-        return why is not None and is_again
+        return reason is not None and is_again

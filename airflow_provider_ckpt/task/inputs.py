@@ -9,7 +9,7 @@ from airflow_provider_ckpt.model.graph import JobEdge
 from airflow_provider_ckpt.sparkfiles.channel_feed import ChannelFeed
 from airflow_provider_ckpt.sparkfiles.past_files import PastFiles
 from airflow_provider_ckpt.sparkfiles.seen_files import SeenFiles, log_offset
-from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, Feed, GateAction, InputGate
+from airflow_provider_ckpt.subtasklog.input_gate import FeedBatch, GateAction, InputGate, InputPassed
 from airflow_provider_ckpt.subtasklog.log_reader import LogReader
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets, BoundedWait
@@ -187,9 +187,9 @@ class Inputs:
         return self.gate.poll(now, unread)
 
     def carry_out(self, action: GateAction) -> None:
-        if isinstance(action, Feed):
+        if isinstance(action, FeedBatch):
             self.edges[action.edge].feed.add(action.position, action.batch)
-        elif isinstance(action, CheckpointPassed):
+        elif isinstance(action, InputPassed):
             edge = self.edges[action.edge]
             edge.passed, edge.ended = action.position, action.ended
 

@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.errors import TerminalError
 from airflow_provider_ckpt.sinks.errors import GarbageLeftError
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle
-from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
+from airflow_provider_ckpt.testing.crash import When
 from airflow_provider_ckpt.testing.group_conformance import NO_GROUP, SinkGroup
 from airflow_provider_ckpt.testing.released_rows import SCHEMA, Damage, Row, at_once, expected, ids_of, steps
 from airflow_provider_ckpt.testing.sink_target import SinkTarget
 from airflow_provider_ckpt.testing.staging import stage
-from airflow_provider_ckpt.testing.successor_conformance import SuccessorConformance
+from airflow_provider_ckpt.testing.successor_conformance import SuccessorConformance, crashes
 
 
 class SinkConformance(SuccessorConformance):
@@ -276,14 +276,6 @@ def group_of(target: SinkTarget) -> SinkGroup:
 def ready(sink: BoundSink) -> BoundSink:
     sink.prepare()
     return sink
-
-
-def crashes(sink: BoundSink, handles: list[Handle], checkpoint: int) -> bool:
-    try:
-        sink.release(handles, checkpoint)
-    except SimulatedCrash:
-        return True
-    return False
 
 
 def together(sinks: list[BoundSink], handles: list[Handle], checkpoint: int) -> None:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
 
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql.functions import count, lit
+from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt.sinks.result_checks import checked_handle_of
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
-
-
-def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-    observation = Observation()
-    return frame.observe(observation, count(lit(1)).alias("rows")), lambda: int(observation.get["rows"])
 
 
 def stage(sink: BoundSink, frame: DataFrame, batch_id: int, attempt: str = "a1") -> Handle:

@@ -111,7 +111,7 @@ class SuccessorConformance(GroupConformance):
         """Model a next driver that prepares the target and deletes all output without a handle before it releases."""
         for at in steps():
             handle = self.staged(spark, sink, at)
-            crashed = _crashes(target.dying(at, when), handle, at)
+            crashed = crashes(target.dying(at, when), [handle], at)
             successor = target.bind()
             successor.prepare()
             successor.collect_garbage({handle["id"]}, NO_ATTEMPT)
@@ -171,9 +171,10 @@ class SuccessorConformance(GroupConformance):
 NO_ATTEMPT: Collection[str] = frozenset()
 
 
-def _crashes(sink: BoundSink, handle: Handle, checkpoint: int) -> bool:
+def crashes(sink: BoundSink, handles: list[Handle], checkpoint: int) -> bool:
+    """Return whether the release ends at a simulated crash."""
     try:
-        sink.release([handle], checkpoint)
+        sink.release(handles, checkpoint)
     except SimulatedCrash:
         return True
     return False

@@ -180,7 +180,7 @@ class JobMasterTrigger(CkptTrigger):
         except Exception:
             host.abandon()
             raise
-        return MasterVerdict.of(codes[0], self._last, host.abandoned)
+        return MasterVerdict.of(codes[0], self._last, host.end_cause)
 
     def _master_runner(self, location: Location, options: RunOptions) -> Callable[[OnMaster], ExitCode]:
         def report(line: StatusLine) -> None:

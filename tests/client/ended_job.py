@@ -24,6 +24,7 @@ from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.storage.layout import frozen_path, metadata_path, subtask_log_path, subtask_path
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -31,7 +32,6 @@ from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.testing.staging import counted
 from tests.support.books import books
 
 GRAPH = JobGraph(

@@ -82,6 +82,10 @@ def test_host_and_port_may_name_the_brokers() -> None:
         ({"conn_type": "http"}, "of the type 'http'"),
         ({"extra": {"bootstrap.servers": " "}}, "names no brokers"),
         ({"extra": {"bootstrap.servers": ["b"]}}, "bootstrap.servers in its extra is no text"),
+        (
+            {"login": "me", "extra": {"security.protocol": "SASL_SSL", "sasl.mechanisms": ["PLAIN"]}},
+            "sasl.mechanisms in its extra is no text",
+        ),
         ({"login": "me", "extra": {"security.protocol": "SASL_SSL"}}, "sasl.mechanism in its extra names no mechanism"),
         ({"extra": {"security.protocol": "TLS"}}, "security.protocol is none of"),
         ({"login": "me", "password": SECRET}, "is no SASL protocol"),

@@ -47,6 +47,7 @@ def job(*sinks: Sink) -> Job:
         ("hdfs://name/out", "hdfs://name:8020/out/b"),
         ("hdfs://Name:8020/out/", "HDFS://name/out/b"),
         ("webhdfs://name/out", "webhdfs://name:9870/out/b"),
+        ("abfs://c@ACC.dfs.core.windows.net/out", "abfss://c@acc.dfs.core.windows.net/out/b"),
         ("S3://lake/out", "s3a://lake/out/b"),
         ("/out", "/out/_ckpt/b"),
         ("/out", "/out/_ckpt"),

@@ -50,7 +50,7 @@ from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.errors import BatchConflictError, LogFencedError, PreparedLostError
-from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, InputGate
+from airflow_provider_ckpt.subtasklog.input_gate import InputGate, InputPassed
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Barrier, Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
@@ -157,7 +157,7 @@ def test_r10_a_barrier_of_a_trigger_is_not_repeated_for_an_input(
     batches.publication.trigger(3)
     [snapshot] = [report.snapshot for report in subtask.posted]
     gate.offer("a__v", 7, Barrier(1, 3, snapshot))
-    assert gate.poll(0.0, {}) == [CheckpointPassed("a__v", 8, ended=False)]
+    assert gate.poll(0.0, {}) == [InputPassed("a__v", 8, ended=False)]
 
 
 # ---- a vertex in BATCH mode

@@ -59,7 +59,7 @@ def test_a_parquet_footer_imports_no_class(
     (tmp_path / "in").mkdir()
     pq.write_table(table.replace_schema_metadata(marked), tmp_path / "in" / "1.parquet")
     with pytest.raises(ForeignCodeError, match=CLASS):
-        BatchReader(spark, lambda reads: None).parquet(f"{tmp_path}/in")
+        BatchReader(spark).parquet(f"{tmp_path}/in")
     assert "data_of_this_test" not in sys.modules
 
 

@@ -78,7 +78,7 @@ def test_frozen_files_can_be_read_as_a_batch(spark: SparkSession, world: World) 
 
     put(world, "history", *NAMES)
     files = list(list_files(spark, reads_of(spark, world.path("history"))))
-    rows = BatchReader(spark, lambda reads: files).schema("id long").parquet(world.path("history")).collect()
+    rows = BatchReader(spark, files).schema("id long").parquet(world.path("history")).collect()
     assert sorted(row["id"] for row in rows) == [*range(len(NAMES))]
 
 

@@ -230,7 +230,18 @@ def test_r11_the_end_of_a_source_is_frozen_once_for_all_attempts(job: RestoredJo
     job.journal.write(ev.SourceFrozen("history", "frozen/history.json", 1, 0.0))
     job.journal.write(ev.SourceFrozen("endless", None, 0, 0.0))
     reads = {"history": SourceReads(paths=["/in"]), "endless": SourceReads("rate")}
-    frozen = freeze_sources(NO_SPARK, job.storage, "job", OwnedJournal(job.journal), reads)
+    frozen = freeze_sources(
+        NO_SPARK,
+        job.storage,
+        "job",
+        OwnedJournal(job.journal),
+        reads,
+        {},
+        streaming=True,
+        allow_empty=(),
+        waits=(),
+        warn=print,
+    )
     assert frozen == {"history": FrozenFiles("history", ("file:///in/a.parquet",))}
 
 

@@ -41,13 +41,15 @@ def test_d19_spark_has_the_time_limits_of_s3fs() -> None:
         "connection.establish.timeout": "15000ms",  # S3A raises less to this, with a warning
         "connection.timeout": "30000ms",
         "attempts.maximum": "1",
-        "retry.limit": "3",
+        "retry.limit": "2",
         "retry.interval": "2s",
     }
     own = {"connect_timeout": 20, "read_timeout": 2.5, "retries": {"total_max_attempts": 1}}
     changed = all_settings(config_kwargs=own)
     assert [changed[name] for name in LIMITS] == ["20000ms", "2500ms", "1", "0", "2s"]
     assert all_settings(config_kwargs={"retries": {"max_attempts": 7}})["retry.limit"] == "7"
+    both = {"max_attempts": 7, "total_max_attempts": 3}  # botocore ignores the first
+    assert all_settings(config_kwargs={"retries": both})["retry.limit"] == "2"
 
 
 @pytest.mark.parametrize("uri", ["file:///ckpt", "gs://lake/ckpt", "abfs://c@lake/ckpt"])

@@ -115,6 +115,13 @@ def test_a_legacy_setting_missing_in_the_first_run_is_not_added(spark: SparkSess
     assert column(world, "text") == ["[a, null]", "[b, null]"]
 
 
+def test_a_static_legacy_setting_that_the_first_run_did_not_have_ends_no_run(spark: SparkSession) -> None:
+    key = "spark.sql.legacy.sessionInitWithConfigDefaults"
+    assert not spark.conf.isModifiable(key)
+    kept = keep_settings(spark, {key: "true"}, {PYTHON_ZONE: "UTC", JVM_ZONE: "UTC"})
+    assert kept.ignored == {key: ("true", "Spark's default")}
+
+
 def test_python_functions_keep_the_time_zone_of_the_first_run(
     spark: SparkSession, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,7 +49,7 @@ class Runs:
         reads: Any = {"history": None}
         given = self.storage if storage is None else storage
         spark: Any = None
-        name_late_files(spark, given, self.state, reads, {"history": FROZEN}, set(read), tell)
+        name_late_files(spark, given, self.state, reads, {"history": FROZEN}, set(read), tell, {})
         return events
 
     def add_files(self, *names: object) -> None:

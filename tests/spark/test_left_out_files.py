@@ -6,6 +6,7 @@ Their rows would be lost although the job is FINISHED.
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,25 @@ def test_a_looping_link_ends_and_other_links_are_followed(tmp_path: Path) -> Non
     (tmp_path / "in" / "link").symlink_to(tmp_path / "else")
     ((path, _),) = unlisted_files._unlisted(str(tmp_path / "in"), "ascii")
     assert path == str(tmp_path / "in" / "link" / "\u00fc")
+
+
+def test_a_link_to_itself_has_no_rows_and_one_to_a_closed_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may enter every folder, so the test replaces the system's answer."""
+    (tmp_path / "loop").symlink_to("loop")
+    assert list(unlisted_files._unlisted(str(tmp_path), "utf-8")) == []
+
+    class Closed:
+        name, path = "link", "/in/link"
+
+        def is_dir(self) -> bool:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", lambda folder: nullcontext([Closed()]))
+    assert list(unlisted_files._unlisted(str(tmp_path), "utf-8")) == [
+        ("/in/link", "it cannot be read (Permission denied)")
+    ]
 
 
 def test_a_folder_that_cannot_be_listed_does_not_count_as_empty(

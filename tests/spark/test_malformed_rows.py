@@ -257,7 +257,7 @@ def reader_of(spark: SparkSession, kind: str, **given: Any) -> Any:
     if kind == "stream":
         return StreamReader(spark, "rows", None, malformed=rule(streaming=True, **given))
     if kind == "batch":
-        return BatchReader(spark, lambda reads: None, malformed=rule(streaming=False, **given))
+        return BatchReader(spark, malformed=rule(streaming=False, **given))
     return SplitReader(spark, rule(streaming=False, **given))
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.spark.app.session import session_conf
 from airflow_provider_ckpt.spark.errors import UnfitSettingError
-from airflow_provider_ckpt.spark.plan.builder import QueryBuilder, SourceCalls, can_drop
+from airflow_provider_ckpt.spark.plan.builder import QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, is_stateful, watermark_over_union
 from airflow_provider_ckpt.spark.query.errors import (
@@ -226,15 +226,15 @@ def builder(spark: SparkSession, world: World, job: Job) -> QueryBuilder:
 
 def test_r2_a_query_without_its_finished_source_reads_the_rest(spark: SparkSession, world: World) -> None:
     query = builder(spark, world, mixed(world))
-    assert can_drop(query, "history", frozenset())
+    assert query.can_drop("history", frozenset())
     assert set(query.build().reads) == {"history", "live"}
     without = builder(spark, world, mixed(world)).build(frozenset({"history"}))
     assert set(without.reads) == {"live"}
-    assert not can_drop(query, "live", frozenset({"history"}))
+    assert not query.can_drop("live", frozenset({"history"}))
 
 
 def test_the_only_input_of_a_parameter_cannot_be_left_out(spark: SparkSession, world: World) -> None:
-    assert not can_drop(builder(spark, world, joined(world)), "history", frozenset())
+    assert not builder(spark, world, joined(world)).can_drop("history", frozenset())
 
 
 def test_stateful_plans_are_recognized(spark: SparkSession, world: World) -> None:

@@ -20,7 +20,7 @@ Read = Callable[[Any, str], DataFrame]
 
 
 def _batch(spark: SparkSession) -> BatchReader:
-    return BatchReader(spark, lambda reads: None)
+    return BatchReader(spark)
 
 
 FORMS: dict[str, tuple[str, Read]] = {
@@ -70,7 +70,7 @@ def test_all_ways_to_load_a_stream_are_recorded(spark: SparkSession, world: Worl
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_function_reads_a_batch(spark: SparkSession, world: World, form: str) -> None:
     kind, load = FORMS[form]
-    reader = BatchReader(spark, lambda reads: None)
+    reader = BatchReader(spark)
     frame = load(reader.name("history"), world.path("history"))
     assert not frame.isStreaming
     assert (reader.reads.format, reader.reads.paths, reader.reads.loads) == (kind, [world.path("history")], 1)
@@ -100,16 +100,18 @@ def test_a_source_without_files_gets_no_file_limit(spark: SparkSession) -> None:
 def test_a_batch_reads_only_frozen_files(spark: SparkSession, world: World) -> None:
     world.put_ids("history", 3, 2)
 
-    def frozen(reads: SourceReads) -> list[str]:
-        return [f"file://{reads.paths[0]}/000002.parquet"]
-
-    rows = BatchReader(spark, frozen).schema(IDS).parquet(world.path("history")).collect()
+    rows = (
+        BatchReader(spark, [f"file://{world.path('history')}/000002.parquet"])
+        .schema(IDS)
+        .parquet(world.path("history"))
+        .collect()
+    )
     assert sorted(row["id"] for row in rows) == [2, 3]
 
 
 def test_a_source_with_an_empty_frozen_list_reads_no_later_file(spark: SparkSession, world: World) -> None:
     world.put_ids("history", 1, 2)
-    frame = BatchReader(spark, lambda reads: []).schema(IDS).parquet(world.path("history"))
+    frame = BatchReader(spark, []).schema(IDS).parquet(world.path("history"))
     assert frame.collect() == []
     assert frame.columns == ["id", "k"]
 
@@ -118,7 +120,7 @@ def test_frozen_files_keep_the_columns_of_their_folders(spark: SparkSession, wor
     world.put("history/day=1", "a", [{"id": 1}])
     world.put("history/day=2", "b", [{"id": 2}])
     files = [f"file://{world.base}/history/day=2/b.parquet"]
-    rows = BatchReader(spark, lambda reads: files).schema("id long, day int").parquet(world.path("history")).collect()
+    rows = BatchReader(spark, files).schema("id long, day int").parquet(world.path("history")).collect()
     assert [row.asDict() for row in rows] == [{"id": 2, "day": 2}]
 
 
@@ -126,7 +128,7 @@ def test_a_glob_and_names_with_brackets_are_read_from_the_frozen_list(spark: Spa
     world.put("history/day=1", "part[1]", [{"id": 1}])
     world.put("history/day=2", "b{x}", [{"id": 2}])
     files = [f"file://{world.base}/history/day=1/part[1].parquet", f"file://{world.base}/history/day=2/b{{x}}.parquet"]
-    reader = BatchReader(spark, lambda reads: files)
+    reader = BatchReader(spark, files)
     rows = reader.schema("id long, day int").parquet(f"{world.path('history')}/day=*/*.parquet").collect()
     assert sorted((row["id"], row["day"]) for row in rows) == [(1, 1), (2, 2)]
 

@@ -79,7 +79,7 @@ def test_a_row_in_the_place_of_a_header_is_not_shown(world: World) -> None:
 
 READERS: dict[str, Callable[[SparkSession], Any]] = {
     "stream": lambda spark: StreamReader(spark, "rows", None),
-    "batch": lambda spark: BatchReader(spark, lambda reads: None),
+    "batch": lambda spark: BatchReader(spark),
     "split": SplitReader,
 }
 FORMS: dict[str, Read] = {

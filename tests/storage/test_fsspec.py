@@ -18,7 +18,12 @@ import pytest
 from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageReadOnlyError, StorageTransientError
+from airflow_provider_ckpt.storage.errors import (
+    StorageDeniedError,
+    StorageReadOnlyError,
+    StorageTransientError,
+    StorageUnreachableError,
+)
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.storage_conformance import Fault, StorageConformance
@@ -115,6 +120,14 @@ class TestFsspecStorage(StorageConformance):
         with failing(ERRORS["broken"], "locked"), pytest.raises(StorageTransientError):
             storage.delete_tree("a")
         assert storage.files("a") == [("locked/y", 0), ("x", 0)]
+
+    @pytest.mark.parametrize("verb", ["read", "exists", "size", "list", "files", "delete", "delete_tree"])
+    def test_a_missing_bucket_is_not_a_missing_object(
+        self, storage: Storage, monkeypatch: pytest.MonkeyPatch, verb: str
+    ) -> None:
+        monkeypatch.setattr(storage, "_is_absence", lambda error: False)
+        with failing(FileNotFoundError("no such bucket")), pytest.raises(StorageUnreachableError, match="bucket"):
+            getattr(storage, verb)("x")
 
     def test_requests_to_a_remote_store_run_concurrently(
         self, storage: Storage, monkeypatch: pytest.MonkeyPatch

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.progress import Snapshot
-from airflow_provider_ckpt.subtasklog.input_gate import CheckpointPassed, Feed, GateAction, InputGate, TakeSnapshot
+from airflow_provider_ckpt.subtasklog.input_gate import FeedBatch, GateAction, InputGate, InputPassed, TakeSnapshot
 from airflow_provider_ckpt.subtasklog.records import Barrier, Batch, EndOfData, EndOfPartition, Open, Record
 from tests.subtasklog.samples import batch
 
@@ -33,7 +33,7 @@ def shorthand(actions: list[GateAction]) -> list[str]:
     """Return the actions as short words: "a0" for a fed entry, "!1" for a snapshot."""
     words = []
     for action in actions:
-        if isinstance(action, Feed):
+        if isinstance(action, FeedBatch):
             words.append(f"{action.edge}{action.position}")
         elif isinstance(action, TakeSnapshot):
             words.append(f"!{action.checkpoint}")
@@ -61,17 +61,17 @@ def test_unaligned_the_first_barrier_triggers_the_snapshot() -> None:
 def test_a_batch_without_files_moves_the_position_and_feeds_nothing() -> None:
     inputs = gate()
     offer(inputs, "a", batch(0, files=0))
-    assert inputs.poll(0.0, QUIET) == [CheckpointPassed("a", 1, False)]
+    assert inputs.poll(0.0, QUIET) == [InputPassed("a", 1, False)]
 
 
 def test_only_an_end_of_partition_ends_an_input() -> None:
     inputs = gate()
     offer(inputs, "a", batch(0), EndOfData())
-    assert inputs.poll(0.0, QUIET)[-1] == CheckpointPassed("a", 2, False)
+    assert inputs.poll(0.0, QUIET)[-1] == InputPassed("a", 2, False)
     offer(inputs, "a", barrier(1), EndOfPartition(), start=2)
     actions = inputs.poll(0.0, QUIET)
     assert shorthand(actions) == ["!1"]
-    assert actions[-1] == CheckpointPassed("a", 4, True)
+    assert actions[-1] == InputPassed("a", 4, True)
 
 
 def test_r10_barriers_of_older_epochs_are_passed_without_a_snapshot() -> None:
@@ -226,13 +226,13 @@ class Schedule:
             if self.aligned and self.timeout is None:
                 assert not any(self.unread.values()), "an aligned snapshot has everything that was fed"
             self.snapshots.append(action.checkpoint)
-        elif isinstance(action, Feed):
+        elif isinstance(action, FeedBatch):
             self.feed(action)
         else:
             data = [position for position in range(action.position) if self.has_data(action.edge, position)]
             assert self.fed[action.edge] == data, "what was passed was fed"
 
-    def feed(self, action: Feed) -> None:
+    def feed(self, action: FeedBatch) -> None:
         assert action.position not in self.fed[action.edge], "fed once"
         assert action.position > max(self.fed[action.edge], default=-1), "fed in order"
         before = self.logs[action.edge][: action.position]

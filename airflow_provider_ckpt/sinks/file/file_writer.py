@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.session_settings import writing
 from airflow_provider_ckpt.sinks.spark_types import quoted
 

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError, TargetRefusedError
 from airflow_provider_ckpt.sinks.iceberg import partitions
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (

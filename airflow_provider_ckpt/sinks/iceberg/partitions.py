@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.spark_types import quoted
 
 COPY = "_ckpt_p"

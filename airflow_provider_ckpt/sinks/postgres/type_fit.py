@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.spark_types import (
     as_json,
     decimal_of,
@@ -12,7 +13,6 @@ from airflow_provider_ckpt.sinks.spark_types import (
     fits_in_json,
     is_text,
     plain,
-    quoted,
 )
 
 _NUMERIC = re.compile(r"numeric(?:\((\d+),(-?\d+)\))?")

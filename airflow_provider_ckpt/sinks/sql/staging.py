@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.schema import CreateTable
 
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns

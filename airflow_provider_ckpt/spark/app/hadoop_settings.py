@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, TRIES
+from airflow_provider_ckpt.storage.client_limits import CONNECT_SECONDS, READ_SECONDS, s3_tries
 
 CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.credentials.provider", "auth.profile.name"})
 """Names of the credential settings. Either the user or this package sets all of them, because they belong together."""
@@ -59,15 +59,13 @@ _NAMES = CREDENTIALS | {
 def _limits(options: Mapping[str, Any]) -> dict[str, str]:
     """Translate the timeouts and retries of s3fs. S3A's defaults would block for half an hour at a silent endpoint."""
     config = _mapping(options, "config_kwargs")
-    retries = _mapping(config, "retries")
     connect, read = config.get("connect_timeout", CONNECT_SECONDS), config.get("read_timeout", READ_SECONDS)
-    max_retries = retries.get("max_attempts", retries.get("total_max_attempts", TRIES + 1) - 1)
     return {
         "connection.establish.timeout": _milliseconds(max(connect, _LEAST_CONNECT_SECONDS)),
         "connection.timeout": _milliseconds(read),
         # S3A retries, so the SDK must not: their numbers of tries would multiply
         "attempts.maximum": "1",
-        "retry.limit": str(max_retries),
+        "retry.limit": str(s3_tries(config) - 1),
         "retry.interval": "2s",
     }
 

@@ -103,7 +103,7 @@ def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mappin
         recorded_value = recorded.get(key, "Spark's default")
         if recorded_value.lower() != value.lower():
             ignored[key] = value, recorded_value
-    for key in ignored.keys() - recorded.keys():
+    for key in filter(spark.conf.isModifiable, ignored.keys() - recorded.keys()):
         spark.conf.unset(key)
     for key, value in recorded.items():
         _set(spark, key, value)

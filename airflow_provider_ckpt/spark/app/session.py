@@ -18,7 +18,7 @@ from airflow_provider_ckpt.jvm.jvm_watch import watch_jvm
 from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_log import keep_traces
 from airflow_provider_ckpt.spark.app.known_warnings import silence
-from airflow_provider_ckpt.spark.app.session_settings import LOOK, POLLING
+from airflow_provider_ckpt.spark.app.session_settings import POLL_MS, POLLING
 from airflow_provider_ckpt.spark.errors import UnfitSettingError
 from airflow_provider_ckpt.spark.query.sources.source_options import refuse_settings
 from airflow_provider_ckpt.status.trace_file import trace_file
@@ -100,7 +100,7 @@ PREFERRED = {
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # a poll for new data takes 1 to 4 ms of a core. With Spark's default of 10 ms, an idle query uses 0.1 to 0.4 cores.
     # A row must be read within 100 ms
-    POLLING: f"{LOOK}ms",
+    POLLING: f"{POLL_MS}ms",
 }
 ON_LOCAL_DISKS = {
     # Spark's default starts a `readlink` or `stat` process for each file: 48 a micro-batch, which is most of the cost

@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 _SHUFFLE = "spark.sql.shuffle.partitions"
 POLLING = "spark.sql.streaming.pollingDelay"
 
-LOOK = 90
+POLL_MS = 90
 """Milliseconds between two polls of an idle query for new input, if the user has not set another interval."""
-AFAR = 1000
+REMOTE_POLL_MS = 1000
 """Milliseconds between two polls of an idle query that lists a folder outside of this machine.
 
 Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms.
 """
-CONSUMER_LOOKS = 2
+CONSUMER_POLL_FACTOR = 2
 """Factor for the poll interval of a query over result partitions. The query that reads the source polls first."""
 
 _STARTING = threading.Lock()
@@ -49,14 +49,14 @@ def settings_at_start(
                 spark.conf.set(key, value)
 
 
-def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bool, is_afar: bool) -> dict[str, str]:
+def _settings(spark: SparkSession, state_partitions: int | None, is_consumer: bool, is_remote: bool) -> dict[str, str]:
     """Return the settings for a query. The caller must hold the lock, because other queries change the session."""
     settings = {} if state_partitions is None else {_SHUFFLE: str(state_partitions)}
-    is_afar = is_afar and spark.conf.get(POLLING) == f"{LOOK}ms"
-    if is_afar or is_consumer:
+    is_remote = is_remote and spark.conf.get(POLLING) == f"{POLL_MS}ms"
+    if is_remote or is_consumer:
         session: Any = spark._jsparkSession  # as text, the setting could have any unit of time
-        wait = AFAR if is_afar else session.sessionState().conf().streamingPollingDelay()
-        settings[POLLING] = f"{CONSUMER_LOOKS * wait if is_consumer else wait}ms"
+        wait = REMOTE_POLL_MS if is_remote else session.sessionState().conf().streamingPollingDelay()
+        settings[POLLING] = f"{CONSUMER_POLL_FACTOR * wait if is_consumer else wait}ms"
     return settings
 
 

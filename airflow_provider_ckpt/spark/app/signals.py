@@ -75,7 +75,7 @@ class FirstSignal:
         try:
             self._on_signal(name)
         except BaseException:
-            self._is_handled.clear()  # the next signal tries again
+            self._is_handled.clear()  # if driver and JVM both got the signal, the other one tries again
             raise
 
 
@@ -151,7 +151,7 @@ class _JvmSignal:
     """Handler for SIGTERM in Spark's JVM. It replaces the JVM's own handler, which would run Spark's shutdown hooks."""
 
     def __init__(self, on_signal: Callable[[int], None], jvm: Any) -> None:
-        self._is_handled, self._jvm = on_signal, jvm
+        self._on_signal, self._jvm = on_signal, jvm
         self._times = 0
         self._previous: Any = None
 
@@ -180,7 +180,7 @@ class _JvmSignal:
     def handle(self, signal_: Any) -> None:
         """Count the signals, and call ``on_signal`` with their number. The JVM calls this in a thread of its own."""
         self._times += 1
-        self._is_handled(self._times)
+        self._on_signal(self._times)
 
     class Java:
         implements = ("sun.misc.SignalHandler",)

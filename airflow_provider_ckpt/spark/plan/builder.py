@@ -180,7 +180,7 @@ class SourceCalls:
         if not self.streaming:
             files = list(end.files) if isinstance(end, FrozenFiles) else None
             malformed = MalformedRule(operator, streaming=False)
-            return BatchReader(self.spark, lambda reads: files, offsets, skips_temporary=skips, malformed=malformed)
+            return BatchReader(self.spark, files, offsets, skips_temporary=skips, malformed=malformed)
         limit = self.limit if operator.bounded else None
         reader = StreamReader(
             self.spark,
@@ -327,7 +327,7 @@ class QueryBuilder:
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):
             self._follows_event_time = True
-            if hold and self._to_hold(without):
+            if hold and self._inputs_that_hold(without):
                 output = self._output(without, hold)
         self._refuse_internal_files(output)
         self._refuse_window_watermark(output)
@@ -374,16 +374,16 @@ class QueryBuilder:
 
     def _output(self, without: frozenset[str], hold: bool) -> DataFrame:
         self._without, self._built, self.inputs, self.unions = without, {}, {}, {}
-        self._holding = self._to_hold(without) if hold and self._follows_event_time else frozenset()
+        self._holding = self._inputs_that_hold(without) if hold and self._follows_event_time else frozenset()
         output = self._frame(self._vertex.uid)
         assert output is not None, f"every input of {self._vertex.uid} was dropped"
         return output
 
-    def holds(self, uid: str) -> bool:
+    def holds_event_time(self, uid: str) -> bool:
         """Return whether an input holds back event time in the last build. No row of such an input is late."""
-        return uid in self._to_hold(self._without)
+        return uid in self._inputs_that_hold(self._without)
 
-    def _to_hold(self, without: frozenset[str]) -> frozenset[str]:
+    def _inputs_that_hold(self, without: frozenset[str]) -> frozenset[str]:
         """Return the inputs that hold back event time (R12, R13).
 
         In a query with a live input, an input that cannot be left out at its end would hold back event time for ever. A
@@ -392,12 +392,15 @@ class QueryBuilder:
         if not self._calls.streaming:
             return frozenset()
         return frozenset(
-            uid for uid in self._unordered - without if self._vertex.bounded or can_drop(self, uid, without)
+            uid for uid in self._unordered - without if self._vertex.bounded or self.can_drop(uid, without)
         )
 
-    def droppable(self, uid: str, dropped: frozenset[str]) -> bool:
-        """Return whether every parameter has an input without ``uid`` and ``dropped``, or raise _NotDroppable."""
-        return self._remains(self._vertex.uid, dropped | {uid}, top=True)
+    def can_drop(self, uid: str, dropped: frozenset[str]) -> bool:
+        """Return whether every parameter has an input without ``uid`` and ``dropped``."""
+        try:
+            return self._remains(self._vertex.uid, dropped | {uid}, top=True)
+        except _NotDroppable:
+            return False
 
     def _remains(self, uid: str, without: frozenset[str], top: bool = False) -> bool:
         operator = self._operators[uid]
@@ -468,7 +471,7 @@ class QueryBuilder:
     def _may_get_event_time(self, consumer: str, uid: str) -> bool:
         """Return whether the rows of an input come from one source or edge that holds back event time."""
         leaves = self._leaves(consumer, uid)
-        return len(leaves) == 1 and leaves <= self._to_hold(self._without)
+        return len(leaves) == 1 and leaves <= self._inputs_that_hold(self._without)
 
     def _leaves(self, consumer: str, uid: str) -> frozenset[str]:
         """Return the sources and edges whose rows reach ``consumer`` through its input ``uid``."""
@@ -527,10 +530,3 @@ def _refuse_other_streams(
 
 class _NotDroppable(Exception):
     """A parameter that would have no input if an input were left out."""
-
-
-def can_drop(builder: QueryBuilder, uid: str, dropped: frozenset[str]) -> bool:
-    try:
-        return builder.droppable(uid, dropped)
-    except _NotDroppable:
-        return False

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefiniti
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.sinks.sink import SinkInput
-from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, SourceCalls, can_drop
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, SourceCalls
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.plan.left_out_inputs import check_left_out, check_like_event_times
 from airflow_provider_ckpt.spark.plan.splits import PlannedSplits, split_frame
@@ -315,7 +315,7 @@ class _Planner:
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
-            read = edge.producer in self._mixed and edge.uid not in dropped and not builder.holds(edge.uid)
+            read = edge.producer in self._mixed and edge.uid not in dropped and not builder.holds_event_time(edge.uid)
             if read and watermark_over(built.frame, leaf_ids(builder.inputs[edge.uid])):
                 location = self._job.operators[vertex.uid].location
                 if self._graph.vertex(edge.producer).splits:
@@ -463,7 +463,7 @@ class _Planner:
                 location=location,
             )
         for uid in sorted(bounded) if built.stateful else ():
-            if not can_drop(builder, uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
+            if not builder.can_drop(uid, dropped) and holds_watermark(built.frame, leaf_ids(builder.inputs[uid])):
                 raise UnsupportedQueryError(
                     "bounded input {uid!r} of {vertex!r} ({location}) has a watermark and is the only input of its "
                     "parameter, so it cannot be left out when it ends, and the other inputs' event time would never "

@@ -49,19 +49,19 @@ class Columns:
 
     Attributes:
         streams: column -> its stream.
-        made: column that Spark generated -> its expression.
+        generated: column that Spark generated -> its expression.
         uses_current_time: True if numbers and times in the plan are different each time.
     """
 
     streams: Mapping[int, str]
-    made: Mapping[int, Any]
+    generated: Mapping[int, Any]
     uses_current_time: bool
 
     def name_of(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
         """Return a column as text. ``anonymous``: True if its name must be hidden."""
         name, number = str(column.name()), int(column.exprId().id())
-        if number in self.made:
-            return _text(self.made[number], self, with_streams=with_streams, anonymous=anonymous)
+        if number in self.generated:
+            return _text(self.generated[number], self, with_streams=with_streams, anonymous=anonymous)
         if anonymous:
             return "_"
         return f"{self.streams[number]}.{name}" if with_streams and number in self.streams else name
@@ -88,7 +88,7 @@ def _state_of(node: Any, named: Mapping[int, Any], columns: Columns) -> KeptStat
     sides = tuple(tuple(sorted(streams_below(child, named))) for child in children)
     calls = _calls(node, columns) if kind == "Aggregate" else ()
     texts = ExpressionTexts(
-        columns.made,
+        columns.generated,
         named=lambda expression: _text(expression, columns),
         anonymous=lambda expression: _text(expression, columns, anonymous=True),
     )

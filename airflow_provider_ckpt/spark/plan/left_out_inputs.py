@@ -7,7 +7,7 @@ from itertools import combinations
 
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.kept_state import confused_states
-from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, can_drop
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import refusal, streams
 from airflow_provider_ckpt.spark.query.edge_schema import plain
@@ -82,7 +82,7 @@ def _sets(builder: QueryBuilder, bounded: Collection[str], dropped: frozenset[st
     sizes = range(1, len(bounded) + 1) if len(bounded) <= _ALL_SETS else (1, len(bounded))
     for size in sizes:
         for inputs in map(frozenset, combinations(bounded, size)):
-            if all(can_drop(builder, uid, dropped | (inputs - {uid})) for uid in inputs):
+            if all(builder.can_drop(uid, dropped | (inputs - {uid})) for uid in inputs):
                 yield inputs
 
 

@@ -18,6 +18,7 @@ from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted, subtasks_needed
 from airflow_provider_ckpt.journal.state import JobState
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.plan.builder import activate, no_dataframe
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError, UnfitSourceError
@@ -41,7 +42,7 @@ class PlannedSplits:
         readers: source -> number of its subtasks that read splits.
         rescaled: the entries of ``readers`` that differ from the job's declaration.
         differs: source -> how its list has changed since it was frozen.
-        unasked: source -> why its current list could not be compared with the frozen list.
+        uncompared: source -> why its current list could not be compared with the frozen list.
     """
 
     lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class PlannedSplits:
     readers: Mapping[str, int] = field(default_factory=dict)
     rescaled: Mapping[str, int] = field(default_factory=dict)
     differs: Mapping[str, str] = field(default_factory=dict)
-    unasked: Mapping[str, str] = field(default_factory=dict)
+    uncompared: Mapping[str, str] = field(default_factory=dict)
 
 
 class CurrentSplits:
@@ -108,7 +109,7 @@ def plan_splits(
     readers: dict[str, int] = {}
     declared: dict[str, int] = {}
     differs: dict[str, str] = {}
-    unasked: dict[str, str] = {}
+    uncompared: dict[str, str] = {}
     for operator in job.sources:
         if operator.splits is None:
             continue
@@ -125,15 +126,15 @@ def plan_splits(
         try:
             difference = _difference(lists[uid], given.splits_of(operator))
         except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
-            unasked[uid] = str(error)
+            uncompared[uid] = str(error)
         else:
             differs |= {} if difference is None else {uid: difference}
     rescaled = {uid: number for uid, number in readers.items() if number != declared[uid]}
-    return PlannedSplits(lists, subtasks, readers, rescaled, differs, unasked)
+    return PlannedSplits(lists, subtasks, readers, rescaled, differs, uncompared)
 
 
 def lists_that_differ(planned: PlannedSplits) -> Iterator[str]:
-    for uid, reason in planned.unasked.items():
+    for uid, reason in planned.uncompared.items():
         yield (
             f"the job continues with the splits of {uid} that it began with, and cannot check whether they have "
             f"changed: {reason}"
@@ -224,7 +225,7 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     return frame.select(
         *(
-            in_order_of(F.col(_quoted(field.name)), kinds[field.name], field.dataType, str).alias(field.name)
+            in_order_of(F.col(quoted(field.name)), kinds[field.name], field.dataType, str).alias(field.name)
             for field in planned.fields
         )
     )
@@ -241,8 +242,3 @@ def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
         pairs = [frames[number : number + 2] for number in range(0, len(frames), 2)]
         frames = [pair[0].union(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
     return frames[0].coalesce(partitions)
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"

@@ -15,9 +15,10 @@ from typing import Any
 from py4j.protocol import Py4JError
 
 from airflow_provider_ckpt.spark.query.analysed_plan import children_of, conjuncts, each, nodes_from
+from airflow_provider_ckpt.spark.query.event_time import MARK
 
-_DELAY, _WINDOW, _SESSION = "spark.watermarkDelayMs", "spark.timeWindow", "spark.sessionWindow"
-"""Keys in the metadata of a column, by which Spark marks a watermark, a window or a session."""
+_WINDOW, _SESSION = "spark.timeWindow", "spark.sessionWindow"
+"""Keys in the metadata of a column, by which Spark marks a window or a session."""
 _SLIDE, _START, _LENGTH = re.compile(r"% (\d+)L"), re.compile(r"- (\d+)L\) %"), re.compile(r"\+ (\d+)L")
 _GAP = re.compile(r"\+ (.*?)\)*$")
 _INTERVAL = re.compile(r"INTERVAL '([^']*)'")
@@ -30,11 +31,11 @@ class ExpressionTexts:
     """Functions that turn expressions of a plan into texts.
 
     Attributes:
-        made: column id -> expression of a column that Spark generated.
+        generated: column id -> expression of a column that Spark generated.
         anonymous: returns an expression as text without column names, because a column may be renamed.
     """
 
-    made: Mapping[int, Any]
+    generated: Mapping[int, Any]
     named: Callable[[Any], str]
     anonymous: Callable[[Any], str]
 
@@ -60,7 +61,7 @@ def _keys(node: Any, texts: ExpressionTexts) -> Iterator[str]:
             yield _window(str(expression_of_key.sql()))
         elif _has(expression, _SESSION) and (expression_of_key := _definition(node, expression)) is not None:
             yield _session(texts.named(expression_of_key))
-        elif (expression_of_key := texts.made.get(int(expression.exprId().id()))) is not None:
+        elif (expression_of_key := texts.generated.get(int(expression.exprId().id()))) is not None:
             yield _key(expression_of_key, texts)
 
 
@@ -110,15 +111,15 @@ def _session(text: str) -> str:
 def _delays(node: Any) -> Iterator[int]:
     """Yield the delay of each column with a watermark, in microseconds."""
     for column in each(children_of(node)[0].output()):
-        if _has(column, _DELAY):
-            yield int(column.metadata().getLong(_DELAY)) * 1000
+        if _has(column, MARK):
+            yield int(column.metadata().getLong(MARK)) * 1000
 
 
 def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
     """Yield the conditions of a join on event time. Its keys are left out."""
     condition = node.condition()
     for conjunct in conjuncts(condition.get()) if condition.isDefined() else ():
-        compares_time = any(_has(column, _DELAY) for column in each(conjunct.references().toSeq()))
+        compares_time = any(_has(column, MARK) for column in each(conjunct.references().toSeq()))
         if compares_time and conjunct.nodeName() not in ("EqualTo", "EqualNullSafe"):
             yield texts.named(conjunct)
 

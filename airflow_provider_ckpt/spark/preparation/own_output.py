@@ -33,7 +33,7 @@ def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location
     """
     folders = [(operator.uid, place) for operator in job.sinks for place in operator.sink.spark_folders(root.options)]
     for uid, read in reads.items():
-        for path in read.paths if read.is_file else ():
+        for path in read.patterns if read.is_file else ():
             for sink, folder in folders:
                 if _reads_folder(segments(path), segments(folder.uri)):
                     raise output_read(uid, redact_uri(path), sink, folder)
@@ -60,7 +60,7 @@ def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_i
     """
     root_parts = segments(root.uri)
     for uid, read in reads.items():
-        for path in read.paths if read.is_file else ():
+        for path in read.patterns if read.is_file else ():
             if _reads_root(segments(path), root_parts, job_id):
                 raise root_read(uid, redact_uri(path), root)
 
@@ -137,18 +137,7 @@ def _is_written(pattern: str) -> bool:
 
 
 def _matches(part: str, pattern: str) -> bool:
-    return any(part == alternative or fnmatchcase(part, alternative) for alternative in _alternatives(pattern))
-
-
-def _alternatives(pattern: str) -> Iterator[str]:
-    """Expand alternatives in braces: ``a{b,c}`` -> ab, ac. Hadoop's patterns have them, but Python's do not."""
-    before, brace, rest = pattern.partition("{")
-    inside, closing, after = rest.partition("}")
-    if not brace or not closing:
-        yield pattern
-        return
-    for alternative in inside.split(","):
-        yield from _alternatives(before + alternative + after)
+    return part == pattern or fnmatchcase(part, pattern)
 
 
 @dataclass(frozen=True)
@@ -197,7 +186,7 @@ def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, loca
 def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
     """Yield the symbolic links to folders that Spark would follow now. Spark ignores hidden names."""
     recursive = is_recursive(reads)
-    for path in reads.paths if reads.is_file else ():
+    for path in reads.patterns if reads.is_file else ():
         pattern = _local(path)
         for folder in glob.iglob(pattern) if glob.has_magic(pattern) else [pattern]:
             yield from _below(folder, (os.path.realpath(folder),), recursive)

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, TimestampType
 
 from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.model.definition import EventTime
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 
@@ -96,20 +97,20 @@ class EventTimeGuard:
         """
         if mark is not None:
             return self.follow(
-                frame, _quoted(mark.column), f"{mark.delay_ms} milliseconds", uid=uid, max_ahead=max_ahead
+                frame, quoted(mark.column), f"{mark.delay_ms} milliseconds", uid=uid, max_ahead=max_ahead
             )
 
         return _watched(frame, functools.partial(self.follow, uid=uid, max_ahead=max_ahead))
 
     def _followed(self, frame: DataFrame, field: StructField, uid: str, max_ahead: float | None) -> DataFrame:
-        time, delay_ms = F.col(_quoted(field.name)), int((field.metadata or {})[MARK])
+        time, delay_ms = F.col(quoted(field.name)), int((field.metadata or {})[MARK])
         start = F.timestamp_millis(F.lit(0))
         moving = time if max_ahead is None else F.when(time <= _bound(max_ahead), time)
         name = f"{FOLLOWED}{field.name}"
         followed = frame.withColumn(name, F.coalesce(moving, start))
-        followed = followed.withWatermark(_quoted(name), f"{delay_ms} milliseconds")
+        followed = followed.withWatermark(quoted(name), f"{delay_ms} milliseconds")
         if self.observes:
-            moves = F.col(_quoted(name)) == time
+            moves = F.col(quoted(name)) == time
             counts = (
                 F.count(F.lit(1)).alias("rows"),
                 F.unix_millis(F.max(F.when(moves, time))).alias("newest"),
@@ -150,14 +151,9 @@ def _plain_time(marked: DataFrame) -> StructField | None:
 
 
 def _marked(field: StructField, marked: StructField) -> Column:
-    column = F.col(_quoted(field.name))
+    column = F.col(quoted(field.name))
     return column.alias(field.name, metadata=marked.metadata) if field.name == marked.name else column
 
 
 def _bound(max_ahead: float) -> Column:
     return F.current_timestamp() + F.lit(timedelta(seconds=max_ahead))
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from airflow_provider_ckpt.job.operators import Operator
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.model.definition import UnionDefinition
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnsupportedQueryError
@@ -100,7 +101,7 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
                 problem=problem,
                 **about,
             )
-        column = F.col(_quoted(have.name))
+        column = F.col(quoted(have.name))
         if is_in_another_order(have.dataType, want.dataType, spelling):
             column = in_order_of(column, have.dataType, want.dataType, spelling).alias(have.name)
             is_same = False
@@ -135,7 +136,7 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
     columns, is_same = [], [*fields] == [*united_fields]
     for name, want in united_fields.items():
         have, recorded_field = fields.pop(name), recorded_fields.get(name)
-        column = F.col(_quoted(have.name))
+        column = F.col(quoted(have.name))
         if (
             not same_type(have.dataType, want.dataType)
             and recorded_field
@@ -151,18 +152,13 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
         columns.append(column)
     if is_same:
         return frame
-    return projected(frame, *columns, *(F.col(_quoted(have.name)) for have in fields.values()))
+    return projected(frame, *columns, *(F.col(quoted(have.name)) for have in fields.values()))
 
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
     """Return name -> column. Names are compared as in Spark's ``unionByName``."""
     spelling = spelling_of(frame.sparkSession)
     return {spelling(field.name): field for field in schema.fields}
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
 
 
 def same_type(first: DataType, second: DataType) -> bool:

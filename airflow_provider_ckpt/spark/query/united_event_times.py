@@ -23,9 +23,8 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
     stateful_nodes,
     streams_below,
 )
+from airflow_provider_ckpt.spark.query.event_time import MARK
 
-_MARK = "spark.watermarkDelayMs"
-"""Metadata key by which Spark marks a column with a watermark. The value is the delay in milliseconds."""
 _WITHOUT_KEYS = frozenset({"GlobalLimit", "LocalLimit"})
 
 
@@ -62,7 +61,7 @@ def with_event_time_of_others(
 
 
 def _marks(schema: StructType) -> tuple[tuple[str, int], ...]:
-    fields = [(field.name, (field.metadata or {}).get(_MARK)) for field in schema.fields]
+    fields = [(field.name, (field.metadata or {}).get(MARK)) for field in schema.fields]
     return tuple((name, int(delay)) for name, delay in fields if delay is not None)
 
 
@@ -118,4 +117,4 @@ def _may_time_out(node: Any) -> bool:
 
 
 def _is_marked(column: Any) -> bool:
-    return bool(column.metadata().contains(_MARK))
+    return bool(column.metadata().contains(MARK))

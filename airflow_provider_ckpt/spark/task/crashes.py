@@ -44,7 +44,8 @@ def _folders(context: RunContext) -> Iterator[str]:
         if "://" not in path:
             yield os.path.abspath(path)
     setting = os.environ.get("SPARK_LOCAL_DIRS") or context.spark.conf.get("spark.local.dir", None)
-    yield from (setting or tempfile.gettempdir()).split(",")
+    # Spark makes a folder relative to the current one, also for a name that begins with a space
+    yield from (os.path.abspath(name) for name in (setting or tempfile.gettempdir()).split(",") if name)
 
 
 def _free(folder: str) -> float:

@@ -6,7 +6,6 @@ reason only. A null column is not always the reason, because the value may be ab
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,22 +14,25 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType, VariantType
 
-from airflow_provider_ckpt.spark.query.analysed_plan import each
-from airflow_provider_ckpt.spark.query.sources.malformed import quoted
+from airflow_provider_ckpt.model.column_name import quoted
+from airflow_provider_ckpt.spark.task.file_relation import (
+    CORRUPT,
+    LIKE_UTF_8,
+    charset_of,
+    format_of,
+    options_of,
+    own_fields,
+    row_options,
+)
 
 NO_OBJECT = "no JSON object"
 TOO_FEW = "too few values"
 TOO_MANY = "too many values"
 UNKNOWN = "does not fit the schema"
-_OWN = "__ckpt_"
-_CORRUPT = "__ckpt_corrupt"
 _NOTHING = StructType([StructField("__ckpt_nothing", StringType())])
 """A schema that every JSON object fits."""
 _END = "__ckpt_end"
 """Value that is appended to a CSV row, to find the number of its values."""
-_OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
-"""Options of a reader that do not matter for a single row."""
-_LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 _NESTED = (ArrayType, MapType, StructType, VariantType)
 """Types whose value Spark does not read as null if only a part of the value is faulty."""
 
@@ -47,8 +49,7 @@ class _Row:
     column: str
 
     def reason(self, most: int | None) -> Column:
-        is_json = str(self.relation.fileFormat().toString()) == "JSON"
-        reason = self._of_json(most) if is_json else self._of_csv(most)
+        reason = self._of_json(most) if format_of(self.relation) == "JSON" else self._of_csv(most)
         return F.coalesce(reason, F.lit(UNKNOWN)).cast("string")
 
     @property
@@ -56,20 +57,15 @@ class _Row:
         return F.col(quoted(self.column))
 
     def _fields(self) -> list[StructField]:
-        fields = StructType.fromJson(json.loads(self.relation.dataSchema().json())).fields
-        return [StructField(field.name, field.dataType) for field in fields if not field.name.startswith(_OWN)]
-
-    def _options_of_file(self) -> dict[str, str]:
-        return {str(option._1()).lower(): str(option._2()) for option in each(self.relation.options().toSeq())}
+        return [StructField(field.name, field.dataType) for field in own_fields(self.relation)]
 
     def _options(self) -> dict[str, str]:
-        options = {key: value for key, value in self._options_of_file().items() if key not in _OF_THE_FILE}
-        return {**options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": _CORRUPT}
+        options = row_options(options_of(self.relation))
+        return {**options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": CORRUPT}
 
     def _of_json(self, most: int | None) -> Column:
         """Return the reason; null if the text may have several rows, or if its charset is not that of Spark."""
-        options_of_file = self._options_of_file()
-        if (options_of_file.get("encoding") or options_of_file.get("charset") or "UTF-8").upper() not in _LIKE_UTF_8:
+        if charset_of(options_of(self.relation)) not in LIKE_UTF_8:
             return F.lit(None)
         fields, text, options = self._fields(), self._text, self._options()
 
@@ -87,7 +83,7 @@ class _Row:
     def _of_csv(self, most: int | None) -> Column:
         fields, options = self._fields(), self._options()
         names = [f"c{at}" for at in range(len(fields))]
-        schema = ", ".join(f"{name} string" for name in [*names, _CORRUPT])
+        schema = ", ".join(f"{name} string" for name in [*names, CORRUPT])
         text = F.regexp_replace(self._text, r"[\r\n]+$", "")
         longer = F.concat(text, F.lit(self._separator() + _END))
 
@@ -105,12 +101,12 @@ class _Row:
 
         def why(row: Column) -> Column:
             counted = _once(F.from_csv(longer, schema, options), count)
-            return F.when(row[_CORRUPT].isNotNull(), counted).otherwise(of_columns(row))
+            return F.when(row[CORRUPT].isNotNull(), counted).otherwise(of_columns(row))
 
         return _once(F.from_csv(text, schema, options), why)
 
     def _separator(self) -> str:
-        given = self._options_of_file()
+        given = options_of(self.relation)
         jvm: Any = self.spark._jvm
         separator = given.get("sep", given.get("delimiter", ","))
         return str(jvm.org.apache.spark.sql.catalyst.csv.CSVExprUtils.toDelimiterStr(separator))
@@ -161,5 +157,5 @@ def _wrapped(path: list[str], inner: StructType) -> StructType:
 
 def _fits(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
     """Return a column: true if the text is an object of the schema. Fields that the schema lacks are ignored."""
-    with_corrupt = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
-    return F.from_json(text, with_corrupt, dict(options))[_CORRUPT].isNull()
+    with_corrupt = StructType([*schema.fields, StructField(CORRUPT, StringType())])
+    return F.from_json(text, with_corrupt, dict(options))[CORRUPT].isNull()

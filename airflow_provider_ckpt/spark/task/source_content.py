@@ -22,10 +22,11 @@ from airflow_provider_ckpt.spark.app.causes import jvm_text
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
 from airflow_provider_ckpt.spark.query.sources.file_index import index_of
 from airflow_provider_ckpt.spark.query.sources.malformed import malformed_only
-from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types, stored_schema
+from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 from airflow_provider_ckpt.spark.task.batch_execution import execution_of_batch
 from airflow_provider_ckpt.spark.task.batch_files import refuse_unfit_files
 from airflow_provider_ckpt.spark.task.errors import UnfitInputError
+from airflow_provider_ckpt.spark.task.file_relation import format_of, options_of, own_fields
 from airflow_provider_ckpt.spark.task.malformed_reason import UNKNOWN, malformed_reason
 from airflow_provider_ckpt.spark.task.malformed_rows import (
     Choose,
@@ -40,7 +41,6 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 log = logging.getLogger(__name__)
 
 _COLUMN = "__ckpt_row"
-_OWN = "__ckpt_"
 _SHOWN = 80
 """Characters of a malformed row that the driver's log shows."""
 _NAMED = 5
@@ -90,8 +90,8 @@ def _unfit_row(spark: SparkSession, vertex: str, plan: Any, file: str) -> Iterat
 def _unfit_column(spark: SparkSession, vertex: str, plan: Any) -> Iterator[UnfitInputError]:
     """Yield the error for a column of unsigned numbers. Spark's own error names neither file nor column."""
     for relation, files in _relations(plan):
-        fields = [field for field in _schema(relation).fields if not isinstance(field.dataType, DecimalType)]
-        for file in files if str(relation.fileFormat().toString()) == "Parquet" else ():
+        fields = [field for field in own_fields(relation) if not isinstance(field.dataType, DecimalType)]
+        for file in files if format_of(relation) == "Parquet" else ():
             stored = {field.name.lower(): field.dataType for field in _read_parquet(spark, file).schema.fields}
             for field in fields:
                 if stored.get(field.name.lower()) == _UNSIGNED:
@@ -106,16 +106,10 @@ def _relations(plan: Any) -> Iterator[tuple[Any, list[str]]]:
 
 
 def _with_malformed(spark: SparkSession, relation: Any, file: str) -> DataFrame:
-    options_of_file = {str(option._1()): str(option._2()) for option in each(relation.options().toSeq())}
-    options = {key: value for key, value in options_of_file.items() if key.lower() not in ("path", "paths")}
-    reader = spark.read.format(str(relation.fileFormat().toString()).lower()).options(**options)
-    fields = [field for field in _schema(relation).fields if not field.name.startswith(_OWN)]
-    reader = reader.schema(StructType(fields).add(_COLUMN, StringType()))
+    options = {key: value for key, value in options_of(relation).items() if key not in ("path", "paths")}
+    reader = spark.read.format(format_of(relation).lower()).options(**options)
+    reader = reader.schema(StructType(own_fields(relation)).add(_COLUMN, StringType()))
     return reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", _COLUMN).load(_path(file))
-
-
-def _schema(relation: Any) -> StructType:
-    return stored_schema(str(relation.dataSchema().json()))
 
 
 def _read_parquet(spark: SparkSession, file: str) -> DataFrame:

@@ -6,7 +6,6 @@ text. A comma or a closing bracket after the value has no data, and is ignored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +14,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from airflow_provider_ckpt.spark.query.analysed_plan import each
+from airflow_provider_ckpt.spark.task.file_relation import (
+    CORRUPT,
+    LIKE_UTF_8,
+    charset_of,
+    format_of,
+    options_of,
+    own_fields,
+    row_options,
+)
 
 REASON = "text after the first JSON value is not read"
-_OWN = "__ckpt_"
 _TEXT = "__ckpt_text"
-_CORRUPT = "__ckpt_corrupt"
 _HAS_MORE = "__ckpt_has_more"
 _TEXT_SCHEMA = StructType([StructField(_TEXT, StringType())])
 _BEFORE, _AFTER, _ITEMS = "[", "\n,0,0,0,0,0,0,0]", 8
@@ -28,10 +33,7 @@ _BEFORE, _AFTER, _ITEMS = "[", "\n,0,0,0,0,0,0,0]", 8
 _BOM, _LONGEST = "\ufeff", 2**31 - 1
 _MAY_HAVE_MORE = r"[}\]]\s*+(?:[^\s,}\]]|,\s*+\S)"
 """Matches each text that continues after its first object or array. Only rows that match are parsed again."""
-_OF_THE_FILE = frozenset({"path", "paths", "encoding", "charset", "linesep", "multiline", "compression"})
-"""Options of a reader that apply to the whole file, and not to a single value."""
 _OTHER_CHARSETS = frozenset({"UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"})
-_LIKE_UTF_8 = frozenset({"UTF-8", "UTF8", "US-ASCII", "ASCII"})
 
 
 @dataclass(frozen=True)
@@ -70,18 +72,15 @@ def trailing_text(spark: SparkSession, relation: Any, choose: Callable[[DataFram
 
     Return None for a relation of another format, and for a charset that Spark's functions do not support.
     """
-    options = {str(option._1()).lower(): str(option._2()) for option in each(relation.options().toSeq())}
-    charset = (options.get("encoding") or options.get("charset") or "UTF-8").upper()
-    if str(relation.fileFormat().toString()) != "JSON" or charset not in _OTHER_CHARSETS | _LIKE_UTF_8:
+    options = options_of(relation)
+    charset = charset_of(options)
+    if format_of(relation) != "JSON" or charset not in _OTHER_CHARSETS | LIKE_UTF_8:
         return None
     session: Any = spark._jsparkSession
     frame = choose(DataFrame(session.baseRelationToDataFrame(_as_text(spark, relation, options)), spark))
-    text = F.col(_TEXT) if charset in _LIKE_UTF_8 else F.decode(F.col(_TEXT).cast("binary"), charset)
+    text = F.col(_TEXT) if charset in LIKE_UTF_8 else F.decode(F.col(_TEXT).cast("binary"), charset)
     text = F.when(text.startswith(_BOM), F.substring(text, 2, _LONGEST)).otherwise(text)
-    fields = StructType.fromJson(json.loads(relation.dataSchema().json())).fields
-    schema = StructType([field for field in fields if not field.name.startswith(_OWN)])
-    of_value = {key: value for key, value in options.items() if key not in _OF_THE_FILE}
-    return TrailingText(frame, text, schema, of_value)
+    return TrailingText(frame, text, StructType(own_fields(relation)), row_options(options))
 
 
 def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> Any:
@@ -119,10 +118,10 @@ def _is_single(text: Column) -> Column:
 
 def _has_more(text: Column, schema: StructType, options: Mapping[str, str]) -> Column:
     """Return a column: true if Spark reads a row of the text and drops the rest. A malformed row gives false."""
-    parse_options = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    first = F.from_json(text, StructType([*schema.fields, StructField(_CORRUPT, StringType())]), parse_options)
+    parse_options = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    first = F.from_json(text, StructType([*schema.fields, StructField(CORRUPT, StringType())]), parse_options)
     items = F.from_json(text, "array<string>", parse_options)
-    is_read = F.when(text.rlike(r"^\s*\["), items.isNotNull()).otherwise(first[_CORRUPT].isNull() & first.isNotNull())
+    is_read = F.when(text.rlike(r"^\s*\["), items.isNotNull()).otherwise(first[CORRUPT].isNull() & first.isNotNull())
 
     def is_whole(value: Column) -> Column:
         wrapped = F.concat(F.lit(_BEFORE), value, F.lit(_AFTER))

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
 )
 from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition, milliseconds, of_options
 
-ANSWER_WITHIN = 30_000
+API_TIMEOUT_MS = 30_000
 """Default of ``kafka.default.api.timeout.ms``, in milliseconds. The client's minute is long for a mistyped name."""
 _PREFIX = "kafka."
 _TIMEOUT = "default.api.timeout.ms"
@@ -49,10 +49,11 @@ class KafkaAdmin:
         """
         client_options = of_options(options)
         self._client = {key[len(_PREFIX) :]: value for key, value in client_options.items() if key.startswith(_PREFIX)}
-        self._client.setdefault(_TIMEOUT, str(ANSWER_WITHIN))
+        self._client.setdefault(_TIMEOUT, str(API_TIMEOUT_MS))
         self._within = milliseconds(uid, location, f"{_PREFIX}{_TIMEOUT}", self._client[_TIMEOUT])
-        self._client.setdefault("request.timeout.ms", str(min(ANSWER_WITHIN, self._within)))
-        self._spark, self._jvm = spark, _jvm(spark)
+        self._client.setdefault("request.timeout.ms", str(min(API_TIMEOUT_MS, self._within)))
+        self._spark = spark
+        self._jvm: Any = spark._jvm
         self._where = {"uid": uid, "location": location, "servers": self._client.get("bootstrap.servers", "")}
         self._committed = self._client.get("isolation.level", "").lower() == "read_committed"
         self._admin: Any = None
@@ -172,10 +173,6 @@ def _kinds(error: Any) -> list[str]:
         kinds.append(str(kind.getName()))
         kind = kind.getSuperclass()
     return kinds
-
-
-def _jvm(spark: SparkSession) -> Any:
-    return spark._jvm
 
 
 def _innermost(error: Any) -> Any:

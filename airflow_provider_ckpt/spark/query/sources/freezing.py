@@ -38,18 +38,18 @@ def freeze_sources(
     job_id: str,
     journal: OwnedJournal,
     reads: Mapping[str, SourceReads],
-    locations: Mapping[str, str] | None = None,
+    locations: Mapping[str, str],
     *,
-    streaming: bool = True,
-    allow_empty: Collection[str] = (),
-    waits: Collection[str] = (),
-    warn: Callable[[str], None] = lambda text: None,
+    streaming: bool,
+    allow_empty: Collection[str],
+    waits: Collection[str],
+    warn: Callable[[str], None],
 ) -> dict[str, FrozenEnd]:
     """Freeze the ends of bounded sources that no attempt has frozen. Return source -> frozen end, for all of ``reads``.
 
     Args:
         reads: bounded source -> format, paths and options.
-        locations: source -> place of its definition; None if names and empty paths must not be checked.
+        locations: source -> place of its definition.
         streaming: True if streams read the files. Then names that Spark takes for patterns are refused.
         allow_empty: sources that may have nothing to read.
         waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
@@ -59,7 +59,7 @@ def freeze_sources(
     frozen.
     """
     frozen: dict[str, FrozenEnd] = {}
-    state, where = journal.state, locations or {}
+    state = journal.state
     for uid, read in reads.items():
         recorded = state.frozen.get(uid)
         path = frozen_path(job_id, uid, state.valid_from(uid))
@@ -69,9 +69,9 @@ def freeze_sources(
                 frozen[uid] = read_end(storage, f"{job_id}/{recorded.path}")
             continue
         if read.is_kafka:
-            current = fetch_offsets(spark, uid, where.get(uid, ""), read.options)
+            current = fetch_offsets(spark, uid, locations[uid], read.options)
             if not current.count and uid not in allow_empty:
-                refuse_without_rows(uid, where.get(uid, ""), read)
+                refuse_without_rows(uid, locations[uid], read)
             offsets = freeze_offsets(storage, path, current)
             frozen[uid] = offsets
             journal.write(SourceFrozen(uid, inside, offsets.count, time.time()))
@@ -83,13 +83,12 @@ def freeze_sources(
             report = functools.partial(_report_awaited, warn, uid)
             await_settled(functools.partial(list_statuses, spark, read), report=report)
         files = list_files(spark, read)
-        if locations is not None:
-            if uid not in allow_empty:
-                refuse_empty(spark, uid, locations[uid], read, files)
-            if streaming:
-                refuse_patterns(uid, locations[uid], map(unescaped_path, files))
-            refuse_colons(uid, locations[uid], files)
-            refuse_beside_partitions(spark, uid, locations[uid], read)
+        if uid not in allow_empty:
+            refuse_empty(spark, uid, locations[uid], read, files)
+        if streaming:
+            refuse_patterns(uid, locations[uid], map(unescaped_path, files))
+        refuse_colons(uid, locations[uid], files)
+        refuse_beside_partitions(spark, uid, locations[uid], read)
         listed = freeze(storage, path, uid, files)
         frozen[uid] = listed
         journal.write(SourceFrozen(uid, inside, len(listed.files), time.time()))

@@ -32,7 +32,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "frozen-files"
 VERSION = 1
-_NO_COLUMNS = StructType().add("value", StringType())
+LISTING = StructType().add("value", StringType())
 """A schema for listing files. With it, Spark does not infer a schema from the contents of files."""
 _SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
 
@@ -64,24 +64,23 @@ def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
     If the only path does not exist, the result is empty. If any of several paths does not exist, Spark raises an
     AnalysisException.
     """
-    try:
-        return tuple(sorted(unquote(uri) for uri in source_frame(spark, reads).inputFiles()))
-    except AnalysisException as error:
-        if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
-            return ()
-        raise
+    frame = _listed(spark, reads)
+    return () if frame is None else tuple(sorted(map(unquote, frame.inputFiles())))
 
 
 def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
     """Return the files that a source would read now, with sizes and times. Raises what :func:`list_files` raises."""
-    try:
-        plan: Any = source_frame(spark, reads)._jdf.queryExecution().analyzed()
-    except AnalysisException as error:
-        if spark_condition(error) == PATH_NOT_FOUND and len(reads.paths) == 1:
-            return []
-        raise
+    frame = _listed(spark, reads)
+    if frame is None:
+        return []
+    plan: Any = frame._jdf.queryExecution().analyzed()
     index = index_of(plan.collectLeaves().head())
     return [] if index is None else statuses(index)
+
+
+def _listed(spark: SparkSession, reads: SourceReads) -> DataFrame | None:
+    """Return the frame that lists the files; None if the only path does not exist."""
+    return frame_of_existing(spark, reads) if len(reads.paths) == 1 else source_frame(spark, reads)
 
 
 def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
@@ -92,7 +91,7 @@ def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
     if not reads.name_filter():
         return []
     options = {**reads.options, "pathGlobFilter": temporary_names()}
-    return [shown_path(uri) for uri in list_files(spark, replace(reads, options=options, schema=_NO_COLUMNS))]
+    return [shown_path(uri) for uri in list_files(spark, replace(reads, options=options, schema=LISTING))]
 
 
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
@@ -177,12 +176,10 @@ def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
 
 def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
     """Return the URIs of the current files; empty if no name has a character that may be a problem."""
-    try:
-        files: Any = source_frame(spark, reads)._jdf.inputFiles()
-    except AnalysisException as error:
-        if spark_condition(error) == PATH_NOT_FOUND:  # the folder, or files of the pattern, may appear later
-            return []
-        raise
+    frame = frame_of_existing(spark, reads)
+    if frame is None:  # the folder, or files of the pattern, may appear later
+        return []
+    files: Any = frame._jdf.inputFiles()
     jvm: Any = spark._jvm
     # one call for all names, as there may be many; the URIs in the braces escape all special characters but "*" and ":"
     if not _SUSPICIOUS.search(jvm.org.apache.commons.lang3.ArrayUtils.toString(files)[1:-1]):

@@ -9,13 +9,19 @@ from collections.abc import Callable, Collection, Mapping
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StringType, StructType
 
+from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
 from airflow_provider_ckpt.journal.events import LateFilesFound
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
-from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, list_files, read_frozen, unescaped_path
+from airflow_provider_ckpt.spark.query.sources.frozen_files import (
+    LISTING,
+    FrozenFiles,
+    list_files,
+    read_frozen,
+    unescaped_path,
+)
 from airflow_provider_ckpt.spark.query.sources.known_late import KnownLate, file_sources
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.storage.storage import Storage
@@ -23,8 +29,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 NAMED = 100
 """Maximum number of late files that an event in the journal names."""
-_ANY_SCHEMA = StructType().add("value", StringType())
-"""A schema for listing files. With it, Spark does not infer a schema from the contents of files."""
 
 
 def name_late_files(
@@ -35,7 +39,7 @@ def name_late_files(
     frozen: Mapping[str, FrozenEnd],
     read: Collection[str],
     report: Callable[[LateFilesFound], None],
-    followers: Mapping[str, SourceReads] | None = None,
+    followers: Mapping[str, SourceReads],
 ) -> None:
     """Report late files that no run has reported, and whether the job has read them.
 
@@ -57,19 +61,15 @@ def name_late_files(
         try:
             listed = list_files(spark, reads[uid])
         except (PySparkException, Py4JError) as error:
-            if not _is_gone(error):
+            if spark_condition(error) != PATH_NOT_FOUND:
                 log.warning("bounded source %s cannot be listed for late files: %s", uid, error)
                 continue
             listed = ()  # the folder was removed after it was read
         late = {path for path in listed if unescaped_path(path) not in files.normal}
-        live = (followers or {}).get(uid)
+        live = followers.get(uid)
         if live is not None and late:
             late -= {*list_files(spark, live)}
         _report_new(late, storage, uid, state, () if live is not None else read, report)
-
-
-def _is_gone(error: Exception) -> bool:
-    return isinstance(error, PySparkException) and error.getCondition() == "PATH_NOT_FOUND"
 
 
 def _report_new(
@@ -107,7 +107,7 @@ def reads_of_finished(storage: Storage, state: JobState) -> tuple[dict[str, Sour
     frozen: dict[str, FrozenFiles] = {}
     for uid, path in file_sources(state).items():
         source = state.definition.sources[uid]  # type: ignore[union-attr]
-        reads[uid] = SourceReads(str(source.format), dict(source.selects), list(source.paths), schema=_ANY_SCHEMA)
+        reads[uid] = SourceReads(str(source.format), dict(source.selects), list(source.paths), schema=LISTING)
         try:
             frozen[uid] = read_frozen(storage, path)
         except FrozenListLostError as error:  # the other sources are still checked

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from airflow_provider_ckpt.job.operators import OnMalformed, Operator
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 
@@ -179,12 +180,6 @@ def quarantined(rows: DataFrame, column: str, reason: Column) -> DataFrame:
     """Return malformed rows in the columns of a quarantine. ``rows``: result of :func:`malformed_only`."""
     file = rows.metadataColumn("_metadata")["file_path"]
     return rows.select(file.alias("file"), F.col(quoted(column)).alias("row"), reason.alias("reason"))
-
-
-def quoted(name: str) -> str:
-    """Return a column name, quoted for Spark's expressions."""
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
 
 
 def _malformed(row: Column, names: list[str]) -> Column:

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.job import Job
+from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.spark.query.errors import UnfitSourceError, UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources.file_index import index_of
 from airflow_provider_ckpt.spark.query.sources.frozen_files import frame_of_existing
-from airflow_provider_ckpt.spark.query.sources.malformed import quoted
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob, normal_path
 from airflow_provider_ckpt.storage.redaction import redact_uri

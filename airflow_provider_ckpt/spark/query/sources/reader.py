@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from airflow_provider_ckpt.spark.query.event_time import hold_event_time
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
 from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
-from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule, load_treated
+from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule, Treatment, load_treated
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob
 from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name, other_names
@@ -34,6 +35,10 @@ NEVER_FORGOTTEN = "100000000d"
 By default Spark forgets files that are seven days older than the newest file, and ignores new files of that age. So a
 file whose time changes would be read twice, and an old file that is put back would never be read.
 """
+
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+"""The innermost braces of a pattern."""
 
 
 @dataclass
@@ -54,6 +59,11 @@ class SourceReads:
     @property
     def is_file(self) -> bool:
         return self.format.lower() in FILE_FORMATS and bool(self.paths)
+
+    @property
+    def patterns(self) -> list[str]:
+        """Paths without braces: Hadoop's patterns have alternatives in braces, but Python's do not."""
+        return [pattern for path in self.paths for pattern in _alternatives(path)]
 
     @property
     def is_kafka(self) -> bool:
@@ -79,6 +89,16 @@ class SourceReads:
         """Return whether the function has set a limit for micro-batches. Limits of other formats do not count."""
         limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
         return any(key.lower() in limits for key in self.options)
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """Expand alternatives in braces: ``a{b,{c,d}}`` -> ab, ac, ab, ad."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    for alternative in braces[1].split(","):
+        yield from _alternatives(f"{pattern[: braces.start()]}{alternative}{pattern[braces.end() :]}")
 
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
@@ -112,16 +132,11 @@ def _absolute(spark: SparkSession, path: str) -> str:
     )
 
 
-class _Recording:
-    """Base of the readers for streaming and for batch. It records format, options and paths."""
+class _Checked:
+    """Base of all readers. It records format and options, and adds checks of CSV headers and malformed rows."""
 
     reads: SourceReads
-    before_load: Callable[[], None]
     _spark: SparkSession
-    _offsets: FrozenOffsets | None = None
-    """The frozen end of a bounded Kafka source; None if it is not frozen. It replaces the range in the options."""
-    _path: Any = None
-    """The path from the option ``path``. It is loaded as an argument, so that it is recorded like other paths."""
     _malformed: MalformedRule | None = None
     _schema: StructType | None = None
     """The schema that the user has set; None if Spark infers it."""
@@ -136,12 +151,11 @@ class _Recording:
         return reader
 
     def option(self, key: str, value: Any) -> Any:
-        if key.lower() == "path":
-            self._path = value
-            return self
         self.reads.options[key] = str(value)
-        if key.lower() in HELD:  # set in ``load``, because Spark cannot take an option back
-            return self
+        return self._set(key, value)
+
+    def _set(self, key: str, value: Any) -> Any:
+        """Set an option that is not recorded."""
         return super().option(key, value)  # type: ignore[misc]
 
     def options(self, **options: Any) -> Any:
@@ -161,29 +175,23 @@ class _Recording:
         if schema is not None:
             self.schema(schema)
         self.options(**options)
-        if path is None:
-            path = self._path
-        elif self._path is not None:
-            super().option("path", self._path)  # type: ignore[misc]  # Spark refuses both at once, and explains it
-        self._record(path)
+        path = self._before_load(path)
         if ignores_header(self.reads.format, self.reads.options):
-            super().option("enforceSchema", False)  # type: ignore[misc]
-        for key, value in {**self._held(), **self.reads.name_filter()}.items():
-            super().option(key, value)  # type: ignore[misc]
+            self._set("enforceSchema", False)
         frame = refuse_foreign_types(self._load(path))
         self.reads.schema = frame.schema
         return frame
 
-    def _held(self) -> dict[str, str]:
-        """Return the options that can be set only when the format is known."""
-        return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
+    def _before_load(self, path: Any) -> Any:
+        """Return the path to load."""
+        return path
 
     def _load(self, path: Any) -> DataFrame:
+        return load_treated(self._treatment(), self._schema, lambda: self._read(path), self._configure)
+
+    def _treatment(self) -> Treatment | None:
         rule, reads = self._malformed, self.reads
-        treatment = None if rule is None else rule.treatment(self._spark, reads.format, reads.options, self._schema)
-        if rule is not None and treatment is None:
-            rule.refuse_choice(reads.format)
-        return load_treated(treatment, self._schema, lambda: self._read(path), self._configure)
+        return None if rule is None else rule.treatment(self._spark, reads.format, reads.options, self._schema)
 
     def _read(self, path: Any) -> DataFrame:
         return super().load(path) if path is not None else super().load()  # type: ignore[misc,no-any-return]
@@ -191,7 +199,46 @@ class _Recording:
     def _configure(self, schema: StructType, options: Mapping[str, str]) -> None:
         super().schema(schema)  # type: ignore[misc]
         for key, value in options.items():
-            super().option(key, value)  # type: ignore[misc]
+            self._set(key, value)
+
+
+class _Recording(_Checked):
+    """Base of the readers for streaming and for batch. It records the paths, too."""
+
+    before_load: Callable[[], None]
+    _offsets: FrozenOffsets | None = None
+    """The frozen end of a bounded Kafka source; None if it is not frozen. It replaces the range in the options."""
+    _path: Any = None
+    """The path from the option ``path``. It is loaded as an argument, so that it is recorded like other paths."""
+
+    def option(self, key: str, value: Any) -> Any:
+        if key.lower() == "path":
+            self._path = value
+            return self
+        if key.lower() not in HELD:
+            return super().option(key, value)
+        self.reads.options[key] = str(value)  # set in ``load``, because Spark cannot take an option back
+        return self
+
+    def _before_load(self, path: Any) -> Any:
+        if path is None:
+            path = self._path
+        elif self._path is not None:
+            self._set("path", self._path)  # Spark refuses both at once, and explains it
+        self._record(path)
+        for key, value in {**self._held(), **self.reads.name_filter()}.items():
+            self._set(key, value)
+        return path
+
+    def _held(self) -> dict[str, str]:
+        """Return the options that can be set only when the format is known."""
+        return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
+
+    def _treatment(self) -> Treatment | None:
+        treatment = super()._treatment()
+        if self._malformed is not None and treatment is None:
+            self._malformed.refuse_choice(self.reads.format)
+        return treatment
 
     def _record(self, path: Any) -> None:
         self.reads.loads += 1
@@ -313,13 +360,13 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
     """Reader of a source in batch mode.
 
     Args:
-        frozen: returns the frozen files that are read instead of the folder (R11); None if the list is not frozen.
+        frozen: the frozen files that are read instead of the folder (R11); None if the list is not frozen.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        frozen: Callable[[SourceReads], list[str] | None],
+        frozen: Sequence[str] | None = None,
         offsets: FrozenOffsets | None = None,
         *,
         skips_temporary: bool = True,
@@ -344,7 +391,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         return {key: value for key, value in held.items() if key.lower() in SELECTING}
 
     def _load(self, path: Any) -> DataFrame:
-        files = self._frozen(self.reads) if self.reads.is_file else None
+        files = self._frozen if self.reads.is_file else None
         if files is None:
             return super()._load(path)
         if not files:
@@ -366,47 +413,13 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         return "/".join(plain) or posixpath.sep
 
 
-class SplitReader(DataFrameReader):
-    """Reader of a source with splits: Spark's own reader, with checks of CSV headers and malformed rows."""
+class SplitReader(_Checked, DataFrameReader):
+    """Reader of a source with splits: Spark's own reader, with the checks of :class:`_Checked`."""
 
     def __init__(self, spark: SparkSession, malformed: MalformedRule | None = None) -> None:
         DataFrameReader.__init__(self, spark)
         self._malformed = malformed
-        self._format, self._set_options = "", dict[str, str]()
-        self._schema: StructType | None = None
-
-    def format(self, source: str) -> SplitReader:
-        self._format = source
-        super().format(source)
-        return self
-
-    def schema(self, schema: StructType | str) -> SplitReader:
-        super().schema(schema)
-        self._schema = _schema_of(schema)
-        return self
-
-    def option(self, key: str, value: Any) -> SplitReader:
-        self._set_options[key] = str(value)
-        super().option(key, value)
-        return self
-
-    def options(self, **options: Any) -> SplitReader:
-        for key, value in options.items():
-            self.option(key, value)
-        return self
-
-    def load(self, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
-        if format is not None:
-            self.format(format)
-        if schema is not None:
-            self.schema(schema)
-        self.options(**options)
-        if ignores_header(self._format, self._set_options):
-            super().option("enforceSchema", False)
-        rule, spark = self._malformed, self._spark
-        treatment = None if rule is None else rule.treatment(spark, self._format, self._set_options, self._schema)
-        frame = load_treated(treatment, self._schema, lambda: super(SplitReader, self).load(path), self._configure)
-        return refuse_foreign_types(frame)
+        self.reads = SourceReads()
 
     def csv(self, path: Any, *positional: Any, **options: Any) -> DataFrame:
         if not isinstance(path, (str, list)):
@@ -425,8 +438,3 @@ class SplitReader(DataFrameReader):
         arguments = inspect.signature(method).bind(self, path, *positional, **options).arguments
         named = {key: value for key, value in arguments.items() if key not in ("self", "path") and value is not None}
         return self.load(path, form, **named)
-
-    def _configure(self, schema: StructType, options: Mapping[str, str]) -> None:
-        super().schema(schema)
-        for key, value in options.items():
-            super().option(key, value)

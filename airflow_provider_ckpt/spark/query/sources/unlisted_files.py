@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import glob
 import os
 import re
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.spark.query.errors import UnreadableFileError
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
+from airflow_provider_ckpt.storage.nesting import is_hidden
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -27,7 +29,7 @@ def refuse_unlisted(spark: SparkSession, uid: str, location: str, reads: SourceR
     Raises UnreadableFileError.
     """
     encoding = _encoding(spark)
-    for root in _local(spark, reads.paths):
+    for root in _local(spark, reads.patterns):
         for path, problem in _unlisted(root, encoding):
             raise UnreadableFileError(
                 "source {uid!r} ({location}): Spark would leave out {path}: {problem}. Its rows would be missing. "
@@ -73,7 +75,7 @@ def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) 
         return
     try:
         with os.scandir(folder) as scanned:
-            entries = [entry for entry in scanned if not _is_hidden(entry.name)]
+            entries = [entry for entry in scanned if not is_hidden(entry.name)]
     except FileNotFoundError:
         return  # it was deleted in the meantime
     except OSError as error:
@@ -82,13 +84,15 @@ def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) 
     for entry in entries:
         if not _is_text(entry.name, encoding):
             yield entry.path, f"its name cannot be read in Java's encoding of file names, {encoding}"
-        elif entry.is_dir():
+            continue
+        try:
+            is_folder = entry.is_dir()
+        except OSError as error:
+            if error.errno != errno.ELOOP:  # a link to itself has no rows
+                yield entry.path, f"it cannot be read ({error.strerror})"
+            continue
+        if is_folder:
             yield from _unlisted(entry.path, encoding, within | {real})
-
-
-def _is_hidden(name: str) -> bool:
-    """Return whether Spark ignores the name (``HadoopFSUtils.shouldFilterOutPathName``)."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _is_text(name: str, encoding: str) -> bool:

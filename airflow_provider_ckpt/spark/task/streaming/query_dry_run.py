@@ -240,7 +240,7 @@ class QueryDryRuns:
                 changed.frame.writeStream.queryName(f"{context.job_id}:{self._vertex.uid}:trial-{uuid.uuid4().hex[:8]}")
                 .outputMode(changed.output_mode)
                 .option("checkpointLocation", folder.location)
-                .foreachBatch(BatchFunction(self._read_and_forget))
+                .foreachBatch(BatchFunction(self._discard_rows))
                 .trigger(once=True)
                 .start()
             )
@@ -250,7 +250,7 @@ class QueryDryRuns:
         query.awaitTermination()
         self._query = None
 
-    def _read_and_forget(self, frame: DataFrame, batch_id: int) -> None:
+    def _discard_rows(self, frame: DataFrame, batch_id: int) -> None:
         frame.write.format("noop").mode("overwrite").save()
 
 

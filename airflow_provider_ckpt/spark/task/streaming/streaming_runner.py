@@ -34,7 +34,7 @@ from airflow_provider_ckpt.model.pause_reason import PauseReason
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, can_drop
+from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
 from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, streams_in_order, watermark_over
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
@@ -368,7 +368,7 @@ class StreamingRunner:
                     self._carry_out(self._machine.partition_ended())
                 case AnnounceEnd(uid, batch_id):
                     self._submit(functools.partial(self._compare_files_of, uid))
-                    droppable = can_drop(self._current_builder(), uid, self._publication.plan.without)
+                    droppable = self._current_builder().can_drop(uid, self._publication.plan.without)
                     self._publication.post(SourceAtEnd(*self._publication.task_id, uid, batch_id, droppable))
                 case PostReport(report):
                     self._publication.post(report)
