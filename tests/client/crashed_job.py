@@ -20,6 +20,7 @@ from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders, attempts_before
 from airflow_provider_ckpt.storage.layout import frozen_path, metadata_path, prepared_path, subtask_log_path
 from airflow_provider_ckpt.storage.location import Location
@@ -29,7 +30,6 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.testing.staging import counted
 from tests.client.ended_job import GONE
 from tests.support.books import books
 

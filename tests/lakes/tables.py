@@ -19,7 +19,7 @@ from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
-from airflow_provider_ckpt.testing.staging import counted
+from airflow_provider_ckpt.spark.task.outputs import counted
 
 Row = tuple[int, str | None]
 

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink, delta_options
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
-from airflow_provider_ckpt.testing.staging import counted
+from airflow_provider_ckpt.spark.task.outputs import counted
 from tests.lakes.tables import ARROW, Frame
 from tests.s3.store import SECRET, Bucket
 

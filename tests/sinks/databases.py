@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import pyarrow
 
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, StageRequest
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.testing.crash import SimulatedCrash, When
-from airflow_provider_ckpt.testing.staging import counted
 
 COLUMNS = (("id", "integer"), ("city", "string"))
 _NONCES, _PARTS = itertools.count(1), itertools.count(100)

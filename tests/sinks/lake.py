@@ -12,9 +12,9 @@ from airflow_provider_ckpt.sinks.file.occupancy import Mode
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.file_names import is_data_file
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.testing.staging import counted
 
 
 class Lake:

@@ -28,9 +28,10 @@ from airflow_provider_ckpt.sinks.file.file_writer import FileWriter
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests, released_files
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest, attempt_of
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.storage.errors import StorageUnsuitableError
 from airflow_provider_ckpt.storage.local_storage import LocalStorage
-from airflow_provider_ckpt.testing.staging import counted, stage
+from airflow_provider_ckpt.testing.staging import stage
 from tests.support.books import books
 
 pytestmark = pytest.mark.spark

@@ -48,7 +48,7 @@ def test_links_are_found_as_spark_follows_them(tmp_path: Path) -> None:
     assert [folder.path for folder in find_links(tmp_path / "i*", **RECURSIVE)] == [
         f"{tmp_path}/{path}" for path, _ in expected
     ]
-    assert len(found(tmp_path / "{in,other}", **RECURSIVE)) == len(expected)
+    assert len(find_links(tmp_path / "{in,other}", **RECURSIVE)) == len(expected)
     assert list(linked_folders(SourceReads("json", RECURSIVE, ["s3a://bucket/in", "s3a://bucket/?/*"]))) == []
 
 

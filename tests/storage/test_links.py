@@ -14,13 +14,13 @@ from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.storage import posix
 from airflow_provider_ckpt.storage.errors import ForeignRootError, StorageFailedError
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import ROOT_MARKER, open_root, read_root
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.testing.staging import counted
 
 SECRET = b'{"password": "t0psecret"}'
 

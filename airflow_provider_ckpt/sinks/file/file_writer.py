@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.session_settings import writing
-from airflow_provider_ckpt.sinks.spark_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -29,7 +29,6 @@ from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.staged_rows import newest_rows, rows_of_files
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot, table_refused, unreachable
 from airflow_provider_ckpt.sinks.sink import SinkContext
-from airflow_provider_ckpt.sinks.spark_types import quoted
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage

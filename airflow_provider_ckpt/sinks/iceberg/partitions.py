@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_ckpt.model.column_name import quoted
-from airflow_provider_ckpt.sinks.spark_types import quoted
 
 COPY = "_ckpt_p"
 """Prefix of the names of copied columns. A number follows."""

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.sink import StageRequest
-from airflow_provider_ckpt.sinks.spark_types import as_json, plain, quoted
+from airflow_provider_ckpt.sinks.spark_types import as_json, plain
 from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.inserting import inserter
 from airflow_provider_ckpt.sinks.sql.tables import new_table, staging_columns

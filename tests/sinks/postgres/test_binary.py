@@ -22,8 +22,9 @@ from airflow_provider_ckpt.sinks.postgres.postgres_sink import PostgresSink
 from airflow_provider_ckpt.sinks.postgres.staging import known_rows
 from airflow_provider_ckpt.sinks.postgres.type_fit import binary_expression, fits
 from airflow_provider_ckpt.sinks.sink import SinkContext, StageRequest
+from airflow_provider_ckpt.spark.task.outputs import counted
 from airflow_provider_ckpt.spark.task.over_partitions import over_partitions
-from airflow_provider_ckpt.testing.staging import counted, stage
+from airflow_provider_ckpt.testing.staging import stage
 from tests.sinks.postgres.world import World
 
 # column type of PostgreSQL: Arrow type, values
