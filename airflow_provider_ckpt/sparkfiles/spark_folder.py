@@ -187,14 +187,18 @@ class SparkFolder:
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
 
     def plan_final_batch(self, batch_id: int, now_ms: int) -> int:
-        """Plan a batch without data after ``batch_id`` at the maximal watermark, which fires every window (R12).
+        """Plan a batch without data at the maximal watermark, which fires every window (R12)."""
+        return self.plan_batch_at(MAX_WATERMARK, batch_id, now_ms)
+
+    def plan_batch_at(self, watermark: int, batch_id: int, now_ms: int) -> int:
+        """Plan a batch without data after ``batch_id``, at a watermark in epoch milliseconds.
 
         Return the planned batch's id. The folder must be at a boundary and belong to this attempt.
         """
         name = f"offsets/{batch_id}"
         lines = self._lines(name)
         meta = self._metadata(name, lines)
-        meta["batchWatermarkMs"] = MAX_WATERMARK
+        meta["batchWatermarkMs"] = watermark
         meta["batchTimestampMs"] = now_ms
         body = "\n".join([lines[0], json.dumps(meta, separators=(",", ":")), *lines[2:]])
         checksum.create(self.storage, f"{self.path}/offsets/{batch_id + 1}", body.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_ckpt.model.progress import SourceTimes, combined
-from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
+from airflow_provider_ckpt.spark.task.streaming.idle_sources import QUIET, IdleSources
 
 
 def source_times(watermark: int | None, at: float) -> SourceTimes:
@@ -78,3 +78,27 @@ def test_counts_add_up_and_times_advance(later: SourceTimes) -> None:
         "a": SourceTimes(newest=1_000, delay=10, last_row_at=3.0, ahead=2, without=2, before_1970=4),
         "b": SourceTimes(),
     }
+
+
+def test_a_watermark_that_no_batch_raises_is_due_after_a_quiet_time() -> None:
+    query = Query(b=10)
+    times = {"a": source_times(500, 1_011), "b": source_times(100, 1_000)}
+    query.now += 11
+    assert query.idle.overdue(times) is None
+    query.now += QUIET
+    assert query.idle.overdue(times) == 500
+    query.idle.was_raised(500)
+    query.now += 60
+    assert query.idle.overdue(times) is None
+
+
+def test_a_query_whose_batches_raise_the_watermark_is_not_stopped() -> None:
+    query = Query(b=10)
+    query.now += 11
+    for newest in (500, 600, 700):
+        times = {"a": source_times(newest, query.now), "b": source_times(100, 1_000)}
+        assert query.idle.overdue(times) is None
+        query.now += QUIET - 0.1
+        assert query.idle.overdue(times) is None
+        query.idle.advance_watermark(times)
+    assert query.raised == [500, 600, 700]

@@ -282,7 +282,7 @@ _FOLDERS = (
     Mutant(
         "final-batch-replaces",
         "R12",
-        "SparkFolder.plan_final_batch",
+        "SparkFolder.plan_batch_at",
         '    checksum.create(self.storage, f"{self.path}/offsets/{batch_id + 1}", body.encode())',
         '    checksum.replace(self.storage, f"{self.path}/offsets/{batch_id + 1}", body.encode())',
         _RACES,
@@ -291,8 +291,8 @@ _FOLDERS = (
     Mutant(
         "final-batch-at-the-old-watermark",
         "R12",
-        "SparkFolder.plan_final_batch",
-        '    meta["batchWatermarkMs"] = MAX_WATERMARK',
+        "SparkFolder.plan_batch_at",
+        '    meta["batchWatermarkMs"] = watermark',
         "    pass",
         ("tests/spark/test_folder.py::test_r12_the_final_batch_fires_every_window_once",),
         "the last windows are never output",

@@ -1,9 +1,11 @@
 """Idle live sources. After ``idle_timeout`` without a row, a source no longer holds back the watermark of its query.
 
-Spark uses the lowest watermark of a query's inputs, and cannot declare a source idle. But Spark's watermark tracker
-accepts a higher watermark between two micro-batches. The next micro-batch and its retry are planned with that
-watermark. An idle source that gets rows again holds back the watermark again. Its rows that are older than the
-watermark are late.
+Spark uses the lowest watermark of a query's inputs, and cannot declare a source idle. Within a micro-batch, Spark's
+tracker accepts a higher watermark for the next one. Between two micro-batches, Spark has considered the next one and
+refuses another watermark for it. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch
+without data at the higher watermark.
+
+An idle source that gets rows again holds back the watermark again. Its rows that are older than the watermark are late.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 
 from airflow_provider_ckpt.model.progress import SourceTimes, TimesByInput
+
+QUIET = 2.0
+"""Seconds without a higher watermark and without a micro-batch, after which the query is stopped to raise it."""
 
 
 class IdleSources:
@@ -32,10 +37,28 @@ class IdleSources:
         self._inputs: frozenset[str] = frozenset()
         self._since = 0.0
         self._raised = 0
+        self._waiting: tuple[int, float] = 0, 0.0
+        """(watermark that the query does not have, time since when)."""
 
     def begin(self, inputs: Collection[str]) -> None:
         """Start to observe a query with these inputs. No source counts as idle at that time."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
+
+    def overdue(self, times: TimesByInput) -> int | None:
+        """Return the watermark to raise without waiting for a micro-batch; None if none is due.
+
+        ``times``: event times of the published batches.
+        """
+        watermark = self.watermark(times) if self.timeouts else None
+        if watermark is None or watermark <= self._raised:
+            return None
+        if watermark != self._waiting[0]:
+            self._waiting = watermark, self._clock()
+        return watermark if self._clock() - self._waiting[1] >= QUIET else None
+
+    def was_raised(self, watermark: int) -> None:
+        """Record that the query has this watermark, or gets it now."""
+        self._raised = max(self._raised, watermark)
 
     def advance_watermark(self, times: TimesByInput) -> None:
         """Raise the watermark if idle sources hold it back. ``times``: input → event times of the published batches."""
@@ -44,7 +67,7 @@ class IdleSources:
         watermark = self.watermark(times)
         if watermark is not None and watermark > self._raised:
             self._raise(watermark)
-            self._raised = watermark
+            self.was_raised(watermark)
 
     def watermark(self, times: TimesByInput) -> int | None:
         """Return the lowest watermark of the active sources. If all sources are idle, return their highest watermark.

@@ -29,6 +29,14 @@ class QueryBoundary:
         if not self._folder.is_at_boundary():
             self._run_planned()
 
+    def raise_watermark(self, watermark: int) -> None:
+        """Stop the query, and run a batch without data at a watermark in epoch milliseconds."""
+        self.stop_query()
+        commit = self._folder.newest_commit()
+        if commit is not None:
+            self._folder.plan_batch_at(watermark, commit, int(time.time() * 1000))
+            self._run_planned()
+
     def end(self, mode: EndMode, built: BuiltQuery) -> None:
         """Stop the query without further reading, and fire its windows (R12). ``built`` is the query that has run."""
         if mode == "finish" or self._folder.is_final():

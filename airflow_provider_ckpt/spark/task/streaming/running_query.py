@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -153,6 +153,8 @@ class RunningQuery:
         """True if a batch waits for a restart of the query."""
         self._only_final = False
         """True if only the last batch of the running query is published."""
+        self.on_batch: Callable[[], None] = lambda: None
+        """Called in each batch, after the previous one is published."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
         """(the previous query, its error) if one of its batches failed. The driver's loop may still need the error."""
 
@@ -170,6 +172,7 @@ class RunningQuery:
         try:
             self._batches.check_fenced()
             self._batches.finish_committed()
+            self.on_batch()
             self._batches.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
         except FilesSettledError:
             self._awaits_restart = True
@@ -218,13 +221,24 @@ class RunningQuery:
             query.stop()
 
     def raise_watermark(self, watermark: int) -> None:
-        """Plan the next micro-batch with this watermark, in epoch milliseconds, if the current one is lower."""
-        query = self._query
-        if query is None or not query.isActive:
-            return
-        tracker: Any = query._jsq.streamingQuery().watermarkTracker()
-        if tracker is not None and tracker.currentWatermark() < watermark:  # None while the query reads its checkpoint
+        """Plan the next micro-batch with this watermark, in epoch milliseconds, if the current one is lower.
+
+        Call this within a batch. After the batch, Spark's loop considers the next one and keeps its watermark. It then
+        refuses another watermark for the same batch.
+        """
+        tracker = self._tracker()
+        if tracker is not None and tracker.currentWatermark() < watermark:
             tracker.setWatermark(watermark)
+
+    def has_watermark(self, watermark: int) -> bool:
+        """Return True if the query has at least this watermark, in epoch milliseconds."""
+        tracker = self._tracker()
+        return tracker is not None and tracker.currentWatermark() >= watermark
+
+    def _tracker(self) -> Any:
+        """Return Spark's watermark tracker; None without a query, and while the query reads its checkpoint."""
+        query = self._query
+        return query._jsq.streamingQuery().watermarkTracker() if query is not None and query.isActive else None
 
     def ended(self) -> StreamingQuery | None:
         """Return the query if it has ended by itself; otherwise None."""

@@ -120,6 +120,7 @@ class StreamingRunner:
         batches.after_publish = self._published
         self._query = RunningQuery(context, batches)
         self._idle = IdleSources(idle_timeouts, self._query.raise_watermark)
+        self._query.on_batch = self._advance_watermark
         self._with_event_time: frozenset[str] = frozenset()
         self._boundary = QueryBoundary(self._query, self._folder, self._rebuild)
         self._built: BuiltQuery | None = None
@@ -247,6 +248,15 @@ class StreamingRunner:
             self._submit(functools.partial(self._restart_query, back))
 
     def _check_idle_sources(self) -> None:
+        if self._machine.phase is not TaskPhase.RUNNING:
+            return
+        watermark = self._idle.overdue(self._publication.times)
+        if watermark is not None:
+            self._idle.was_raised(watermark)
+            self._submit(functools.partial(self._raise_watermark, watermark))
+
+    def _advance_watermark(self) -> None:
+        """Raise the watermark for idle sources. Spark's thread calls this in each batch."""
         if self._machine.phase is TaskPhase.RUNNING:
             self._idle.advance_watermark(self._publication.times)
 
@@ -431,6 +441,18 @@ class StreamingRunner:
         self._query.state_rows()  # keep the number, because the next query has none before its first batch
         self._boundary.stop_query()
         self._begin()
+
+    def _raise_watermark(self, watermark: int) -> None:
+        """Give the query a higher watermark, in epoch milliseconds, while no micro-batch comes."""
+        with self._lock:
+            if self._machine.phase is not TaskPhase.RUNNING:
+                return
+        if self._query.has_watermark(watermark):
+            return
+        self._query.state_rows()  # keep the number, because the next query has none before its first batch
+        self._boundary.raise_watermark(watermark)
+        self._begin()
+        self._idle.was_raised(watermark)
 
     def _restart_batch(self) -> None:
         with self._lock:
