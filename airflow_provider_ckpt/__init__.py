@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.model.request_outcome import RequestResult
     from airflow_provider_ckpt.operators.job_cleanup import CheckpointedJobCleanupOperator
     from airflow_provider_ckpt.operators.job_group import CheckpointedSparkJobGroup
-    from airflow_provider_ckpt.operators.job_request import (
+    from airflow_provider_ckpt.operators.request_operators import (
         CheckpointedJobDrainOperator,
         CheckpointedJobReconfigureOperator,
         CheckpointedJobRescaleOperator,
@@ -154,11 +154,11 @@ _MODULES = {
     "CheckpointReleaseTrigger": "triggers.release",
     "CheckpointSensor": "sensors.checkpoint",
     "CheckpointedJobCleanupOperator": "operators.job_cleanup",
-    "CheckpointedJobDrainOperator": "operators.job_request",
-    "CheckpointedJobReconfigureOperator": "operators.job_request",
-    "CheckpointedJobRescaleOperator": "operators.job_request",
-    "CheckpointedJobStopOperator": "operators.job_request",
-    "CheckpointedJobUpgradeOperator": "operators.job_request",
+    "CheckpointedJobDrainOperator": "operators.request_operators",
+    "CheckpointedJobReconfigureOperator": "operators.request_operators",
+    "CheckpointedJobRescaleOperator": "operators.request_operators",
+    "CheckpointedJobStopOperator": "operators.request_operators",
+    "CheckpointedJobUpgradeOperator": "operators.request_operators",
     "CheckpointedSparkJobGroup": "operators.job_group",
     "CheckpointedSparkJobOperator": "operators.spark_job",
     "CkptError": "errors",

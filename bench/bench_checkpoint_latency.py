@@ -93,7 +93,7 @@ class Clock:
 def run_here(case: str, checkpoints: int, work: Path) -> Figures:
     """Run the job in this process until it has enough checkpoints (busy: until history is read)."""
     from airflow_provider_ckpt.job.options.run_options import RunOptions
-    from airflow_provider_ckpt.journal.requests import write_request
+    from airflow_provider_ckpt.journal.request_files import write_request
     from airflow_provider_ckpt.model.job_request import StopRequest
     from airflow_provider_ckpt.spark.app.session import build_session
     from airflow_provider_ckpt.spark.main import run_job

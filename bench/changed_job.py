@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from bench.one_run import CONF, JOB_ID
 
@@ -92,7 +92,7 @@ class ChangedJob:
         assert self._process is not None
         self._process.wait()
         self.start(reference, **more)
-        self.wait(lambda: self.client.look().status == "RUNNING")
+        self.wait(lambda: self.client.read_state().status == "RUNNING")
 
     def log(self, vertex: str) -> Path:
         return self.work / "ckpt" / JOB_ID / "vertices" / vertex / "0" / "log"

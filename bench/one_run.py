@@ -147,7 +147,7 @@ def _run_plain(spark: Any, run: Run, whole: Whole) -> None:
 def _run_library(spark: Any, run: Run, whole: Whole) -> float:
     """Run the job, and return the time when the last rows of history were released."""
     from airflow_provider_ckpt.job.options.run_options import RunOptions
-    from airflow_provider_ckpt.journal.requests import write_request
+    from airflow_provider_ckpt.journal.request_files import write_request
     from airflow_provider_ckpt.model.job_request import StopRequest
     from airflow_provider_ckpt.sinks.file.manifests import read_manifests
     from airflow_provider_ckpt.spark.main import run_job

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([checkpoint.to_json() for checkpoint in checkpoints], indent=1))
         return 0
     if not checkpoints:
-        print(_none_of(client.look()))
+        print(_none_of(client.read_state()))
         return 0
     rows = [
         (

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.arguments import job_client
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.loading.loading import load_job
-from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms
+from airflow_provider_ckpt.jobmaster.retention.job_deletion import DeletionTerms
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.status.exit_code import ExitCode

@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     job = load_job(options.job, options.params)
     job.validate()
     client = JobClient(location, options.job_id)
-    if not args.no_plan and not client.look().deployment:
+    if not args.no_plan and not client.read_state().deployment:
         code = _plan(options, location, show)
-        if code or not client.look().deployment:  # the job was refused, or is over already
+        if code or not client.read_state().deployment:  # the job was refused, or is over already
             return code.coarse
     with hiding_given((*location.secrets(), *conf_secrets(options.conf))), short_lines(show) as on_status:
         return run_master(RemoteJob(job, options, location, limits), on_status).coarse

@@ -11,12 +11,12 @@ from rich.live import Live
 
 from airflow_provider_ckpt.cli import arguments, text
 from airflow_provider_ckpt.cli.arguments import job_client
-from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.job_json import job_view
 from airflow_provider_ckpt.cli.overview_page import console, page
-from airflow_provider_ckpt.cli.partitions import shown_partitions
+from airflow_provider_ckpt.cli.result_partitions import shown_partitions
 from airflow_provider_ckpt.cli.status import shown_status
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
@@ -26,10 +26,10 @@ from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.printable import one_line
 from airflow_provider_ckpt.status.changed_files import changed_lines, partly_read_sources
-from airflow_provider_ckpt.status.event_time import all_unfit_rows, held_windows, shown_times, unfit_rows
+from airflow_provider_ckpt.status.event_time_text import all_unfit_rows, held_windows, shown_times, unfit_rows
 from airflow_provider_ckpt.status.open_windows import open_windows
 from airflow_provider_ckpt.status.reconciled import table
-from airflow_provider_ckpt.status.settings import shown
+from airflow_provider_ckpt.status.settings_text import shown
 from airflow_provider_ckpt.storage.layout import late_path
 
 LATE_FILES_SHOWN = 5

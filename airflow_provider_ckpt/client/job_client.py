@@ -16,7 +16,7 @@ from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.job.loading.loading import parts_of
 from airflow_provider_ckpt.jobmaster.applied_changes import is_changed, is_decided
 from airflow_provider_ckpt.journal import journal as journals
-from airflow_provider_ckpt.journal.requests import pending_requests, withdraw_leaves, write_request
+from airflow_provider_ckpt.journal.request_files import pending_requests, withdraw_leaves, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_request import (
@@ -33,9 +33,9 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.storage.root import read_root
 
 if TYPE_CHECKING:
-    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration, ReconfigurationPreview
+    from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration, ReconfigurationPreview
     from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.retention.job_deletion import DeletedJob
     from airflow_provider_ckpt.journal.events import CheckpointReleased
 
 
@@ -73,18 +73,18 @@ class JobClient(JobView):
         driver_epoch = self._running_epoch(request.verb) if epoch is None else epoch
         return write_request(self._storage(), self.job_id, replace(request, epoch=driver_epoch))
 
-    def stop(self, *, epoch: int | None = None, leaves: bool = False) -> JobRequest:
+    def stop(self, *, epoch: int | None = None, exit_if_it_fails: bool = False) -> JobRequest:
         """Request a stop: a savepoint, its release, and the driver's exit. Return at once. The next run resumes there.
 
-        After a failed stop the job continues, unless ``leaves`` is True.
+        After a failed stop the job continues, unless ``exit_if_it_fails`` is True.
 
         Args:
             epoch: The epoch of the driver; None to read it from the journal.
-            leaves: True if the driver's process is about to end.
+            exit_if_it_fails: True if the driver's process is about to end.
 
         Raises NoSuchJobError, NoRootError, and RequestFailedError (NOT_RUNNING).
         """
-        return self.send(StopRequest(leaves), epoch=epoch)
+        return self.send(StopRequest(exit_if_it_fails), epoch=epoch)
 
     def drain(self, *, at_once: bool = False, discard_timers: bool = False) -> JobRequest:
         """Request a drain: the job reads its remaining input, takes the final checkpoint and finishes. Return at once.
@@ -185,7 +185,7 @@ class JobClient(JobView):
 
     @staticmethod
     def _previewed(state: JobState, changes: Reconfiguration) -> ReconfigurationPreview:
-        from airflow_provider_ckpt.client.reconfiguration import preview
+        from airflow_provider_ckpt.client.reconfiguration_preview import preview
 
         for uid, names in changes.taken_back.items():
             problem = (
@@ -209,10 +209,10 @@ class JobClient(JobView):
     def is_asked_to_leave(self, epoch: int) -> bool:
         """Return True if the driver of ``epoch`` was requested to stop because its process must end.
 
-        The request is ``stop(leaves=True)``. The result stays True until the next driver claims the job, even after the
-        answer.
+        The request is ``stop(exit_if_it_fails=True)``. The result stays True until the next driver claims the job, even
+        after the answer.
         """
-        state = self.look()
+        state = self.read_state()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
         return any(map(asks_to_exit, pending_requests(self._storage(), self.job_id, epoch, (), since)))
 
@@ -324,10 +324,10 @@ class JobClient(JobView):
         """
         from airflow_provider_ckpt.client.sinks_of_job import sinks_of_job
         from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_journal
-        from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms, JobDeletion
+        from airflow_provider_ckpt.jobmaster.retention.job_deletion import DeletionTerms, JobDeletion
 
         root = read_root(self._storage())
-        check_journal(root, self.look())
+        check_journal(root, self.read_state())
         self.state()
         terms = DeletionTerms(unfinished, abandoned, discard_unreleased, keep_staged, persisted)
         return JobDeletion(root, self.job_id, terms, sinks_of_job(job, self._location())).run()

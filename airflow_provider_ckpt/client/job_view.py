@@ -100,7 +100,7 @@ class JobView:
         self._clock, self._sleep = clock, sleep
         self._journal: journals.Journal | None = None
 
-    def look(self) -> JobState:
+    def read_state(self) -> JobState:
         """Return an independent copy of the journal's current state; empty (``epoch`` 0) before the first entry.
 
         The first call reads the whole journal. Later calls read only new entries, with one or two requests.
@@ -119,7 +119,7 @@ class JobView:
 
         Raises NoSuchJobError if the job was never run, and NoRootError.
         """
-        state = self.look()
+        state = self.read_state()
         if not is_journaled(state):
             root = read_root(self._storage())
             known = ", ".join(journals.job_ids(root)) or "none"
@@ -156,7 +156,7 @@ class JobView:
         Raises RequestFailedError (TIMED_OUT).
         """
         deadline = None if timeout is None else self._clock() + timeout
-        while not until(state := self.look()):
+        while not until(state := self.read_state()):
             if deadline is not None and self._clock() >= deadline:
                 status = state.status or "not started"
                 raise JobWaitTimeoutError(job_id=self.job_id, seconds=timeout, status=status)

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_cycle import Compl
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason
-from airflow_provider_ckpt.coordinator.protocol.options import MAX_UNRELEASED
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import MAX_UNRELEASED
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointKind
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import counted

@@ -15,6 +15,7 @@ from airflow_provider_ckpt.coordinator.errors import CutViolatedError
 from airflow_provider_ckpt.coordinator.failover import Failover
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, Notice
 from airflow_provider_ckpt.coordinator.protocol.messages import (
     Message,
@@ -24,7 +25,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     RunAbandoned,
     UpgradeTried,
 )
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
@@ -327,12 +327,12 @@ class Coordinator:
 
     def _stop(self, request: StopRequest, now: float) -> None:
         no_savepoint = self._takes_no_savepoint
-        if no_savepoint and not request.leaves:
+        if no_savepoint and not request.exit_if_it_fails:
             outcome = RequestOutcome.refused(_NO_SAVEPOINT)
         else:
             outcome = self._state.requests.take_stop(request, now + self._state.options.timeout)
         self._state.answer(request.name, request.kind, outcome, now)
-        if no_savepoint and request.leaves:
+        if no_savepoint and request.exit_if_it_fails:
             self._job.end(JobStatus.RESTARTING, _NO_SAVEPOINT)
 
     @property

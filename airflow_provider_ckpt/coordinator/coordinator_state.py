@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.checkpoints.checkpoint_cycle import CheckpointCycle
 from airflow_provider_ckpt.coordinator.checkpoints.final_checkpoints import FinalCheckpoints
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.commands import Command
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.state.pauses import Pauses
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationState
 from airflow_provider_ckpt.coordinator.state.release_state import ReleaseState
 from airflow_provider_ckpt.coordinator.state.replacement_state import ReplacementState
-from airflow_provider_ckpt.coordinator.state.requests import Requests
+from airflow_provider_ckpt.coordinator.state.request_state import Requests
 from airflow_provider_ckpt.coordinator.state.rescale_state import RescaleState
 from airflow_provider_ckpt.coordinator.state.running_graph import RunningGraph
 from airflow_provider_ckpt.coordinator.state.scheduler import Scheduler

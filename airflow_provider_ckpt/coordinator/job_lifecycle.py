@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob
-from airflow_provider_ckpt.coordinator.state.requests import Stop
+from airflow_provider_ckpt.coordinator.state.request_state import Stop
 from airflow_provider_ckpt.journal.events import StatusChanged
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
@@ -36,8 +36,8 @@ class JobLifecycle:
 
     STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold. At the
     end of data, the last checkpoint takes the place of the savepoint. After a failed stop the job continues, or ends as
-    RESTARTING if the stop must end the run in any case (``leaves``). After the savepoint of an upgrade no status is
-    written, because the job resumes at once.
+    RESTARTING if the stop must end the run in any case (``exit_if_it_fails``). After the savepoint of an upgrade no
+    status is written, because the job resumes at once.
     """
 
     def __init__(self, state: CoordinatorState) -> None:
@@ -89,9 +89,9 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """Fail the stop in progress. The job continues, or ends as RESTARTING if the stop must end it (``leaves``)."""
+        """Fail the stop in progress. The job continues, or ends as RESTARTING with ``exit_if_it_fails``."""
         requests = self._state.requests
-        if requests.stop is not None and requests.stop.leaves:
+        if requests.stop is not None and requests.stop.exit_if_it_fails:
             self.end(JobStatus.RESTARTING, cause)
             return
         why = f"{self._full_cause(cause)}; the job continues"

@@ -30,7 +30,7 @@ from airflow_provider_ckpt.coordinator.protocol.effects import Append
 from airflow_provider_ckpt.coordinator.protocol.reports import ReconfigurationPrepared, ReconfigurationUnfit
 from airflow_provider_ckpt.coordinator.rescaler import Rescaler
 from airflow_provider_ckpt.coordinator.state.reconfiguration_state import ReconfigurationInProgress
-from airflow_provider_ckpt.coordinator.state.requests import in_progress
+from airflow_provider_ckpt.coordinator.state.request_state import in_progress
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
 from airflow_provider_ckpt.coordinator.subtask_lifecycle import SubtaskLifecycle
 from airflow_provider_ckpt.journal.events import ReconfigurationEnded

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.coordinator.coordinator_state import CoordinatorState
 from airflow_provider_ckpt.coordinator.job_lifecycle import JobLifecycle
 from airflow_provider_ckpt.coordinator.protocol.effects import TryUpgrade
 from airflow_provider_ckpt.coordinator.protocol.messages import UpgradeTried
-from airflow_provider_ckpt.coordinator.state.requests import in_progress
+from airflow_provider_ckpt.coordinator.state.request_state import in_progress
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult

@@ -31,9 +31,9 @@ from airflow_provider_ckpt.storage.storage import Storage
 if TYPE_CHECKING:
     from airflow_provider_ckpt.client.garbage_collection import GarbageReport
     from airflow_provider_ckpt.client.job_client import JobClient
-    from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+    from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
     from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.retention.job_deletion import DeletedJob
     from airflow_provider_ckpt.journal.state import JobState
     from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
     from airflow_provider_ckpt.model.job_request import JobRequest
@@ -219,7 +219,7 @@ class CheckpointHook(BaseHook):
                 (NOT_RECONFIGURABLE), the change failed and the job continues unchanged (RECONFIGURATION_FAILED), or
                 ``timeout`` has passed (NOT_RECONFIGURED).
         """
-        from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+        from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 
         change = Reconfiguration()
         yield change

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, overload
 from airflow_provider_ckpt.job import checks
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.job.errors import InvalidJobError
-from airflow_provider_ckpt.job.inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
+from airflow_provider_ckpt.job.operator_inputs import SINK_EXAMPLE, TRANSFORM_EXAMPLE, Input, InputReader, Inputs
 from airflow_provider_ckpt.job.operators import (
     MAX_AHEAD,
     Ends,
@@ -44,7 +44,7 @@ from airflow_provider_ckpt.job.signatures import (
 from airflow_provider_ckpt.job.sink_folders import check_sink_folders
 from airflow_provider_ckpt.job.sink_operator import Gate
 from airflow_provider_ckpt.job.sink_transactions import check_transactions
-from airflow_provider_ckpt.job.splits import split_source
+from airflow_provider_ckpt.job.split_source import split_source
 from airflow_provider_ckpt.job.validation import check_controlled, check_job
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.own_modules import OwnModules

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from airflow_provider_ckpt.job.errors import InvalidJobError
 from airflow_provider_ckpt.job.sink_operator import Gate
-from airflow_provider_ckpt.job.splits import SplitSource
+from airflow_provider_ckpt.job.split_source import SplitSource
 
 Kind = Literal["source", "transform", "sink"]
 OutputMode = Literal["append", "update", "complete"]

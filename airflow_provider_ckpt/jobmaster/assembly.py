@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.job.controller import Controller
 from airflow_provider_ckpt.jobmaster.gateway import Inbox, TaskGateway

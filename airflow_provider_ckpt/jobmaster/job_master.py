@@ -126,7 +126,7 @@ class JobMaster:
         """Time from which the seconds of ``stop_after`` and ``drain_after`` count; None before."""
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
-        self._turns = turns or nullcontext()
+        self._ownership = turns or nullcontext()
         self._live = LiveFacts(self._clock.wall())
         self._overviews = OverviewWriter(identity.storage, identity.options.overview_interval)
         self._request_handler = RequestHandler(
@@ -152,7 +152,7 @@ class JobMaster:
         """
         try:
             self._gateway.start()
-            with self._turns:
+            with self._ownership:
                 self._carry_out(self._coordinator.start(self._clock.now()))
             while self._outcome is None:
                 self._step()
@@ -179,7 +179,7 @@ class JobMaster:
             message = None
         if self._abandoned.is_set():
             raise AbandonedError(epoch=self._job.epoch, job_id=self._job.job_id)
-        with self._turns:
+        with self._ownership:
             self._turn(message)
 
     def _turn(self, message: Received | None) -> None:
@@ -298,7 +298,7 @@ class JobMaster:
             return
         ending = due(self._options, elapsed=self._seconds_run(now), now=self._clock.wall())
         if ending is not None and not (ending == "drain" and self._coordinator.draining):  # a stop overrides a drain
-            self._handle(StopRequest(leaves=True) if ending == "stop" else DrainRequest())
+            self._handle(StopRequest(exit_if_it_fails=True) if ending == "stop" else DrainRequest())
 
     def _seconds_run(self, now: float) -> float:
         earlier = 0.0 if self._job.upgraded is None else self._job.upgraded.ran

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from airflow_provider_ckpt.errors import OvertakenError, kind_and_text
-from airflow_provider_ckpt.journal.requests import forget_requests
+from airflow_provider_ckpt.journal.request_files import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.status.status_line import LineKind
 from airflow_provider_ckpt.status.status_reporter import StatusReporter

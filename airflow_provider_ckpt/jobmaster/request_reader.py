@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.journal.requests import (
+from airflow_provider_ckpt.journal.request_files import (
     MOST_FILES,
     in_order,
     read_request,

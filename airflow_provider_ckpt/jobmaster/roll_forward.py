@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, OvertakenError
 from airflow_provider_ckpt.job.changes import check_changes
-from airflow_provider_ckpt.job.definition import sink_definitions
+from airflow_provider_ckpt.job.definition_parts import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.sink_operator import HasSinks
 from airflow_provider_ckpt.jobmaster.errors import JobRunsError, ReleaseHeldError

@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from airflow_provider_ckpt.errors import CkptError, TerminalError
-from airflow_provider_ckpt.journal.codec import decode_all, encode, release
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, JournalUnwritableError
+from airflow_provider_ckpt.journal.event_codec import decode_all, encode, release
 from airflow_provider_ckpt.journal.events import EpochClaimed, Event, StateSnapshot
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.json_form import shown

@@ -81,7 +81,7 @@ class JobState(Reconfigurations):
 
     def valid_from(self, uid: str) -> int:
         """Return the first epoch whose attempts count for a vertex or source. Earlier results are void."""
-        return max(self.anew_epoch, self.introduced.get(uid, (0, 0))[0])
+        return max(self.from_scratch_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def valid_snapshots(self) -> dict[SubtaskId, Snapshot]:
         """Return the valid snapshots of the last completed checkpoint.
@@ -90,7 +90,10 @@ class JobState(Reconfigurations):
         count.
         """
         last = self.checkpoints.get(self.last_completed)
-        restarted = self.anew_epoch and (self.anew_epoch, self.last_completed) == (self.restored_epoch, self.restored)
+        restarted = self.from_scratch_epoch and (self.from_scratch_epoch, self.last_completed) == (
+            self.restored_epoch,
+            self.restored,
+        )
         if last is None or restarted:
             return {}
         return {

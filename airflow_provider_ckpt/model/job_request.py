@@ -56,7 +56,7 @@ class StopRequest(JobRequest):
     kind = "stop"
     done_in = (JobStatus.STOPPED, JobStatus.FINISHED)
 
-    leaves: bool = field(default=False, metadata=OMIT_EMPTY)
+    exit_if_it_fails: bool = field(default=False, metadata=OMIT_EMPTY)
     """True if the driver must exit even without a savepoint. Otherwise a failed stop leaves the job running."""
 
 
@@ -143,4 +143,4 @@ REQUESTS: Mapping[str, type[JobRequest]] = {
 
 def asks_to_exit(request: JobRequest) -> bool:
     """Return whether the request is a stop after which the driver exits even without a savepoint."""
-    return isinstance(request, StopRequest) and request.leaves
+    return isinstance(request, StopRequest) and request.exit_if_it_fails

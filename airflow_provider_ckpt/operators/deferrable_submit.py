@@ -17,9 +17,9 @@ from airflow.sdk.exceptions import (
 )
 
 from airflow_provider_ckpt.errors import InvalidInputError
+from airflow_provider_ckpt.hooks.airflow_errors import airflow_failures
 from airflow_provider_ckpt.hooks.deferrable_cluster import DeferrableCluster
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.spark_provider import checked, refuse_unfit_operator, refuse_unfit_provider
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook

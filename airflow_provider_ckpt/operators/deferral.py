@@ -74,7 +74,7 @@ class Deferral:
         The journal shows a driver that the pointer lacks. Airflow may have deleted the task state store (after 30
         days), or the earlier try was not deferrable.
         """
-        state = client.look()
+        state = client.read_state()
         application_id = state.worker.application_id
         if not (state.is_held and is_of_task(state, own_id)) or state.attempt is None:
             return None

@@ -91,7 +91,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
 
     @staticmethod
     def _read_state(run: TaskRun) -> JobState:
-        return run.hook.client(run.pointer.job_id).look()
+        return run.hook.client(run.pointer.job_id).read_state()
 
     def _taken_over_error(self, run: TaskRun, state: JobState) -> AirflowFailException | JobGoneError:
         """Return the error for a job that another driver has taken over, or whose journal is missing."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from airflow_provider_ckpt.client.errors import NoSuchJobError
+from airflow_provider_ckpt.hooks.airflow_errors import airflow_failures
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, connections_here
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import job_of_task
 from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, refuse_lost
 from airflow_provider_ckpt.job.loading.loading import load_job
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_ckpt.job.job import Job
-    from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
+    from airflow_provider_ckpt.jobmaster.retention.job_deletion import DeletedJob
 
 _FLAGS = ("unfinished", "abandoned", "discard_unreleased", "keep_staged", "persisted")
 

@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.concurrency import answer_within
 from airflow_provider_ckpt.connections.environment import hand_over
+from airflow_provider_ckpt.hooks.airflow_errors import airflow_failures
 from airflow_provider_ckpt.hooks.driver_connections import DriverConnections, driver_connections
 from airflow_provider_ckpt.hooks.driver_log import log_status
-from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.group_run import GroupStatus
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
@@ -199,7 +199,7 @@ class MasterTaskOperator(GroupTaskOperator):
         self._waited = waited = WaitedMaster(run_master)
         host = waited.host
         host.start()
-        watch = AbandonedSubtasks(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).look)
+        watch = AbandonedSubtasks(self._tasks(), self._siblings.states, run.hook.client(run.pointer.job_id).read_state)
         while (code := waited.wait(WATCH)) is None:
             if self._is_leaving and not host.has_ended_within(0):
                 raise AirflowException(

@@ -76,15 +76,23 @@ class ProgressRetryPolicy(RetryPolicy):
     If a retry is pointless (a job that FAILED for good, a refused definition), the task fails at once. If the journal
     cannot be read, Airflow's own rule applies and the failure does not count.
 
-    :param patience: number of failures in a row without progress that are retried. One more fails the task.
+    :param failures_without_progress: most failures in a row without progress that are retried. One more fails the task.
 
-    Raises InvalidTaskArgumentError if ``patience`` is no number, or below 0.
+    Raises InvalidTaskArgumentError if ``failures_without_progress`` is no number, or below 0.
     """
 
-    def __init__(self, patience: int = 2) -> None:
-        if not isinstance(patience, int) or isinstance(patience, bool) or patience < 0:
-            raise InvalidTaskArgumentError(argument="patience", value=patience, problem="write a number, 0 or above")
-        self.patience = patience
+    def __init__(self, failures_without_progress: int = 2) -> None:
+        if (
+            not isinstance(failures_without_progress, int)
+            or isinstance(failures_without_progress, bool)
+            or failures_without_progress < 0
+        ):
+            raise InvalidTaskArgumentError(
+                argument="failures_without_progress",
+                value=failures_without_progress,
+                problem="write a number, 0 or above",
+            )
+        self.failures_without_progress = failures_without_progress
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
@@ -104,7 +112,7 @@ class ProgressRetryPolicy(RetryPolicy):
         pointer = Pointer.from_json(store.get(POINTER_KEY))
         if pointer is None:
             return RetryDecision.default()  # the task failed before it found its job
-        state = CheckpointHook(task.ckpt_conn_id, root=pointer.root).client(pointer.job_id).look()
+        state = CheckpointHook(task.ckpt_conn_id, root=pointer.root).client(pointer.job_id).read_state()
         if state.damage or (pointer.epoch is not None and not is_journaled(state)):
             problem = "; ".join(state.damage) or "its journal is missing"
             log.warning(
@@ -114,7 +122,7 @@ class ProgressRetryPolicy(RetryPolicy):
         failures = Failures.from_json(store.get(KEY)).after(pointer.job_id, JobProgress.of(state))
         store.set(KEY, failures.to_json())
         where = f"checkpoint {state.last_completed}" if state.last_completed else "its beginning"
-        if failures.without_progress > self.patience:
+        if failures.without_progress > self.failures_without_progress:
             times = f"{failures.without_progress} failures in a row"
             return RetryDecision.fail(f"job {pointer.job_id} got no further than {where}, {times}")
         return RetryDecision.retry(reason=f"job {pointer.job_id} resumes from {where}")

@@ -17,10 +17,10 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.concurrency import answer_within
+from airflow_provider_ckpt.hooks.airflow_errors import airflow_failures
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.driver_connections import check_conn_ids, driver_connections
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.hooks.rendered import given_arguments, refuse_lost
 from airflow_provider_ckpt.hooks.spark_provider import checked

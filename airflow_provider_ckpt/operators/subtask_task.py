@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_ckpt.client.job_facts import is_whole
 from airflow_provider_ckpt.errors import TransientError
-from airflow_provider_ckpt.hooks.failures import airflow_failures
+from airflow_provider_ckpt.hooks.airflow_errors import airflow_failures
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
 from airflow_provider_ckpt.operators.group_run import GroupStatus, may_run_again
 from airflow_provider_ckpt.operators.task_start import failed_job_error

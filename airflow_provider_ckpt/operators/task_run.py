@@ -13,7 +13,7 @@ from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.spark_submit import CheckpointedSparkSubmitHook
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.links import LinkPusher
@@ -75,7 +75,7 @@ class TaskRun:
         if pointer.epoch is None:
             return False  # no driver of this try has claimed the job yet
         try:
-            self.hook.client(pointer.job_id).stop(epoch=pointer.epoch, leaves=True)
+            self.hook.client(pointer.job_id).stop(epoch=pointer.epoch, exit_if_it_fails=True)
         except CkptError as error:
             warn("Could not ask the driver of job %s to stop: %s", pointer.job_id, error)
             return False
@@ -152,5 +152,5 @@ class TaskRun:
         return self.pointer.summary()
 
     def _journal(self) -> JobState | None:
-        state = self.hook.client(self.pointer.job_id).look()
+        state = self.hook.client(self.pointer.job_id).read_state()
         return state if is_journaled(state) else None

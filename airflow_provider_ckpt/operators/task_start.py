@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_ckpt.client.job_facts import is_journaled
 from airflow_provider_ckpt.errors import InvalidInputError
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.operators.clearing import was_cleared
@@ -249,7 +249,7 @@ def _free_generation(hook: CheckpointHook, base_id: str, generation: int) -> int
 
 def _journaled(hook: CheckpointHook, job_id: str) -> JobState | None:
     """Return the job's state, or None if no driver ever claimed the job."""
-    state = hook.client(job_id).look()
+    state = hook.client(job_id).read_state()
     return state if is_journaled(state) else None
 
 

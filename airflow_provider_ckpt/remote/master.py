@@ -25,7 +25,7 @@ from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.post_run import post_run
 from airflow_provider_ckpt.jobmaster.recovery import takeover
-from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_whole
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal, open_journal
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import restored
@@ -35,7 +35,7 @@ from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.jobmaster.roll_forward import check_sinks
 from airflow_provider_ckpt.journal.events import SubtaskFinished
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import forget_requests
+from airflow_provider_ckpt.journal.request_files import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify, identify_shared
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId

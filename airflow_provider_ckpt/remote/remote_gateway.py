@@ -92,7 +92,7 @@ class RemoteGateway:
         self._interval, self._lost_after, self._clock = poll_interval, lost_after, clock
         self._longest = max(poll_interval, max_poll_interval)
         self._previous_lost_after = previous_lost_after
-        self._unassigned, self._turns = unassigned, turns or nullcontext()
+        self._unassigned, self._ownership = unassigned, turns or nullcontext()
         self._check_fenced = check_fenced
         self._hosts: dict[str, _Host] = {}
         self._host_of: dict[tuple[SubtaskId, AttemptId], str] = {}
@@ -152,7 +152,7 @@ class RemoteGateway:
         try:
             pause = self._interval
             while not self._closing.is_set():
-                with self._turns:
+                with self._ownership:
                     has_messages = self.poll()
                 pause = self._interval if has_messages else min(self._longest, pause * _SLOWER)
                 if self._wake.wait(pause):  # answer new messages soon

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.storage.nesting import is_hidden
 BOOKKEEPING = "_ckpt"
 """Name of the bookkeeping folder inside a sink's folder. File sinks have theirs next to the table instead."""
 
-TURNS = "~turns"
+OWNERSHIP = "~owners"
 """Name of the turn log's folder in the bookkeeping folder. No job id starts with a tilde, so no job's folder has it."""
 
 _MAX_PREFIX = 130  # of the 255 bytes that file systems allow; the rest is for batch, nonce, number and extension

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.jobmaster.gateway import Inbox
 from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity, Upgraded
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome
 from airflow_provider_ckpt.jobmaster.recovery import takeover
-from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.restore import RestorePoint
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import first_plan, restored

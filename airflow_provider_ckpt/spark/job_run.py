@@ -24,7 +24,7 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.words import ckpt_command
 from airflow_provider_ckpt.sinks.binding import bind_sinks
 from airflow_provider_ckpt.sinks.lost_output import refuse_older_journal
-from airflow_provider_ckpt.spark.app.causes import describe_error
+from airflow_provider_ckpt.spark.app.query_failure import describe_error
 from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun

@@ -33,8 +33,8 @@ from airflow_provider_ckpt.job.options.run_options import RunOptions, read_stora
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.remote.standby import Stoppable
 from airflow_provider_ckpt.remote.timing import Timing
-from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.app.query_failure import find_cause
 from airflow_provider_ckpt.spark.app.signals import LeaveOnSignal, leave_on_signal
 from airflow_provider_ckpt.spark.errors import SparkLostError
 from airflow_provider_ckpt.spark.job_run import execute, prepare_for_workers

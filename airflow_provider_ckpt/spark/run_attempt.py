@@ -13,7 +13,7 @@ from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.jobmaster.post_run import post_run, tidy_up
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery import takeover
-from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs, void_removed_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.reconciliation import Reconciler, Reconciliation
@@ -23,7 +23,7 @@ from airflow_provider_ckpt.jobmaster.retention.collector import clean_up
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.journal.events import FilesForgotten, LateFilesFound, SourceFilesChanged, StatusChanged
 from airflow_provider_ckpt.journal.kinds.reconciliation import Reset
-from airflow_provider_ckpt.journal.requests import forget_requests
+from airflow_provider_ckpt.journal.request_files import forget_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -32,8 +32,8 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.spark.deployment import ClaimedRun, Deployment
 from airflow_provider_ckpt.spark.forgotten_files import SourceFiles, newly_forgotten
+from airflow_provider_ckpt.spark.plan.planned_splits import lists_that_differ
 from airflow_provider_ckpt.spark.plan.resumable import sinks_without_rows
-from airflow_provider_ckpt.spark.plan.splits import lists_that_differ
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.notices import (
     discards_timers,
@@ -247,7 +247,9 @@ class RunAttempt:
         )
         if prepared.scratch_reason is not None:
             reason = f"no checkpoint has completed, and {prepared.scratch_reason}"
-            self._status.report(LineKind.ANEW, f"job {options.job_id} starts from scratch; {reason}", journal.state)
+            self._status.report(
+                LineKind.FROM_SCRATCH, f"job {options.job_id} starts from scratch; {reason}", journal.state
+            )
 
     def _forget_files(self, journal: OwnedJournal) -> None:
         if self._forgotten:

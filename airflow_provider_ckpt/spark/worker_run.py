@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed
 from airflow_provider_ckpt.job.options.run_options import RunOptions
-from airflow_provider_ckpt.jobmaster.recovery.attempts import new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
-from airflow_provider_ckpt.status.event_time import HeldWindows, shown_time
+from airflow_provider_ckpt.status.event_time_text import HeldWindows, shown_time
 
 
 @dataclass(frozen=True)

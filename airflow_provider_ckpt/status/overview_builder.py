@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.definition import SinkDefinition
 from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.progress import SourceTimes, combined
-from airflow_provider_ckpt.status.event_time import held_windows
+from airflow_provider_ckpt.status.event_time_text import held_windows
 from airflow_provider_ckpt.status.job_overview import (
     CHECKPOINTS,
     CheckpointOverview,

@@ -8,7 +8,13 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.status.changed_files import WAY_OUT, partly_read_sources
-from airflow_provider_ckpt.status.event_time import ahead_of_clock, all_unfit_rows, shown_ahead, shown_time, unfit_rows
+from airflow_provider_ckpt.status.event_time_text import (
+    ahead_of_clock,
+    all_unfit_rows,
+    shown_ahead,
+    shown_time,
+    unfit_rows,
+)
 from airflow_provider_ckpt.status.job_overview import JobOverview, Problem
 
 _ORDER = ("error", "warning", "info")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from airflow_provider_ckpt.job.causes import users_frames
+from airflow_provider_ckpt.job.error_cause import users_frames
 from airflow_provider_ckpt.printable import each_text, printable
 
 TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
@@ -30,7 +30,7 @@ class LineKind(str, Enum):
 
     STARTED = "started"
     RESUMED = "resumed"
-    ANEW = "anew"
+    FROM_SCRATCH = "from_scratch"
     PREPARED = "prepared"
     WAITING = "waiting"
     RUNNING = "running"

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.journal.events import (
     CheckpointAborted,
     CheckpointCompleted,
@@ -33,7 +33,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.status.changed_files import WAY_OUT, changed_files, partly_read_sources
-from airflow_provider_ckpt.status.event_time import (
+from airflow_provider_ckpt.status.event_time_text import (
     Unfit,
     ahead_of_clock,
     all_unfit_rows,
@@ -45,7 +45,7 @@ from airflow_provider_ckpt.status.event_time import (
 from airflow_provider_ckpt.status.job_overview import EVENTS, EventOverview
 from airflow_provider_ckpt.status.open_windows import OpenWindows, batches, open_windows, why_no_row
 from airflow_provider_ckpt.status.reconciled import recovery_summary, short_table
-from airflow_provider_ckpt.status.settings import shown
+from airflow_provider_ckpt.status.settings_text import shown
 from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]

@@ -18,8 +18,8 @@ from airflow_provider_ckpt.model.graph import layout_of
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.codec import numbered, subtask_entries
 from airflow_provider_ckpt.subtasklog.log_state import LogState, Numbered, fold, from_number, without_forgotten
+from airflow_provider_ckpt.subtasklog.record_codec import numbered, subtask_entries
 from airflow_provider_ckpt.subtasklog.records import Batch, Record
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.codec import numbered, subtask_entries
 from airflow_provider_ckpt.subtasklog.log_state import kept_below
+from airflow_provider_ckpt.subtasklog.record_codec import numbered, subtask_entries
 
 
 class LogTruncation:

@@ -15,7 +15,6 @@ from airflow_provider_ckpt.model.split import Ranges, ranges, union
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.storage.errors import LostRaceError
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.codec import PACK, numbered, record_to_json, subtask_entries
 from airflow_provider_ckpt.subtasklog.errors import BatchConflictError, EndedLogError, LogFencedError
 from airflow_provider_ckpt.subtasklog.log_state import (
     LogState,
@@ -25,6 +24,7 @@ from airflow_provider_ckpt.subtasklog.log_state import (
     live,
     without_forgotten,
 )
+from airflow_provider_ckpt.subtasklog.record_codec import PACK, numbered, record_to_json, subtask_entries
 from airflow_provider_ckpt.subtasklog.records import (
     Barrier,
     Batch,

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.subtasklog.errors import BatchConflictError
 from airflow_provider_ckpt.subtasklog.input_gate import TakeSnapshot
 from airflow_provider_ckpt.subtasklog.records import Batch, EndMode
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.inputs import Inputs
+from airflow_provider_ckpt.task.vertex_inputs import Inputs
 
 
 class Publication:

@@ -134,6 +134,6 @@ class MasterAvailableWatch:
 
         coordinate = self._coordinate() if self._polls % self._every == 0 else None
         self._polls += 1
-        state = self._client.look()
+        state = self._client.read_state()
         outbox = read_master(self._storage, state) if state.deployment else None
         return self._condition.judge(state, outbox, coordinate)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_ckpt.client.job_facts import has_ended, short_result
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.job.options.suggestions import did_you_mean, listed
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK

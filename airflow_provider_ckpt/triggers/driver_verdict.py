@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_ckpt.client.job_facts import full_result
 from airflow_provider_ckpt.hooks.application import ApplicationReport, ApplicationState, Submission
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.printable import each_text, one_line
 

@@ -65,13 +65,13 @@ class DriverWatch:
     def state(self) -> JobState:
         if self._client is None:
             self._client = self._hook.client(self._job_id)
-        return self._client.look()
+        return self._client.read_state()
 
     def ask_to_leave(self, state: JobState) -> bool:
         """Ask the driver to leave if it has the job. Otherwise return False. Raises the storage's errors."""
         if not is_of_submission(state, self.submission) or not state.is_held:
             return False
-        self._hook.client(self._job_id).stop(epoch=state.epoch, leaves=True)
+        self._hook.client(self._job_id).stop(epoch=state.epoch, exit_if_it_fails=True)
         return True
 
     def _is_due(self, state: JobState) -> bool:

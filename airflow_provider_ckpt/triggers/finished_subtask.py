@@ -58,7 +58,7 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
         if polls is None:
             client = await in_thread(lambda: hook.client(self.job_id), root=self.root)
             polls = _SHARED.setdefault(
-                key, GroupPolls(client.look, self._state_reader(), root=self.root, clock=self._clock)
+                key, GroupPolls(client.read_state, self._state_reader(), root=self.root, clock=self._clock)
             )
         return polls
 

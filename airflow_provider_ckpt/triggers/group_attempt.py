@@ -46,10 +46,10 @@ def ask_to_stop(client: JobClient, own_attempt: str) -> bool:
 
     Returns False if the JobMaster of ``own_attempt`` may still claim the job.
     """
-    state = client.look()
+    state = client.read_state()
     if not state.is_held or not is_of_group(own_attempt, str(state.attempt)):
         return True
     if state.attempt != own_attempt:
         return False
-    client.stop(epoch=state.epoch, leaves=True)
+    client.stop(epoch=state.epoch, exit_if_it_fails=True)
     return True

@@ -122,13 +122,13 @@ class JobMasterTrigger(CkptTrigger):
     def _state(self, hook: CheckpointHook) -> JobState | None:
         """Return the job's state, or None if it cannot be read now."""
         try:
-            return hook.client(self.job_id).look()
+            return hook.client(self.job_id).read_state()
         except CkptError:
             return None
 
     def _journaled_end(self, hook: CheckpointHook) -> MasterVerdict | None:
         """Return the verdict on a job that has FINISHED or that this group has ended. Otherwise return None."""
-        state = hook.client(self.job_id).look()
+        state = hook.client(self.job_id).read_state()
         is_over = state.status is not None and not state.deployment
         if is_over and (state.status is JobStatus.FINISHED or is_of_group(self._attempt, str(state.attempt))):
             return MasterVerdict.of_state(state)
@@ -169,7 +169,7 @@ class JobMasterTrigger(CkptTrigger):
 
         self._last, options = None, RunOptions.from_json(self.options)
         client = await self._with_slot(partial(hook.client, self.job_id))
-        watch = AbandonedSubtasks(self.tasks, self._siblings().states, client.look)
+        watch = AbandonedSubtasks(self.tasks, self._siblings().states, client.read_state)
         self._host = host = MasterHost(self._master_runner(hook.settings(), options), on_end)
         try:
             await in_thread(host.start, root=self.root)  # in a thread, because it waits until the new thread has begun

@@ -87,7 +87,7 @@ class JobPoll:
     def _state(self) -> JobState:
         if self._client is None:
             self._client = self._hook.client(self.condition.job_id)
-        state = self._client.look()
+        state = self._client.read_state()
         if self.condition.checkpoint == "next":
             job_id = self.condition.job_id
             if self.next_of is None or self.next_of[0] != job_id:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.timing import SILENCE
 from airflow_provider_ckpt.status.exit_code import ExitCode

@@ -149,7 +149,7 @@ class CheckpointReleaseTrigger(CkptTrigger, BaseEventTrigger):
                     await self._save_progress(progress)
                     saved = progress
                 client = client or await self._client()
-                state = await in_thread(client.look, root=self._root_uri)
+                state = await in_thread(client.read_state, root=self._root_uri)
                 if state.damage:  # entries before the damage are reported already, or may belong to another job
                     raise CorruptJournalError(job_id=self.job_id, reason="; ".join(state.damage))
                 self._warn_of_missing_sink(state)

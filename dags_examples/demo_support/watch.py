@@ -35,7 +35,7 @@ class JobFollower:
         self._told = 0
 
     def state(self) -> JobState:
-        return self._client.look()
+        return self._client.read_state()
 
     def wait(
         self,

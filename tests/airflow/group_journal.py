@@ -67,7 +67,7 @@ def prepared(
 def prepared_from_scratch(journal: Journal, attempt: str = f"{JOB_ID}~t2.coordinate") -> Journal:
     """Write the entries of a planner that restarts a batch job from scratch, because ``batch_recovery`` is off."""
     epoch = journal.claim(attempt, Worker(), 1.0)
-    journal.write(Restored(0, {}, 1.0, anew=True))
+    journal.write(Restored(0, {}, 1.0, from_scratch=True))
     journal.write(PlanRecorded(GRAPH, {}, 1.0, JobDefinition("batch", {}, {}, {})))
     journal.write(DeploymentPrepared(epoch, 2.0))
     return journal

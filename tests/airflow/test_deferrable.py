@@ -543,7 +543,7 @@ def test_a_timeout_stops_the_driver_and_the_retry_follows_it(
     with pytest.raises(TaskDeferralTimeout):
         make().resume_execution("__fail__", {"error": "Trigger timeout"}, context(deferred_store))
     (name,) = root.list(f"{JOB_ID}/requests")
-    assert json.loads(root.read(f"{JOB_ID}/requests/{name}"))["leaves"] is True
+    assert json.loads(root.read(f"{JOB_ID}/requests/{name}"))["exit_if_it_fails"] is True
     again = context(deferred_store, try_number=2)
     deferred(make(), again)
     assert len(spark_submit.calls) == 1, "it is leaving"

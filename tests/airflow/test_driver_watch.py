@@ -178,7 +178,7 @@ def test_a_stop_by_the_killed_task_is_not_a_success(watch: Any, writer: Journal,
     end(writer, "STOPPED")
     assert watching.poll().outcome == "left"
     (request,) = requests(root)
-    assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 1, True)
+    assert (request["kind"], request["epoch"], request["exit_if_it_fails"]) == ("stop", 1, True)
 
 
 def test_a_stop_requested_by_a_user_is_a_success(watch: Any, writer: Journal, root: Storage) -> None:

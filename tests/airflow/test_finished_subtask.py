@@ -147,14 +147,14 @@ def test_an_unreadable_journal_after_the_workers_end_fails_no_try(
     task_states: FakeTaskStates,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real, broken = JobClient.look, list[bool]()
+    real, broken = JobClient.read_state, list[bool]()
 
     def look(client: JobClient) -> JobState:
         if broken:
             raise StorageTransientError(verb="read", uri="s3", reason="reset")
         return real(client)
 
-    monkeypatch.setattr(JobClient, "look", look)
+    monkeypatch.setattr(JobClient, "read_state", look)
     task_states.on_look = lambda number: broken.append(True)
     spark_submit.play(DONE)
     assert kept(executed(subtask())).deployment == 1

@@ -151,13 +151,13 @@ class Together(Clock):
 def test_200_triggers_poll_as_often_as_one(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, looks = JobClient.look, list[JobClient]()
+    real, looks = JobClient.read_state, list[JobClient]()
 
     def look(client: JobClient) -> JobState:
         looks.append(client)
         return real(client)
 
-    monkeypatch.setattr(JobClient, "look", look)
+    monkeypatch.setattr(JobClient, "read_state", look)
 
     async def all_of_them() -> list[Any]:
         clock = Together(200, lambda: ended(orders, "FINISHED"))
@@ -173,14 +173,14 @@ def test_a_storage_error_is_retried_at_the_next_poll(
     root: Storage, orders: Journal, asked_tasks: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the error were raised, it would cost the task a try."""
-    real, failing = JobClient.look, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
+    real, failing = JobClient.read_state, [StorageTransientError(verb="read", uri="s3", reason="reset"), OSError()]
 
     def look(client: JobClient) -> JobState:
         if failing:
             raise failing.pop()
         return real(client)
 
-    monkeypatch.setattr(JobClient, "look", look)
+    monkeypatch.setattr(JobClient, "read_state", look)
     ended(orders, "FINISHED")
     clock = Clock()
     assert event_of(root.uri, clock)["reason"] == "the job is FINISHED"

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.model.job_request import asks_to_exit
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.group_attempt import ask_to_stop, is_of_group, is_twin_of

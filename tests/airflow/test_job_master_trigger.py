@@ -19,7 +19,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.model.job_request import asks_to_exit
 from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.remote import master as masters

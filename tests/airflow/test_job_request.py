@@ -15,13 +15,13 @@ from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import ReconfigurationFailedError
 from airflow_provider_ckpt.journal.events import PlanRecorded, Reconfigured, RequestAnswered
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_request import DrainRequest, ReconfigureRequest, UpgradeRequest
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.operators import job_request
-from airflow_provider_ckpt.operators.job_request import (
+from airflow_provider_ckpt.operators import request_operators
+from airflow_provider_ckpt.operators.request_operators import (
     CheckpointedJobDrainOperator,
     CheckpointedJobReconfigureOperator,
     CheckpointedJobRescaleOperator,
@@ -309,7 +309,7 @@ def test_a_retry_requests_again_after_the_change_of_an_earlier_try(
     root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The earlier try's process died before the answer came."""
-    monkeypatch.setattr(job_request, "PAUSE", 0.01)
+    monkeypatch.setattr(request_operators, "PAUSE", 0.01)
     job = streaming(journal)
     job.flush()
     first = CheckpointHook(None, root=root.uri).client("orders").reconfigure(reconfigure(root)._change())
@@ -332,7 +332,7 @@ def test_the_task_requests_again_after_the_change_of_a_controller(
     root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task cannot wait for a controller's change, because that has no request."""
-    monkeypatch.setattr(job_request, "PAUSE", 0.01)
+    monkeypatch.setattr(request_operators, "PAUSE", 0.01)
     job = streaming(journal)
 
     def answer_with(outcome: RequestOutcome) -> Callable[[str], None]:
@@ -350,7 +350,7 @@ def test_the_task_stops_requesting_after_its_timeout(
     root: Storage, journal: JobOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error is the last refusal, not a missing answer."""
-    monkeypatch.setattr(job_request, "PAUSE", 0.05)
+    monkeypatch.setattr(request_operators, "PAUSE", 0.05)
     job = streaming(journal)
     busy = RequestOutcome.refused("reconfiguration 1 (of daily, asked for by Autoscaler(daily)) is in progress")
     task = reconfigure(root)

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.hooks.job_of_task import JOB_ID_XCOM
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests, write_request
+from airflow_provider_ckpt.journal.request_files import pending_requests, write_request
 from airflow_provider_ckpt.model.job_request import StopRequest, asks_to_exit
 from airflow_provider_ckpt.operators import master_task
 from airflow_provider_ckpt.operators.master_task import MasterTaskOperator
@@ -178,7 +178,7 @@ def test_a_clear_drops_the_stop_request_of_a_killed_try(
 
     def dies(on_status: Callable[[StatusLine], None]) -> ExitCode:
         epoch = coordinated(orders).state.epoch
-        write_request(root, JOB_ID, StopRequest(leaves=True, epoch=epoch))
+        write_request(root, JOB_ID, StopRequest(exit_if_it_fails=True, epoch=epoch))
         write_request(root, JOB_ID, StopRequest(epoch=epoch))  # request of another client
         return ExitCode.FAILED
 

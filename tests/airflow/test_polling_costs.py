@@ -140,7 +140,7 @@ def test_300_finished_batch_tasks_cost_at_most_twice_as_much_as_one(
     seconds = itertools.count(0.0, 10.0)
 
     async def group_polls() -> Any:
-        return GroupPolls(watched.client.look, lambda: "deferred", clock=lambda: next(seconds))
+        return GroupPolls(watched.client.read_state, lambda: "deferred", clock=lambda: next(seconds))
 
     hour = Hour(watched, monkeypatch, first=1)
     monkeypatch.setattr(trigger, "_group_polls", group_polls)

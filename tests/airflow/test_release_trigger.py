@@ -98,13 +98,13 @@ class Watcher:
 
         async def counted() -> Any:
             made = await client()
-            look = made.look
+            look = made.read_state
 
             def counting() -> Any:
                 self._polls += 1
                 return look()
 
-            made.look = counting
+            made.read_state = counting
             return made
 
         self.trigger._client = counted

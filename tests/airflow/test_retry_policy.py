@@ -43,18 +43,18 @@ def completed(checkpoint: int, batch_id: int) -> CheckpointCompleted:
 class Task:
     """Task whose job fails repeatedly."""
 
-    def __init__(self, root: Storage, patience: int, epoch: int | None = None) -> None:
+    def __init__(self, root: Storage, failures_without_progress: int, epoch: int | None = None) -> None:
         self.store = StateStore({POINTER_KEY: Pointer("orders", root.uri, 1, 9, epoch=epoch).to_json()})
         self.context = context(self.store)
         self.context["ti"].task = SimpleNamespace(ckpt_conn_id=None)
-        self.policy = ProgressRetryPolicy(patience)
+        self.policy = ProgressRetryPolicy(failures_without_progress)
 
     def fails(self) -> RetryAction:
         return self.policy.evaluate(RuntimeError("an executor is lost"), 1, 9, self.context).action
 
 
 def test_only_failures_without_progress_count(root: Storage, journal: Callable[[str], Journal]) -> None:
-    job, task = start_driver(journal("orders")), Task(root, patience=1)
+    job, task = start_driver(journal("orders")), Task(root, failures_without_progress=1)
     assert task.fails() is RetryAction.RETRY
     job.write(completed(1, batch_id=4))
     assert [task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.RETRY]
@@ -65,7 +65,7 @@ def test_only_failures_without_progress_count(root: Storage, journal: Callable[[
 
 def test_a_checkpoint_without_new_batches_is_not_progress(root: Storage, journal: Callable[[str], Journal]) -> None:
     """A job that always fails at the same row completes checkpoints on its way there."""
-    job, task = start_driver(journal("orders")), Task(root, patience=1)
+    job, task = start_driver(journal("orders")), Task(root, failures_without_progress=1)
     job.write(completed(1, batch_id=4))
     actions = []
     for checkpoint in range(2, 5):
@@ -87,7 +87,7 @@ def test_an_end_of_data_is_progress_without_a_checkpoint(
     root: Storage, journal: Callable[[str], Journal], event: Any
 ) -> None:
     """A batch job has only one checkpoint, at its end."""
-    job, task = start_driver(journal("orders")), Task(root, patience=0)
+    job, task = start_driver(journal("orders")), Task(root, failures_without_progress=0)
     job.write(completed(1, batch_id=0))
     assert task.fails() is RetryAction.RETRY
     job.write(event)
@@ -111,12 +111,12 @@ def test_an_unreadable_journal_leaves_the_decision_to_airflow(
     root: Storage, journal: Callable[[str], Journal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_driver(journal("orders"))
-    task = Task(root, patience=0)
+    task = Task(root, failures_without_progress=0)
 
     def broken(*_: Any) -> Any:
         raise OSError("the file server does not answer")
 
-    monkeypatch.setattr("airflow_provider_ckpt.client.job_client.JobClient.look", broken)
+    monkeypatch.setattr("airflow_provider_ckpt.client.job_client.JobClient.read_state", broken)
     assert [task.fails(), task.fails()] == [RetryAction.DEFAULT, RetryAction.DEFAULT]
     assert KEY not in task.store.values
 
@@ -127,7 +127,7 @@ def test_a_failure_does_not_count_while_the_journal_does_not_show_the_whole_job(
 ) -> None:
     """A share that is not mounted shows an empty folder, which is not a job without progress."""
     start_driver(journal("orders")).write(completed(1, batch_id=4))
-    task = Task(root, patience=0, epoch=1)
+    task = Task(root, failures_without_progress=0, epoch=1)
     folder = journal_path("orders")
     for name, _ in root.files(folder):
         root.delete(f"{folder}/{name}") if damage is None else root.replace(f"{folder}/{name}", damage)
@@ -136,21 +136,21 @@ def test_a_failure_does_not_count_while_the_journal_does_not_show_the_whole_job(
 
 
 def test_a_job_that_no_driver_has_begun_makes_no_progress(root: Storage) -> None:
-    task = Task(root, patience=1)
+    task = Task(root, failures_without_progress=1)
     assert [task.fails(), task.fails()] == [RetryAction.RETRY, RetryAction.FAIL]
 
 
 def test_a_failure_before_the_job_is_known_is_left_to_airflow(root: Storage) -> None:
-    task = Task(root, patience=0)
+    task = Task(root, failures_without_progress=0)
     task.store.values.clear()
     assert task.fails() is RetryAction.DEFAULT
     assert ProgressRetryPolicy().evaluate(RuntimeError(), 1, 9, None).action is RetryAction.DEFAULT
 
 
-@pytest.mark.parametrize("patience", [-1, 1.5, True, "2", None])
-def test_an_invalid_patience_is_refused_when_the_dag_is_parsed(patience: Any) -> None:
-    with pytest.raises(InvalidTaskArgumentError, match="patience"):
-        ProgressRetryPolicy(patience)
+@pytest.mark.parametrize("failures_without_progress", [-1, 1.5, True, "2", None])
+def test_an_invalid_patience_is_refused_when_the_dag_is_parsed(failures_without_progress: Any) -> None:
+    with pytest.raises(InvalidTaskArgumentError, match="failures_without_progress"):
+        ProgressRetryPolicy(failures_without_progress)
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ def test_airflow_stops_retrying_when_the_policy_says_fail(
             spark_binary=spark_submit.path,
             retries=10,
             retry_delay=timedelta(0),
-            retry_policy=ProgressRetryPolicy(patience=1),
+            retry_policy=ProgressRetryPolicy(failures_without_progress=1),
         )
     dag_run, tasks = run(dag)
     assert dag_run.state == "failed"

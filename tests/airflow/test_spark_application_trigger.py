@@ -214,7 +214,7 @@ def test_a_kill_of_an_ended_task_requests_a_stop_of_its_driver(
     start_driver(journal("orders"))
     killed(make(ScriptedClock()), monkeypatch, states)
     (request,) = requests(root)
-    assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 1, True)
+    assert (request["kind"], request["epoch"], request["exit_if_it_fails"]) == ("stop", 1, True)
 
 
 @pytest.mark.parametrize(

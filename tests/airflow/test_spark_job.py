@@ -664,7 +664,7 @@ def test_a_kill_requests_a_stop_and_then_kills_the_driver(
     assert not isinstance(ended, AirflowFailException)
     assert "its driver was killed. A retry begins without a checkpoint" in str(ended)
     (request,) = wait_until(lambda: _requests(root), "the request")  # the request may take longer than the grace period
-    assert (request["kind"], request["epoch"], request["leaves"]) == ("stop", 6, True)
+    assert (request["kind"], request["epoch"], request["exit_if_it_fails"]) == ("stop", 6, True)
     assert not is_alive(spark_submit.calls[0].pid)
 
 

@@ -139,4 +139,4 @@ def test_a_clear_waits_for_the_live_driver_and_mark_failed_stops_it(site: Site) 
     wait_until(
         lambda: bool(site.requests("killed")), lambda: f"the request\n{site.log('killed')}", seconds=120, every=0.5
     )
-    assert [(request["kind"], request["leaves"]) for request in site.requests("killed")] == [("stop", True)]
+    assert [(request["kind"], request["exit_if_it_fails"]) for request in site.requests("killed")] == [("stop", True)]

@@ -60,7 +60,7 @@ def test_all_subtasks_run_again_without_batch_recovery(airflow: Airflow, world: 
     group = WatchedGroup(airflow, anew, "orders", "anew", airflow.start_dag("anew"))
     _lose_a_result_and_finish(group, "early-0")
     assert group.tries() == {"plan": 1, "coordinate": 2, "early-0": 1, "late": 1, "both": 1}
-    assert anew.state().anew_epoch == anew.state().restored_epoch > 1
+    assert anew.state().from_scratch_epoch == anew.state().restored_epoch > 1
 
 
 def _lose_a_result_and_finish(group: WatchedGroup[Airflow], task: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import PlanRecorded, RequestAnswered, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import Reconfigured, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest, UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings

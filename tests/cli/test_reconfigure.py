@@ -11,7 +11,7 @@ from airflow_provider_ckpt.cli import main
 from airflow_provider_ckpt.journal.events import PlanRecorded, ReconfigurationEnded, Reconfigured, StatusChanged
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.kinds.reconfiguration import PhaseTimes
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest, UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.job_json import job_view
 from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.state import JobState

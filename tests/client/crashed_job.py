@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
@@ -82,7 +82,7 @@ class CrashedJob:
         job.storage.create("orders/deployments/0001/master-0001.json", b"{}")
         write_request(job.storage, "orders", StopRequest(epoch=1))
         job.second_and_third(status, worker)
-        write_request(job.storage, "orders", StopRequest(leaves=True, epoch=3))
+        write_request(job.storage, "orders", StopRequest(exit_if_it_fails=True, epoch=3))
         return job
 
     def second_and_third(self, status: JobStatus | None, worker: Worker) -> None:

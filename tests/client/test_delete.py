@@ -16,7 +16,7 @@ from airflow_provider_ckpt.client.errors import NoSuchJobError
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
 from airflow_provider_ckpt.errors import DeletionRefusal, RequestRefusedError
 from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError, StagedOutputLeftError
-from airflow_provider_ckpt.jobmaster.retention.deletion import DeletionTerms, JobDeletion
+from airflow_provider_ckpt.jobmaster.retention.job_deletion import DeletionTerms, JobDeletion
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError, FencedError, JobDeletedError
 from airflow_provider_ckpt.journal.journal import Journal
@@ -331,7 +331,7 @@ def test_listing_jobs_leaves_out_deleted_jobs_by_default(make: Make) -> None:
 def test_a_client_that_follows_the_journal_sees_the_deletion(make: Make) -> None:
     job = make()
     watching = job.client
-    assert watching.look().status is FINISHED
+    assert watching.read_state().status is FINISHED
     job.client.delete()
     assert watching.wait(lambda state: state.status is JobStatus.DELETED, timeout=60, poll=0).has_finished
     assert JobClient(job.root, "orders").wait(timeout=0).status is JobStatus.DELETED

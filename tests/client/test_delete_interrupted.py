@@ -16,7 +16,7 @@ from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.errors import JobNotDeletedError
-from airflow_provider_ckpt.jobmaster.retention.deletion import DeletedJob
+from airflow_provider_ckpt.jobmaster.retention.job_deletion import DeletedJob
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import FencedError, JobDeletedError
 from airflow_provider_ckpt.journal.journal import Journal

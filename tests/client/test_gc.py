@@ -216,7 +216,7 @@ def test_removing_an_operator_deletes_all_but_its_log(tmp_path: Path) -> None:
 def test_a_restart_from_scratch_makes_old_lists_and_subtasks_garbage(tmp_path: Path) -> None:
     job = CrashedJob.run(tmp_path)
     journal = job.claimed(4)
-    journal.write(ev.Restored(0, {}, 6.0, anew=True))
+    journal.write(ev.Restored(0, {}, 6.0, from_scratch=True))
     journal.write(ev.PlanRecorded(JobGraph(GRAPH.vertices[:1], ()), {}, 6.0, job.definition()))
     job.storage.create(frozen_path("orders", "history", 4), b"{}")
     journal.write(ev.StatusChanged(JobStatus.FAILED, 7.0))

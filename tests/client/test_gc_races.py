@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_ckpt.client.garbage_collection import collect_garbage
 from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, Reason
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.model.graph import JobGraph
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus

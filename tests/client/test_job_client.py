@@ -17,7 +17,7 @@ from airflow_provider_ckpt.client.job_facts import has_ended
 from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError, TransientError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.checkpoint_view import CheckpointView
 from airflow_provider_ckpt.model.ids import SubtaskId
@@ -76,14 +76,14 @@ def ended(status: JobStatus) -> ev.StatusChanged:
 
 def test_a_client_reads_a_job_before_its_first_run(world: World) -> None:
     client = world.client()
-    assert client.look() == JobState("orders")
+    assert client.read_state() == JobState("orders")
     assert not Path(world.root).exists(), "looking writes nothing"
     driver = world.driver("another")
-    assert client.look() == JobState("orders")
+    assert client.read_state() == JobState("orders")
     driver = world.driver()
-    assert client.look() == driver.state
+    assert client.read_state() == driver.state
     write_events(driver, ended(JobStatus.FINISHED))
-    assert client.look().status is JobStatus.FINISHED
+    assert client.read_state().status is JobStatus.FINISHED
 
 
 def test_the_error_for_an_unknown_job_names_the_existing_jobs(world: World) -> None:
@@ -118,7 +118,7 @@ def test_a_returned_state_does_not_change(world: World) -> None:
     """The test changes every field: a state that was returned must not grow with the journal's own state."""
     driver, client = world.driver(), world.client()
     write_events(driver, *[event for event in one_event_of_each() if not isinstance(event, ev.EpochClaimed)])
-    seen = client.look()
+    seen = client.read_state()
     before = copy.deepcopy(seen)
     assert seen == driver.state
     write_events(
@@ -135,7 +135,7 @@ def test_a_returned_state_does_not_change(world: World) -> None:
         ev.RequestAnswered("r9", "stop", parse_outcome("failed: x"), 3.0),
         ended(JobStatus.RESTARTING),
     )
-    assert client.look() == driver.state
+    assert client.read_state() == driver.state
     assert seen == before
 
 
@@ -155,7 +155,7 @@ def test_an_invalid_job_id_and_a_foreign_root_are_refused(world: World) -> None:
     Path(world.root).mkdir()
     Path(world.root, "ckpt-root.json").write_text('{"format": "another"}')
     with pytest.raises(ForeignRootError):
-        world.client().look()
+        world.client().read_state()
 
 
 # ---- waiting
@@ -198,10 +198,10 @@ def test_requests_carry_the_epoch_of_the_driver(world: World) -> None:
     world.driver()
     world.driver()
     client, storage = world.client(), open_storage(world.root)
-    stop, drain = client.stop(leaves=True), client.drain()
+    stop, drain = client.stop(exit_if_it_fails=True), client.drain()
     pending = {request.name: request for request in pending_requests(storage, "orders", 2, ())}
     assert {stop.name, drain.name} == set(pending)
-    assert pending[stop.name] == stop == StopRequest(leaves=True, name=stop.name, epoch=2, at=stop.at)
+    assert pending[stop.name] == stop == StopRequest(exit_if_it_fails=True, name=stop.name, epoch=2, at=stop.at)
     assert pending[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
 
 
@@ -210,7 +210,7 @@ def test_a_client_knows_which_epoch_was_asked_to_leave(world: World) -> None:
     client = world.client()
     client.stop()
     assert not client.is_asked_to_leave(1)
-    client.stop(leaves=True)
+    client.stop(exit_if_it_fails=True)
     assert client.is_asked_to_leave(1)
     assert not client.is_asked_to_leave(2)
 
@@ -238,7 +238,7 @@ def test_a_request_is_refused_if_the_first_driver_died_before_it_ran(world: Worl
 
 def test_a_request_with_an_epoch_does_not_read_the_journal(world: World) -> None:
     storage = open_root(open_storage(world.root))
-    asked = world.client().stop(epoch=4, leaves=True)
+    asked = world.client().stop(epoch=4, exit_if_it_fails=True)
     assert [request.name for request in pending_requests(storage, "orders", 4, ())] == [asked.name]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.errors import RequestRefusedError
 from airflow_provider_ckpt.job.errors import NotReconfigurableError
 from airflow_provider_ckpt.journal import events as ev

@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client.reconfiguration import AffectedVertex, Reconfiguration, RescaledSource, as_numbers
+from airflow_provider_ckpt.client.reconfiguration_preview import (
+    AffectedVertex,
+    Reconfiguration,
+    RescaledSource,
+    as_numbers,
+)
 from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import BadOptionError, NotReconfigurableError
 from airflow_provider_ckpt.jobmaster.applied_changes import unapplied_changes
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.definition import SourceDefinition
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster import request_reader
 from airflow_provider_ckpt.jobmaster.request_reader import MOST_WARNINGS, READS, RequestReader
-from airflow_provider_ckpt.journal.requests import MOST_FILES, write_request
+from airflow_provider_ckpt.journal.request_files import MOST_FILES, write_request
 from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageReadOnlyError, StorageTransientError
 from airflow_provider_ckpt.storage.opening import open_storage

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex

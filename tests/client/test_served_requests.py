@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.request_handler import ServedRequests
 from airflow_provider_ckpt.journal.events import RequestAnswered
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest, StopRequest
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestResult
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
@@ -55,7 +55,7 @@ def test_the_file_of_a_change_is_deleted_after_its_last_answer(storage: Flaky) -
 
 def test_the_file_of_a_refused_stop_stays(storage: Flaky) -> None:
     served = ServedRequests(storage, "orders")
-    name = write_request(storage, "orders", StopRequest(leaves=True, epoch=1)).name
+    name = write_request(storage, "orders", StopRequest(exit_if_it_fails=True, epoch=1)).name
     served.answered(RequestAnswered(name, "stop", REFUSED, 0.0))
     served.delete_files(lambda: None)
     assert storage.list("orders/requests") == [f"{name}.json"]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.errors import RequestRefusedError, RequestUnansweredError
 from airflow_provider_ckpt.job.errors import JobReferenceError
 from airflow_provider_ckpt.jobmaster.retention.garbage_search import superseded_files
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_request import UpgradeRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -66,7 +66,7 @@ def test_an_upgrade_is_answered_in_the_driver_s_next_epoch(client: JobClient, dr
 
 
 def test_a_stop_requested_during_an_upgrade_is_kept(client: JobClient, driver: Journal, tmp_path: Path) -> None:
-    asked = client.stop(epoch=1, leaves=True)
+    asked = client.stop(epoch=1, exit_if_it_fails=True)
     later = upgraded(driver, tmp_path)
     later.write(ev.StatusChanged(JobStatus.RUNNING, 2.5))
     assert client.is_asked_to_leave(2)

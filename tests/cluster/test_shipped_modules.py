@@ -135,7 +135,7 @@ def test_py_files_take_precedence_and_a_missing_module_ends_the_job(
     failed = run(tmp_path, f"{path}:job", cluster.url, executor_python, path=str(elsewhere))
     assert failed.exit_code == 1, failed.tail()
     assert "which has no module 'helpers'" in failed.text()
-    state = JobClient(str(tmp_path / "root"), "orders").look()
+    state = JobClient(str(tmp_path / "root"), "orders").read_state()
     assert state.status is JobStatus.FAILED
     assert "--conf spark.submit.pyFiles=FILE.zip" in str(state.cause)
 

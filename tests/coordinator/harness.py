@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import DeclineReason
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.commands import ResumeSubtask
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect
 from airflow_provider_ckpt.coordinator.protocol.messages import (
@@ -15,7 +16,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseFailed,
     ReleaseHeld,
 )
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
@@ -191,10 +191,15 @@ class Harness:
         return self.handle(SourceAtEnd(**self.world(subtask), uid=uid, batch_id=3, **more))
 
     def request(
-        self, mode: Literal["stop", "drain"], name: str | None = None, *, leaves: bool = False, at_once: bool = False
+        self,
+        mode: Literal["stop", "drain"],
+        name: str | None = None,
+        *,
+        exit_if_it_fails: bool = False,
+        at_once: bool = False,
     ) -> list[Effect]:
         about: Any = {"name": name or ""}
-        return self.handle(StopRequest(leaves, **about) if mode == "stop" else DrainRequest(at_once, **about))
+        return self.handle(StopRequest(exit_if_it_fails, **about) if mode == "stop" else DrainRequest(at_once, **about))
 
     def fail(self, subtask: str = "v/0", cause: str = "boom", *, terminal: bool = False) -> list[Effect]:
         return self.handle(SubtaskFailed(**self.world(subtask), cause=cause, terminal=terminal))

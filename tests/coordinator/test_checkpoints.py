@@ -29,10 +29,10 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason as Reason
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import DeclineReason, FailureTracker
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import MAX_UNRELEASED, CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob, NotifyCompleted, Release
 from airflow_provider_ckpt.coordinator.protocol.messages import ReleaseDone
-from airflow_provider_ckpt.coordinator.protocol.options import MAX_UNRELEASED, CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import BarrierAcknowledged, SubtaskFailed
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.errors import InvalidInputError

@@ -40,16 +40,16 @@ def with_savepoint(gate_opens: bool) -> Harness:
     return h
 
 
-@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("exit_if_it_fails", [False, True])
 @pytest.mark.parametrize("mode", ["streaming", "batch"])
-def test_r16_a_stop_at_the_end_of_data_does_not_wait_for_a_gate(leaves: bool, mode: RuntimeMode) -> None:
+def test_r16_a_stop_at_the_end_of_data_does_not_wait_for_a_gate(exit_if_it_fails: bool, mode: RuntimeMode) -> None:
     h = Harness(BOUNDED, timeout=60.0, mode=mode)
     h.end_of_data()
     h.ack(finished=True)
     h.released(sink="a")
     h.held("b")
     assert not only(EndJob, h.effects), "without a stop it waits"
-    h.request("stop", "r", leaves=leaves)
+    h.request("stop", "r", exit_if_it_fails=exit_if_it_fails)
     keep_gate_closed(h)
     [end] = only(EndJob, h.effects)
     assert end.status == "STOPPED"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import MAX_UNRELEASED
 from airflow_provider_ckpt.coordinator.protocol.commands import FinishSubtask
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, EndJob, Notice, Release
 from airflow_provider_ckpt.coordinator.protocol.messages import ReleaseDone
-from airflow_provider_ckpt.coordinator.protocol.options import MAX_UNRELEASED
 from airflow_provider_ckpt.coordinator.state.release_state import GATE_PAUSE, REMEMBERED
 from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.journal.events import CheckpointCompleted, CheckpointReleased, SinkReleased

@@ -59,7 +59,7 @@ def test_a_stop_without_a_savepoint_in_time_fails_and_the_job_continues() -> Non
 
 def test_a_leaving_stop_without_a_savepoint_ends_the_run_restarting() -> None:
     h = Harness(timeout=60.0)
-    h.request("stop", leaves=True)
+    h.request("stop", exit_if_it_fails=True)
     status, cause = _end(h.at(60.0))
     assert status == "RESTARTING"
     assert cause == "the stop did not take place: no savepoint within 60 s; last completed checkpoint: none"
@@ -102,7 +102,7 @@ def test_a_stop_after_a_failed_stop_takes_its_own_savepoint() -> None:
 def test_a_second_stop_shares_the_answer_and_may_make_the_job_leave() -> None:
     h = Harness()
     h.request("stop", "r1")
-    h.request("stop", "r2", leaves=True)
+    h.request("stop", "r2", exit_if_it_fails=True)
     assert _end(h.decline("IO_EXCEPTION"))[0] == "RESTARTING"
     assert h.answers("r1")[0] == "accepted"
     assert h.answers("r2")[0] == "already stopping"
@@ -260,7 +260,7 @@ def test_a_stop_of_a_batch_job_is_refused() -> None:
 
 def test_a_leaving_stop_of_a_batch_job_ends_restarting() -> None:
     h = Harness(BOUNDED, mode="batch")
-    status, cause = _end(h.request("stop", "r1", leaves=True))
+    status, cause = _end(h.request("stop", "r1", exit_if_it_fails=True))
     assert status == "RESTARTING"
     assert "batch mode takes no savepoint" in cause
     assert h.answers("r1") == ["accepted", f"failed: {cause}"]

@@ -111,7 +111,7 @@ def finished_tasks(count: int, poll: float) -> Cost:
     The tasks start one after the other and share their polls.
     """
     watched, now = Watched(), 0.0
-    shared = GroupPolls(watched.client.look, lambda: "deferred", clock=lambda: now)
+    shared = GroupPolls(watched.client.read_state, lambda: "deferred", clock=lambda: now)
 
     async def wait(seconds: float) -> None:
         nonlocal now

@@ -187,7 +187,7 @@ def test_a_sound_rule_has_no_problems() -> None:
         ("**Without it.** Rows are lost.", "Rows are lost.", "what goes wrong"),
         ("journal/journal.py", "journal/journals.py", "no file"),
         ("journal/journal.py", "journal/buffer.py", "no file"),
-        ("journal/journal.py", "journal/codec.py", "does not cite"),
+        ("journal/journal.py", "journal/event_codec.py", "does not cite"),
         ("test_r3_take_over_entries_survive_every_truncation", "test_r3_with_no_such_name", "no test tests"),
         (
             "test_r3_take_over_entries_survive_every_truncation",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient, list_jobs
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.journal.events import PlanRecorded
 from airflow_provider_ckpt.storage.local_storage import LocalStorage
 from airflow_provider_ckpt.storage.opening import open_storage
@@ -90,7 +90,7 @@ def test_reading_a_job_writes_nothing(root: Path, written: Written) -> None:
     del written[:]
     client = JobClient(str(root), "orders")
     client.state()
-    client.look()
+    client.read_state()
     list_jobs(str(root))
     assert written == []
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.job_json import job_view
 from airflow_provider_ckpt.cli.show import summary
 from airflow_provider_ckpt.connections.connection import parse_connection
 from airflow_provider_ckpt.hooks.connection_settings import location_of
@@ -16,7 +16,7 @@ from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.job.options.storage_options import STORAGE_OPTIONS_VARIABLE, read_storage_options
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.journal.journal import Journal, list_jobs
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.operators.pointer import Pointer
 from airflow_provider_ckpt.operators.retry_policy import Failures
@@ -25,13 +25,13 @@ from airflow_provider_ckpt.sinks.database.bound_database_sink import checked_han
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.folder_columns import ColumnRecord
 from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
-from airflow_provider_ckpt.sinks.file.ownership_log import TurnLog
+from airflow_provider_ckpt.sinks.file.ownership_log import OwnershipLog
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.kafka.ledger import LedgerRecord
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.lake.intents import IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
-from airflow_provider_ckpt.sinks.lake.roll_forward import StartMark
+from airflow_provider_ckpt.sinks.lake.table_commits import StartMark
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.spark.query.sources.frozen_end import read_end
@@ -50,9 +50,9 @@ from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.storage.strict_json import parse_json
-from airflow_provider_ckpt.subtasklog.codec import numbered, subtask_entries
 from airflow_provider_ckpt.subtasklog.log_state import fold
 from airflow_provider_ckpt.subtasklog.prepared_store import PreparedStore
+from airflow_provider_ckpt.subtasklog.record_codec import numbered, subtask_entries
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
 from tests.package.test_damaged_files import DamagedError, content
@@ -447,9 +447,11 @@ def _formats() -> Iterator[Format]:
     )
     for name in ("manifest-00000000", "manifest-that-supersedes"):
         yield _numbered(_file(f"sinks-v1/{name}.json", MANIFEST, _manifests), 0)
-    turns = {f"~turns/{n:08d}.json": (GOLDEN / f"sinks-v1/turn-{n:08d}.json").read_bytes() for n in range(3)}
+    turns = {f"~owners/{n:08d}.json": (GOLDEN / f"sinks-v1/turn-{n:08d}.json").read_bytes() for n in range(3)}
     for number in range(3):
-        turn = _file(f"sinks-v1/turn-{number:08d}.json", f"~turns/{number:08d}.json", lambda s: TurnLog(s).catch_up())
+        turn = _file(
+            f"sinks-v1/turn-{number:08d}.json", f"~owners/{number:08d}.json", lambda s: OwnershipLog(s).catch_up()
+        )
         yield _numbered(turn, number, turns)
     for name in ("intent-00000000", "intent-upsert"):
         yield _numbered(_file(f"lakes-v1/{name}.json", INTENT, _intents), 0)

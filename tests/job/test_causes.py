@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_ckpt
-from airflow_provider_ckpt.job.causes import cause_first, users_frames
+from airflow_provider_ckpt.job.error_cause import cause_first, users_frames
 
 PACKAGE = Path(airflow_provider_ckpt.__file__).parent
 

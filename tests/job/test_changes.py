@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.job.changes import RULES, check_changes, refused_changes
-from airflow_provider_ckpt.job.definition import plain_path, selection_options
+from airflow_provider_ckpt.job.definition_parts import plain_path, selection_options
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.model.definition import (
     EventTime,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.job.changes import RULES
 from airflow_provider_ckpt.job.options.option import Option
 from airflow_provider_ckpt.job.options.run_options import BY_NAME, OPTIONS, RunOptions

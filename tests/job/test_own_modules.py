@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.job.loading.loading import load
-from airflow_provider_ckpt.job.loading.own_modules import own_modules
+from airflow_provider_ckpt.job.loading.module_sources import own_modules
 from airflow_provider_ckpt.model.own_modules import OwnModules
 
 FILE = """

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_ckpt.job.chaining import build_graph
 from airflow_provider_ckpt.job.errors import BadOperatorOptionError, InvalidJobError
 from airflow_provider_ckpt.job.job import Job
-from airflow_provider_ckpt.job.splits import SplitSource, named_splits, read_splits
+from airflow_provider_ckpt.job.split_source import SplitSource, named_splits, read_splits
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 
 

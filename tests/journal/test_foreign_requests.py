@@ -16,7 +16,7 @@ import pytest
 from airflow_provider_ckpt.coordinator.change_scope import by_vertex
 from airflow_provider_ckpt.coordinator.errors import ReconfigurationRefusedError
 from airflow_provider_ckpt.journal.errors import RequestTooLargeError
-from airflow_provider_ckpt.journal.requests import (
+from airflow_provider_ckpt.journal.request_files import (
     MOST_BYTES,
     MOST_FILES,
     forget_requests,
@@ -208,7 +208,7 @@ REFUSED = {
     "a time before time": ({"at": -1}, "at -1"),
     "a time in a million years": ({"at": 10**15}, f"at {10**15}"),
     "no request": ({"kind": "invalid", "problem": "none"}, "kind 'invalid'"),
-    "leaves as a text": ({"leaves": "no"}, "leaves: 'no'"),
+    "leaves as a text": ({"exit_if_it_fails": "no"}, "exit_if_it_fails: 'no'"),
     "at_once as a number": ({"kind": "drain", "at_once": 1}, "at_once: 1"),
     "a field of another kind": ({"at_once": True}, "StopRequest with the unknown fields ['at_once']"),
     "a name of its own": ({"name": "another"}, "unknown fields ['name']"),

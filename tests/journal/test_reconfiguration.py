@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.event_codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.reconfiguration import REMEMBERED
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json

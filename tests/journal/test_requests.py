@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_ckpt.journal.events import EpochClaimed, RequestAnswered
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
-from airflow_provider_ckpt.journal.requests import forget_requests, pending_requests, write_request
+from airflow_provider_ckpt.journal.request_files import forget_requests, pending_requests, write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_request import (
     DrainRequest,
@@ -106,8 +106,8 @@ def test_the_golden_request_of_a_leaving_stop_is_read_and_written(storage: Stora
     golden = (GOLDEN / "leaving.json").read_bytes()
     storage.create("orders/requests/8f3d.json", golden)
     (request,) = pending_requests(storage, "orders", 7, set())
-    assert request == StopRequest(leaves=True, name="8f3d", epoch=7, at=1767225600.25)
-    name = write_request(storage, "orders", StopRequest(leaves=True, epoch=8, at=1.5)).name
+    assert request == StopRequest(exit_if_it_fails=True, name="8f3d", epoch=7, at=1767225600.25)
+    name = write_request(storage, "orders", StopRequest(exit_if_it_fails=True, epoch=8, at=1.5)).name
     assert json_without_checksum(storage.read(f"orders/requests/{name}.json")) == {
         **json.loads(golden), "epoch": 8, "at": 1.5,
     }  # fmt: skip
@@ -205,7 +205,7 @@ def test_an_invalid_upgrade_is_read_as_an_invalid_request(storage: Storage, more
 
 def test_an_ending_driver_keeps_the_request_to_leave(storage: Storage) -> None:
     """The request stays until the next driver. A reader takes it as the reason of an eviction, not of a success."""
-    leave = write_request(storage, "orders", StopRequest(leaves=True, epoch=3)).name
+    leave = write_request(storage, "orders", StopRequest(exit_if_it_fails=True, epoch=3)).name
     for request in (StopRequest(epoch=3), DrainRequest(epoch=3)):
         write_request(storage, "orders", request)
     forget_requests(storage, "orders", 4, keep_leave_requests=True)

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.event_codec import decode, encode
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.event_codec import decode, encode
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from tests.journal.samples import of_restarts

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.event_codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.state_json import state_from_json, state_to_json
 from airflow_provider_ckpt.triggers.release import release_events

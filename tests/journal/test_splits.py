@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.codec import decode, encode
+from airflow_provider_ckpt.journal.event_codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.splits import covered_splits
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
@@ -74,7 +74,7 @@ def test_r14_a_restore_returns_to_what_its_checkpoint_covers() -> None:
 
 
 def test_a_job_restarted_from_scratch_has_read_no_split() -> None:
-    state = planned(*of_splits(), completed(2), ev.Restored(2, {}, 9.0, anew=True))
+    state = planned(*of_splits(), completed(2), ev.Restored(2, {}, 9.0, from_scratch=True))
     assert (state.splits_done, state.splits_covered) == ({"history": ()}, {"history": {}})
 
 

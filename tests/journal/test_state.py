@@ -11,8 +11,8 @@ from typing import get_args
 import pytest
 
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.codec import decode, encode
 from airflow_provider_ckpt.journal.errors import UnknownEventError
+from airflow_provider_ckpt.journal.event_codec import decode, encode
 from airflow_provider_ckpt.journal.kinds.event import HISTORY
 from airflow_provider_ckpt.journal.kinds.sources import REMEMBERED
 from airflow_provider_ckpt.journal.state import JobState
@@ -250,8 +250,10 @@ def test_a_restore_from_a_forgotten_checkpoint_can_be_replayed() -> None:
 
 def test_introduced_and_abandoned_operators_survive_json() -> None:
     later = JobGraph((replace(GRAPH.vertices[0], operators=("history", "weekly")),), ())
-    state = folded(*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), ev.PlanRecorded(later, {}, 2.0, STREAMING))
-    assert (state.anew_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
+    state = folded(
+        *one_event_of_each(), ev.Restored(2, {}, 1.0, from_scratch=True), ev.PlanRecorded(later, {}, 2.0, STREAMING)
+    )
+    assert (state.from_scratch_epoch, state.introduced) == (1, {"weekly": (1, state.last_completed)})
     assert state.abandoned == {"live", "daily", "rates"}
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
 
@@ -326,7 +328,13 @@ def test_the_golden_state_is_read_and_written() -> None:
 
 
 def test_the_document_has_every_journaled_field_of_the_state() -> None:
-    begun = [*one_event_of_each(), ev.Restored(2, {}, 1.0, anew=True), *of_splits(), *of_restarts(), *of_files()]
+    begun = [
+        *one_event_of_each(),
+        ev.Restored(2, {}, 1.0, from_scratch=True),
+        *of_splits(),
+        *of_restarts(),
+        *of_files(),
+    ]
     state = folded(*begun, *of_reconfiguration(), *of_deployment())
     state.outcomes, state.introduced, state.abandoned = {"r-1": outcome_of("failed")}, {"daily": (1, 2)}, {"daily"}
     state.sinks_released, state.reconfigured_for, state.driver_since = {"lake": 3}, "r-2", 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.job_request import DrainRequest
 from tests.kafka import jobs
 from tests.kafka.topics import Topics

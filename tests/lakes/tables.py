@@ -17,8 +17,8 @@ from pyarrow import parquet
 
 from airflow_provider_ckpt.sinks.delta.delta_sink import DeltaSink
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
-from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
 from airflow_provider_ckpt.sinks.sink import Handle, SinkContext, StageRequest
+from airflow_provider_ckpt.sinks.write_settings import LOSSLESS
 from airflow_provider_ckpt.spark.task.outputs import counted
 
 Row = tuple[int, str | None]

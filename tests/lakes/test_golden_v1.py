@@ -14,7 +14,7 @@ from airflow_provider_ckpt.sinks.errors import StagedElsewhereError, UnknownHand
 from airflow_provider_ckpt.sinks.lake.columns import Column
 from airflow_provider_ckpt.sinks.lake.intents import Intent, IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile, LakeHandle
-from airflow_provider_ckpt.sinks.lake.roll_forward import StartMark
+from airflow_provider_ckpt.sinks.lake.table_commits import StartMark
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.storage.errors import NewerFormatError
 from airflow_provider_ckpt.storage.opening import open_storage

@@ -37,7 +37,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     with_field_ids,
 )
 from airflow_provider_ckpt.sinks.iceberg.iceberg_sink import IcebergSink
-from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
+from airflow_provider_ckpt.sinks.iceberg.partition_fields import PartitionField
 from airflow_provider_ckpt.sinks.iceberg.replaced_rows import _filter, replace_rows
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import Column

@@ -18,9 +18,9 @@ import pytest
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
-from airflow_provider_ckpt.journal.codec import decode, decode_all
+from airflow_provider_ckpt.journal.event_codec import decode, decode_all
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.journal.state_json import state_from_json
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph
@@ -29,13 +29,13 @@ from airflow_provider_ckpt.model.job_request import InvalidRequest
 from airflow_provider_ckpt.model.json_form import from_json
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
-from airflow_provider_ckpt.sinks.file.ownership_log import TurnLog
+from airflow_provider_ckpt.sinks.file.ownership_log import OwnershipLog
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
 from airflow_provider_ckpt.sinks.kafka.ledger import LedgerRecord
 from airflow_provider_ckpt.sinks.kafka.staging import KafkaStaging
 from airflow_provider_ckpt.sinks.lake.intents import IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
-from airflow_provider_ckpt.sinks.lake.roll_forward import StartMark
+from airflow_provider_ckpt.sinks.lake.table_commits import StartMark
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.spark.query.sources.frozen_end import read_offsets
 from airflow_provider_ckpt.spark.query.sources.frozen_files import freeze, read_frozen
@@ -46,8 +46,8 @@ from airflow_provider_ckpt.storage.log.append_log import AppendLog
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import read_root
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.codec import record_from_json
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
+from airflow_provider_ckpt.subtasklog.record_codec import record_from_json
 from airflow_provider_ckpt.subtasklog.records import PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.support.checksum import without_checksum
@@ -106,7 +106,7 @@ def intents(storage: Storage, name: str) -> None:
 
 
 def turns(storage: Storage, name: str) -> None:
-    TurnLog(storage).catch_up()
+    OwnershipLog(storage).catch_up()
 
 
 def journal_entries(storage: Storage, _: str) -> None:
@@ -151,7 +151,7 @@ READERS: list[tuple[str, str, Read]] = [
     ("kafka-sink-v1/ledger-record.json", "ledger.json", lambda s, n: not_none(LedgerRecord.decoded(s.read(n), n))),
     ("sinks-v1/manifest-00000000.json", SINK, manifests),
     ("sinks-v1/manifest-that-supersedes.json", SINK, manifests),
-    *[(f"sinks-v1/turn-{n:08d}.json", f"~turns/{n:08d}.json", turns) for n in range(3)],
+    *[(f"sinks-v1/turn-{n:08d}.json", f"~owners/{n:08d}.json", turns) for n in range(3)],
     ("lakes-v1/lake-handle.json", "handle.json", lake_handle),
     ("lakes-v1/intent-00000000.json", "_ckpt/orders/lake/intents/00000000.json", intents),
     ("lakes-v1/intent-upsert.json", "_ckpt/orders/lake/intents/00000000.json", intents),
@@ -221,7 +221,7 @@ def test_a_missing_or_wrong_field_is_refused_by_an_error_of_the_package(
             accepted += [where] if how == "other" and not FREE.fullmatch(where) else []
     assert accepted == []
     assert refusals
-    is_numbered = name.startswith(("_ckpt/", "~turns/", "orders/lake/")) and Path(name).stem.isdigit()
+    is_numbered = name.startswith(("_ckpt/", "~owners/", "orders/lake/")) and Path(name).stem.isdigit()
     entry = f"entry {int(Path(name).stem)} " if is_numbered else name
     assert PARTS.search(golden) or [where for where, error in refusals if entry not in error] == []
 

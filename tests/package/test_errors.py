@@ -135,7 +135,7 @@ def test_each_reason_of_a_failed_request_belongs_to_one_class() -> None:
 
 
 def test_each_reason_of_a_refused_deletion_is_raised() -> None:
-    source = (PACKAGE / "jobmaster/retention/deletion.py").read_text()
+    source = (PACKAGE / "jobmaster/retention/job_deletion.py").read_text()
     assert {name for name in DeletionRefusal.__members__ if f"reason=DeletionRefusal.{name}," not in source} == set()
     made = [call for call in calls() if issubclass(ERRORS[call.error], DeletionRefusedError)]
     assert [call for call in made if "reason" not in call.given] == []

@@ -131,7 +131,7 @@ def all_imports() -> list[tuple[Path, int, str]]:
 
 def test_an_upward_import_is_noticed() -> None:
     assert is_upward(PACKAGE / "coordinator" / "new.py", f"{NAME}.spark.app.session")
-    assert not is_upward(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.protocol.options")
+    assert not is_upward(PACKAGE / "spark" / "new.py", f"{NAME}.coordinator.protocol.checkpoint_options")
     assert len(all_imports()) > 1000
 
 
@@ -209,7 +209,7 @@ def imports_late(path: Path) -> bool:
 
 
 FROM_OUTSIDE = {*AIRFLOW, "cli"}
-INSIDE = {f"{NAME}.journal.journal", f"{NAME}.journal.requests"}
+INSIDE = {f"{NAME}.journal.journal", f"{NAME}.journal.request_files"}
 
 
 def test_airflow_and_the_command_line_read_a_job_through_the_client() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.printable import each_text, one_line, printable, without_colours
 
 texts = st.text(st.characters(exclude_categories=[]))

@@ -153,7 +153,7 @@ class InProcess:
         This happens if it was changed before a checkpoint covered its ends.
         """
         if before is None or status != "REFUSED":
-            return before is not None and self.world.state().anew_epoch > before.epoch
+            return before is not None and self.world.state().from_scratch_epoch > before.epoch
         return nothing_is_covered(before)
 
     def _fault(self, plan: RunPlan) -> Fault:

@@ -25,7 +25,7 @@ STAYS = (
     r"|{0}/checkpoints/chk-\d+(/_metadata)?"
 )
 """Files that a finished job leaves under its root."""
-KEPT = r"(\w+/\w+/manifests|~turns)/([^/.]+\.json|\.tmp-[\w-]+)|\w+/\w+/(columns\.json|\.tmp-[\w-]+)|\.probe-\w+"
+KEPT = r"(\w+/\w+/manifests|~owners)/([^/.]+\.json|\.tmp-[\w-]+)|\w+/\w+/(columns\.json|\.tmp-[\w-]+)|\.probe-\w+"
 """Files that jobs leave beside a folder, and those of killed writers until they are old."""
 LEFT_YET = re.compile(r"\.(tmp|probe)-[\w-]+")
 """Files of killed writers in the root itself. They are collected by age, when no writer can be active."""

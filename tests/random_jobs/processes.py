@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.job_request import REQUESTS
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.chaos.evidence import Evidence

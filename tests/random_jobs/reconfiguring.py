@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.model.graph import JobVertex
 from tests.random_jobs.definition import Definition
@@ -103,7 +103,7 @@ class ReconfiguringJob(Restarting):
 
     def _ask(self) -> None:
         client = JobClient(str(self.world.root), self.world.job_id)
-        state = client.look()
+        state = client.read_state()
         vertices = tuple(vertex for vertex in state.graph().vertices if f"{vertex.uid}/0" not in state.finished)
         if state.status != "RUNNING" or not vertices:
             return

@@ -133,7 +133,7 @@ class Asked:
 
     def _answer(self, rescale: Rescale, resumes: Callable[[], None]) -> str:
         client = JobClient(str(self._world.root), self._world.job_id)
-        wait_until(lambda: self._is_dead() or _may_be_asked(client.look()), "a job that runs")
+        wait_until(lambda: self._is_dead() or _may_be_asked(client.read_state()), "a job that runs")
         if self._is_dead():
             return "nobody to ask"
         try:
@@ -142,7 +142,7 @@ class Asked:
             return f"could not be asked for: {error}"
         try:
             if rescale.waits == "accepted":
-                self._wait(lambda: asked.name in client.look().outcomes or not client.look().is_held)
+                self._wait(lambda: asked.name in client.read_state().outcomes or not client.read_state().is_held)
                 resumes()
             if not self._wait(lambda: self._is_answered(client, asked.name)):
                 return "the run is over"
@@ -161,7 +161,7 @@ class Asked:
 
     @staticmethod
     def _is_answered(client: JobClient, name: str) -> bool:
-        state = client.look()
+        state = client.read_state()
         outcome = state.outcomes.get(name)
         return not state.is_held or (outcome is not None and outcome.is_last)
 

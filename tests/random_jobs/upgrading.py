@@ -52,7 +52,7 @@ class Upgrading(ReconfiguringJob):
 
     def _ask(self) -> None:
         client = JobClient(str(self.world.root), self.world.job_id)
-        if client.look().status != "RUNNING" or client.changes_in_progress():
+        if client.read_state().status != "RUNNING" or client.changes_in_progress():
             return  # an upgrade is tried for seconds, and would block all other requests
         if self._when.random() >= UPGRADES:
             super()._ask()

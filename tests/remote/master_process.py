@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.definition import sink_definitions
+from airflow_provider_ckpt.job.definition_parts import sink_definitions
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.job_master import JobMaster, Outcome

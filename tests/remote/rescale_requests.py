@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_ckpt.coordinator.protocol import reports as rp
 from airflow_provider_ckpt.journal.events import SplitsAssigned
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus

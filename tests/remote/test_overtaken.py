@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_ckpt.journal.errors import FencedError
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.remote.remote_gateway import RemoteGateway

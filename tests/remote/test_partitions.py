@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from airflow_provider_ckpt.jobmaster.retention import retention
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import DrainRequest, StopRequest

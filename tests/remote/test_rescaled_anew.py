@@ -63,7 +63,7 @@ def start_from_scratch(cluster: Cluster) -> OwnedJournal:
     assert frozen.path is not None
     vertices = tuple(replace(vertex, parallelism=1) if vertex.splits else vertex for vertex in cluster.graph.vertices)
     narrow = replace(cluster.graph, vertices=vertices)
-    journal.write(Restored(0, {}, time.time(), anew=True))
+    journal.write(Restored(0, {}, time.time(), from_scratch=True))
     record_plan(journal, JOB, narrow, definition, {}, {}, {"src": 1})
     journal.write(SourceFrozen("src", frozen.path, frozen.count, time.time()))
     open_logs(journal, load_logs(cluster.world.live, JOB, narrow), epoch, "streaming", None)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from airflow_provider_ckpt.coordinator.state.subtask_table import SubtaskStatus
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.job_status import JobStatus

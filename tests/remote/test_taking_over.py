@@ -13,7 +13,7 @@ from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.journal.errors import JobDeletedError
 from airflow_provider_ckpt.journal.events import DeletionBegun
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.model.job_status import JobStatus, RuntimeMode

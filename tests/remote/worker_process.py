@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_ckpt.coordinator.protocol.commands import RestartSubtask
 from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
-from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import continues_at
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId

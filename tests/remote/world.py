@@ -5,7 +5,7 @@ It sees the objects that each process has written, in order, and nothing else.
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.journal.codec import decode_all
+from airflow_provider_ckpt.journal.event_codec import decode_all
 from airflow_provider_ckpt.journal.events import (
     CheckpointCompleted,
     EpochClaimed,

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from airflow_provider_ckpt.job.options.run_options import storage_options_environ
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.job_request import DrainRequest
 from airflow_provider_ckpt.sinks.file.manifests import Manifest, read_manifests

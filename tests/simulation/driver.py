@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.commands import (
     AssignSplits,
     Command,
@@ -28,7 +29,6 @@ from airflow_provider_ckpt.coordinator.protocol.messages import (
     ReleaseFailed,
     ReleaseHeld,
 )
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     BarrierAcknowledged,
     BarrierDeclined,
@@ -40,7 +40,7 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
 )
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.job.controller import Controller
-from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at, first_attempts
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import continues_at, first_attempts
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
 from airflow_provider_ckpt.jobmaster.recovery.restored_state import first_plan, restored
 from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted, restored_splits, subtasks_needed

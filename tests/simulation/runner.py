@@ -40,9 +40,9 @@ from airflow_provider_ckpt.task.actions import (
     RunQuery,
 )
 from airflow_provider_ckpt.task.bounded_reading import BoundedReading
-from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs
 from airflow_provider_ckpt.task.machine import ReadProgress, TaskMachine
 from airflow_provider_ckpt.task.publication import Publication
+from airflow_provider_ckpt.task.vertex_inputs import BoundedInput, EdgeInput, Inputs
 from tests.simulation import query as q
 from tests.simulation.world import BrokenError, Row, World
 

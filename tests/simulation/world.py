@@ -34,8 +34,8 @@ from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.sparkfiles.seen_files import log_offset
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.storage.memory import MemoryStorage
-from airflow_provider_ckpt.subtasklog.codec import numbered, subtask_entries
 from airflow_provider_ckpt.subtasklog.log_state import fold, live
+from airflow_provider_ckpt.subtasklog.record_codec import numbered, subtask_entries
 from airflow_provider_ckpt.subtasklog.records import (
     Barrier,
     Batch,

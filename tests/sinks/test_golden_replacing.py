@@ -11,8 +11,8 @@ import pytest
 
 from airflow_provider_ckpt.sinks.errors import OutputSupersededError
 from airflow_provider_ckpt.sinks.file.manifests import Manifest, ReleasedFile, read_manifests
-from airflow_provider_ckpt.sinks.file.ownership_log import Turn, TurnLog
-from airflow_provider_ckpt.sinks.file_names import TURNS, manifests_folder
+from airflow_provider_ckpt.sinks.file.ownership_log import OwnershipEntry, OwnershipLog
+from airflow_provider_ckpt.sinks.file_names import OWNERSHIP, manifests_folder
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.storage.errors import NewerFormatError
 from tests.sinks.lake import Lake
@@ -46,7 +46,7 @@ def test_the_written_turns_and_manifests_match_the_golden_files(lake: Lake) -> N
     }
     shown = {path: {**document, "writer": "0123456789abcdef"} for path, document in written.items()}
     for name in TURN_FILES:
-        assert shown[f"{TURNS}/{name.removeprefix('turn-')}"] == golden(f"sinks-v1/{name}")
+        assert shown[f"{OWNERSHIP}/{name.removeprefix('turn-')}"] == golden(f"sinks-v1/{name}")
     path = f"{manifests_folder('orders~g1', 'lake')}/00000000.json"
     assert shown[path] == golden("sinks-v1/manifest-that-supersedes.json")
 
@@ -57,20 +57,20 @@ def test_golden_manifests_are_read_with_and_without_superseded_sinks(lake: Lake)
     assert (first.job_id, first.supersedes) == ("orders", ())
     put(lake, f"{manifests_folder('orders~g1', 'lake')}/00000000.json", "sinks-v1/manifest-that-supersedes.json")
     for name in TURN_FILES:
-        put(lake, f"{TURNS}/{name.removeprefix('turn-')}", f"sinks-v1/{name}")
+        put(lake, f"{OWNERSHIP}/{name.removeprefix('turn-')}", f"sinks-v1/{name}")
     prefix = "part-orders~g1-lake-00000001-n1"
     files = (ReleasedFile(f"{prefix}-00000.txt", 3), ReleasedFile(f"{prefix}-00001.txt", 5))
     assert read_manifests(lake.uri) == [Manifest("orders~g1", "lake", 3, 2, ("a1-1-n1",), files, NAMES)]
-    assert TurnLog(lake.books).catch_up() == [
-        Turn("first", NAMES[0], "errorifexists"),
-        Turn("start", SinkName("orders~g1", "lake"), "overwrite"),
-        Turn("first", SinkName("orders~g1", "lake"), "overwrite", NAMES),
+    assert OwnershipLog(lake.books).catch_up() == [
+        OwnershipEntry("first", NAMES[0], "errorifexists"),
+        OwnershipEntry("start", SinkName("orders~g1", "lake"), "overwrite"),
+        OwnershipEntry("first", SinkName("orders~g1", "lake"), "overwrite", NAMES),
     ]
     with pytest.raises(OutputSupersededError, match="orders~g1"):
         lake.bind("orders", "append").prepare()
 
 
 def test_a_turn_of_a_newer_version_is_refused(lake: Lake) -> None:
-    put(lake, f"{TURNS}/00000000.json", "sinks-v1/turn-00000000.json", version=2)
+    put(lake, f"{OWNERSHIP}/00000000.json", "sinks-v1/turn-00000000.json", version=2)
     with pytest.raises(NewerFormatError):
         lake.new("orders")

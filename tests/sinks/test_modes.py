@@ -106,7 +106,7 @@ def test_the_second_of_two_jobs_in_an_empty_folder_is_refused(lake: Lake, modes:
 def test_one_of_two_concurrent_first_releases_is_refused(lake: Lake) -> None:
     """Each has checked the folder and found no other job."""
     monday = lake.new("monday", "errorifexists")
-    hook = once_before_verb("create", "~turns", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
+    hook = once_before_verb("create", "~owners", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
     tuesday = lake.new("tuesday", "errorifexists", storage=HookedStorage(lake.parent, hook))
     with pytest.raises(ReleaseRefusedError, match="Nothing was released; the rows stay"):
         tuesday.release([lake.staged("tuesday", 1, "t")], 1)
@@ -206,7 +206,7 @@ def test_a_late_release_of_a_hung_job_does_not_replace_its_successor(lake: Lake)
 
 def test_one_of_two_concurrent_overwriting_releases_wins(lake: Lake) -> None:
     monday = lake.new("monday")
-    hook = once_before_verb("create", "~turns/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
+    hook = once_before_verb("create", "~owners/00000002", lambda: monday.release([lake.staged("monday", 1, "m")], 1))
     tuesday = lake.new("tuesday", storage=HookedStorage(lake.parent, hook))
     tuesday.release([lake.staged("tuesday", 1, "t")], 1)
     assert lake.named() == lake.listed() == ["t"]
@@ -428,7 +428,7 @@ def test_an_appending_release_reads_the_turns_twice(lake: Lake) -> None:
         turns: ClassVar[list[str]] = []
 
         def read(self, path: str) -> bytes:
-            self.turns.extend([path] if "~turns" in path else [])
+            self.turns.extend([path] if "~owners" in path else [])
             return super().read(path)
 
         def files(self, path: str) -> Sizes:

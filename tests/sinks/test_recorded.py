@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.job.definition import sink_definitions
+from airflow_provider_ckpt.job.definition_parts import sink_definitions
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.model.definition import JobDefinition, SinkDefinition
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.sinks.errors import (
 )
 from airflow_provider_ckpt.sinks.file import bound_file_sink
 from airflow_provider_ckpt.sinks.file.manifests import read_manifests
-from airflow_provider_ckpt.sinks.file_names import TURNS
+from airflow_provider_ckpt.sinks.file_names import OWNERSHIP
 from airflow_provider_ckpt.storage.paths import Sizes
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage
@@ -233,7 +233,7 @@ def test_a_deleted_manifest_stops_releases_and_readers(lake: Lake, gone: int) ->
     ):
         with pytest.raises(ReleaseRecordLostError, match=f"entry {gone} is gone"):
             use()
-    assert [path for path in lake.paths() if "next" not in path and "~turns" not in path] == before
+    assert [path for path in lake.paths() if "next" not in path and "~owners" not in path] == before
 
 
 @pytest.mark.parametrize("content", ["", '{"format": "airflow-prov', "[]", "\x00\x00"])
@@ -310,7 +310,7 @@ def test_temporary_files_of_killed_writers_are_collected_by_age(
     lake = Lake(tmp_path / "lake")
     sink = lake.release("orders", "a")
     beside = books(tmp_path / "lake")
-    left = [beside / folder / ".tmp-0123456789abcdef" for folder in (MANIFESTS, TURNS)]
+    left = [beside / folder / ".tmp-0123456789abcdef" for folder in (MANIFESTS, OWNERSHIP)]
     left.append(beside / ".probe-0123456789abcdef")
     for path in left:
         path.parent.mkdir(exist_ok=True)

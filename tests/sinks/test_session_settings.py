@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.sinks.session_settings import LOSSLESS, writing
+from airflow_provider_ckpt.sinks.write_settings import LOSSLESS, writing
 
 TYPE = "spark.sql.parquet.outputTimestampType"
 DEFAULTS = {

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.job.sink_operator import Gate
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
@@ -101,7 +101,7 @@ class UserScript:
 
     def _run(self) -> None:
         try:
-            wait_until(lambda: self.client.look().status == "RUNNING", "a job that runs")
+            wait_until(lambda: self.client.read_state().status == "RUNNING", "a job that runs")
             self._work(self)
         except BaseException as error:
             self.error = error

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_request import REQUESTS

@@ -26,7 +26,7 @@ from airflow_provider_ckpt.subtasklog.input_gate import InputGate
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.inputs import Inputs
+from airflow_provider_ckpt.task.vertex_inputs import Inputs
 from tests.support.waiting import wait_until
 
 GRAPH = JobGraph(

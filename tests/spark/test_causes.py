@@ -9,7 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.app.causes import find_cause
+from airflow_provider_ckpt.spark.app.query_failure import find_cause
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError, UnfitInputError
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed
 from tests.spark.harness import World

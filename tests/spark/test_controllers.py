@@ -72,9 +72,11 @@ def test_the_autoscaler_raises_the_limit_of_a_source_while_others_run(world: Wor
 
     def work(script: UserScript) -> None:
         wait_until(lambda: world.released_count() >= 10, "the first rows")
-        assert script.client.look().settings == {}, "one file at a time suffices"
+        assert script.client.read_state().settings == {}, "one file at a time suffices"
         world.put_ids("live", files, 5, start=10)
-        wait_until(lambda: any(change.took for change in script.client.look().reconfigurations), "a change by itself")
+        wait_until(
+            lambda: any(change.took for change in script.client.read_state().reconfigurations), "a change by itself"
+        )
         wait_until(lambda: world.released_count() >= rows, "released rows")
         wait_until(lambda: final_counts(world) == expected_counts(rows), "released counts")
 

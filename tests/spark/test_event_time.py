@@ -15,15 +15,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.cli.job_view import job_view
+from airflow_provider_ckpt.cli.job_json import job_view
 from airflow_provider_ckpt.model.progress import SourceTimes
 from airflow_provider_ckpt.spark.plan.job_plan import plan_job
-from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.plan.query_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, watermarks
 from airflow_provider_ckpt.spark.query.errors import UnsupportedQueryError
 from airflow_provider_ckpt.spark.query.event_time import FOLLOWED, EventTimeGuard
 from airflow_provider_ckpt.spark.query.unions import Union, without_ended
-from airflow_provider_ckpt.status.event_time import held_windows
+from airflow_provider_ckpt.status.event_time_text import held_windows
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS, timed
 from tests.spark.windows import WATERMARK, count_windows, counted

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.coordinator.coordinator import Coordinator
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskAtEndOfData,
     SubtaskFailed,

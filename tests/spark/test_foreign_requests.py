@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.journal.events import Reconfigured
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import MOST_FILES, write_request
+from airflow_provider_ckpt.journal.request_files import MOST_FILES, write_request
 from airflow_provider_ckpt.journal.worker_process import identify
 from airflow_provider_ckpt.model.job_request import ReconfigureRequest
 from airflow_provider_ckpt.model.request_outcome import RequestResult
@@ -139,7 +139,7 @@ OUT_OF_RANGE: list[tuple[str, Mapping[str, Any]]] = [
     ("executors", {"kind": "reconfigure", "changes": {"counts": {"executors": -1}}}),
     ("parallelism", {"kind": "reconfigure", "changes": {"live": {"parallelism": 0}}}),
     ("epoch True", {"kind": "stop", "epoch": True}),
-    ("leaves", {"kind": "stop", "leaves": 1}),
+    ("exit_if_it_fails", {"kind": "stop", "exit_if_it_fails": 1}),
 ]
 
 
@@ -159,7 +159,7 @@ def test_a_value_out_of_range_is_refused_and_the_job_continues(world: World) -> 
         changes = {"live": VertexSettings(logic={"live": "\0:job"})}
         past = write_request(world.storage, "job", ReconfigureRequest(changes, epoch=1)).name
         asked = {past, *(f"asked-{number}" for number in range(len(OUT_OF_RANGE)))}
-        wait_until(lambda: asked <= script.client.look().outcomes.keys(), "the last answers")
+        wait_until(lambda: asked <= script.client.read_state().outcomes.keys(), "the last answers")
         script.put(10)
         wait_until(
             lambda: not [name for name in os.listdir(folder_of(world)) if name.startswith("asked")], "a clean folder"

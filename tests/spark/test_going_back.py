@@ -182,7 +182,7 @@ def test_r21_a_log_reused_by_a_rescale_is_no_interrupted_restore(job: RestoredJo
     "b" is a subtask of a source with splits. For any other vertex the state means an interrupted restore.
     """
     job.journal.claim("t2", Worker(), 1.0)
-    job.journal.write(ev.Restored(0, {}, 2.0, anew=True))
+    job.journal.write(ev.Restored(0, {}, 2.0, from_scratch=True))
     vertices = (GRAPH.vertex("a"), replace(GRAPH.vertex("b"), splits=splits))
     job.journal.write(ev.PlanRecorded(JobGraph(vertices, ()), {}, 2.0, STREAMING))
     restore_subtask(job, "a")

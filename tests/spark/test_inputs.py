@@ -25,7 +25,7 @@ from airflow_provider_ckpt.subtasklog.input_gate import InputGate, TakeSnapshot
 from airflow_provider_ckpt.subtasklog.log_reader import CurrentLog
 from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
+from airflow_provider_ckpt.task.vertex_inputs import EdgeInput, Inputs
 from tests.support.partition_folders import feed_folder
 from tests.support.single_channel_feed import SingleChannelFeed
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.spark.query.errors import FrozenListLostError, UnfitSourceError
 from airflow_provider_ckpt.spark.query.kafka.admin import KafkaAdmin
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
+from airflow_provider_ckpt.spark.query.kafka.kafka_options import EARLIEST, LATEST, read_range, refuse_bounded
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
-from airflow_provider_ckpt.spark.query.kafka.options import EARLIEST, LATEST, read_range, refuse_bounded
 from airflow_provider_ckpt.spark.query.sources.frozen_end import freeze_offsets, read_end, read_offsets
 from airflow_provider_ckpt.spark.query.sources.frozen_files import FrozenFiles, freeze
 from airflow_provider_ckpt.spark.task.errors import KafkaRowsGoneError

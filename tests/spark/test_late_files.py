@@ -91,7 +91,7 @@ def test_the_state_of_a_job_does_not_grow_with_late_files(runs: Runs) -> None:
 def test_a_source_restarted_from_scratch_reports_its_late_files_again(runs: Runs) -> None:
     runs.add_files("a")
     runs.end_run()
-    Restored(0, {}, time.time(), anew=True).apply(runs.state)
+    Restored(0, {}, time.time(), from_scratch=True).apply(runs.state)
     SourceFrozen("history", "frozen/history.0002.json", 1, time.time()).apply(runs.state)
     assert paths(runs.end_run()) == [("file:/in/a",)]
     assert runs.end_run() == []

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.spark.plan.splits import as_planned
+from airflow_provider_ckpt.spark.plan.planned_splits import as_planned
 from airflow_provider_ckpt.spark.query.errors import SchemaChangedError, UnfitSourceError, UnsupportedQueryError
 from airflow_provider_ckpt.spark.query.unions import Union, unite, with_like_fields, without_ended
 from tests.spark.harness import World

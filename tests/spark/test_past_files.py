@@ -25,7 +25,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.log_state import Numbered
 from airflow_provider_ckpt.subtasklog.records import Batch, Open, PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.inputs import EdgeInput, past_inputs
+from airflow_provider_ckpt.task.vertex_inputs import EdgeInput, past_inputs
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, Verbs, WrappedStorage, crash_points
 from tests.spark.compacted_folder import NEWEST, check_spark_folder, offsets_of, write_folder
 

@@ -17,13 +17,13 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.model.job_code import JobCode
 from airflow_provider_ckpt.model.kept_state import KeptState, confused_states
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.spark.plan import job_plan, replacement_query
-from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.plan.query_state import kept_state
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from tests.spark.counting_job import UserScript
 from tests.spark.harness import World

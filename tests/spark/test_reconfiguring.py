@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.journal.errors import JournalUnwritableError
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -271,7 +271,7 @@ def test_r21_the_next_driver_applies_a_change_decided_before_a_crash(world: Worl
     def work(script: UserScript) -> None:
         script.put(20)
         script.client.reconfigure(changes)
-        wait_until(lambda: script.client.look().reconfigured == 1, "the decision")
+        wait_until(lambda: script.client.read_state().reconfigured == 1, "the decision")
 
     with pytest.raises(JournalUnwritableError), UserScript(world, work, end="nothing"):
         world.run(counting(world), storage=dies_after_entry(world, '"Reconfigured"'))

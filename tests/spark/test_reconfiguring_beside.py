@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_ckpt import collect_garbage
 from airflow_provider_ckpt.cli import main
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.errors import OvertakenError
 from airflow_provider_ckpt.jobmaster.errors import JobRunsError
 from airflow_provider_ckpt.journal.events import Reconfigured
@@ -59,7 +59,7 @@ def test_r8_a_driver_fenced_during_a_trial_does_not_harm_its_successor(
 
     def second(script: UserScript) -> None:
         wait_until(
-            lambda: (state := script.client.look()).epoch == 2 and state.status == "RUNNING", "the second driver"
+            lambda: (state := script.client.read_state()).epoch == 2 and state.status == "RUNNING", "the second driver"
         )
         script.put(20)
         outcomes.append(script.change(repartition(3)))

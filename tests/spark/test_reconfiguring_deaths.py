@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.model.request_outcome import RequestOutcome

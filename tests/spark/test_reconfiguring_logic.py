@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.client.job_client import JobClient
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.job.errors import UnfitLogicError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading.loading import load_job

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal import events as ev
-from airflow_provider_ckpt.journal.codec import decode
+from airflow_provider_ckpt.journal.event_codec import decode
 from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.model.definition import JobDefinition
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
@@ -65,7 +65,7 @@ class RescaleRequester:
         """
         try:
             client = JobClient(str(self._world.root), self._world.job_id)
-            wait_until(lambda: client.look().status == "RUNNING", "a job that runs")
+            wait_until(lambda: client.read_state().status == "RUNNING", "a job that runs")
             request = client.rescale("parts", self._parallelism)
             self.answer = client.answer(request, 60).outcome
         except Exception as error:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from airflow_provider_ckpt.job.errors import DefinitionChangedError
 from airflow_provider_ckpt.model.kept_state import confused_states
-from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.plan.query_state import kept_state
 from tests.spark.harness import World
 from tests.spark.jobs import windows
 

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import LongType
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.spark.task.interruptions import LOGGERS
 from airflow_provider_ckpt.storage.errors import StorageTransientError
@@ -108,7 +108,7 @@ def test_a_leaving_stop_without_a_savepoint_ends_as_restarting(world: World) -> 
     def on_line(line: Line) -> None:
         if line["kind"] == "running":
             storage.broken = True
-            asked.append(write_request(world.storage, world.job_id, StopRequest(leaves=True, epoch=1)).name)
+            asked.append(write_request(world.storage, world.job_id, StopRequest(exit_if_it_fails=True, epoch=1)).name)
 
     run = world.run(mixed(world), on_line, storage=storage, checkpoint_interval=30)
     assert run.status == "RESTARTING"

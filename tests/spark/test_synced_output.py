@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_ckpt.model.ids import AttemptId
-from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
+from airflow_provider_ckpt.sinks.write_settings import LOSSLESS
 from airflow_provider_ckpt.spark.task import outputs
 from airflow_provider_ckpt.spark.task.outputs import Outputs, PartitionTarget
 from airflow_provider_ckpt.storage.opening import open_storage

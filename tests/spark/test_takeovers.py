@@ -26,7 +26,7 @@ from airflow_provider_ckpt.jobmaster.recovery import takeover
 from airflow_provider_ckpt.journal import events as ev
 from airflow_provider_ckpt.journal.errors import CorruptJournalError
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.job_request import StopRequest
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.worker import Worker

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.app.causes import find_cause
+from airflow_provider_ckpt.spark.app.query_failure import find_cause
 from airflow_provider_ckpt.spark.query.sources.reader import BatchReader, SplitReader, StreamReader
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError, UnfitInputError
 from airflow_provider_ckpt.spark.task.streaming.running_query import query_failed

@@ -119,7 +119,7 @@ def test_an_upgrade_adds_operators_in_the_same_driver(world: World) -> None:
         script.put(10)
         outcomes.append(upgrade(script, with_more(world, "v2")))
         assert outcomes[-1].is_carried_out, outcomes
-        assert script.client.look().status == "RUNNING"
+        assert script.client.read_state().status == "RUNNING"
         script.put(20)
         wait_until(lambda: (world.released_count("copies"), world.released_count("old")) == (10, 5), "the new sinks")
 
@@ -378,7 +378,7 @@ def test_a_leave_request_during_an_upgrade_is_carried_out(world: World) -> None:
 
     def on_line(line: Line) -> None:
         if "and resumes as" in line["message"]:
-            client.stop(epoch=1, leaves=True)
+            client.stop(epoch=1, exit_if_it_fails=True)
 
     outcomes: list[RequestOutcome] = []
     with UserScript(world, work, end="nothing"):

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_ckpt.task import bounded_offsets
 from airflow_provider_ckpt.task.bounded_offsets import FIRST_CHECK, LONGEST_PAUSE, BoundedOffsets
 from airflow_provider_ckpt.task.errors import SourceFilesGoneError
-from airflow_provider_ckpt.task.inputs import BoundedInput
+from airflow_provider_ckpt.task.vertex_inputs import BoundedInput
 from tests.spark.faults import HookedStorage
 from tests.spark.harness import World
 from tests.spark.jobs import mixed

@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.model.progress import Snapshot, SourceTimes
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
-from airflow_provider_ckpt.status.event_time import held_windows
+from airflow_provider_ckpt.status.event_time_text import held_windows
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
 
 NOON = 1_772_020_800.0  # 2026-02-25 12:00:00Z

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_ckpt.journal.requests import pending_requests
+from airflow_provider_ckpt.journal.request_files import pending_requests
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.file_sink import FileSink
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles

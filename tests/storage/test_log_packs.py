@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.log import log_packs
 from airflow_provider_ckpt.storage.log.append_log import AppendLog, Entry
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.codec import PACK
+from airflow_provider_ckpt.subtasklog.record_codec import PACK
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.testing.crash import CrashingStorage, SimulatedCrash, WrappedStorage, crash_points

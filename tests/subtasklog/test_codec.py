@@ -11,8 +11,8 @@ import pytest
 from airflow_provider_ckpt.model.ids import AttemptId
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 from airflow_provider_ckpt.storage.opening import open_storage
-from airflow_provider_ckpt.subtasklog.codec import FORMAT, record_from_json, record_to_json, subtask_entries
 from airflow_provider_ckpt.subtasklog.errors import UnknownRecordError
+from airflow_provider_ckpt.subtasklog.record_codec import FORMAT, record_from_json, record_to_json, subtask_entries
 from airflow_provider_ckpt.subtasklog.records import Batch, Open, Record
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from tests.subtasklog.samples import one_record_of_each

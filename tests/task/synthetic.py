@@ -29,7 +29,7 @@ from airflow_provider_ckpt.jobmaster.job_identity import JobIdentity
 from airflow_provider_ckpt.jobmaster.job_master import Outcome
 from airflow_provider_ckpt.jobmaster.recorded_plan import record_plan
 from airflow_provider_ckpt.jobmaster.recovery import takeover
-from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at, new_nonce
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import continues_at, new_nonce
 from airflow_provider_ckpt.jobmaster.recovery.opened_logs import open_logs
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.recovery_point import load_logs
@@ -38,7 +38,7 @@ from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_want
 from airflow_provider_ckpt.jobmaster.retention.collector import collect_garbage
 from airflow_provider_ckpt.journal.events import Event
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import write_request
+from airflow_provider_ckpt.journal.request_files import write_request
 from airflow_provider_ckpt.model.channel import readers
 from airflow_provider_ckpt.model.definition import JobDefinition, SourceDefinition
 from airflow_provider_ckpt.model.graph import JobGraph

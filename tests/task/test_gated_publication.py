@@ -16,8 +16,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.input_gate import InputGate
 from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.inputs import EdgeInput, Inputs
 from airflow_provider_ckpt.task.publication import Publication
+from airflow_provider_ckpt.task.vertex_inputs import EdgeInput, Inputs
 from airflow_provider_ckpt.testing.crash import WrappedStorage
 from tests.support.single_channel_feed import SingleChannelFeed
 

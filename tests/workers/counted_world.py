@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_ckpt import released_files
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from airflow_provider_ckpt.sparkfiles.attempt_folders import AttemptFolders
 from airflow_provider_ckpt.storage.layout import subtask_log_path
 from airflow_provider_ckpt.subtasklog.log_reader import TailingLogReader

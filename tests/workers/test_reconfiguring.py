@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_ckpt.client.reconfiguration import Reconfiguration
+from airflow_provider_ckpt.client.reconfiguration_preview import Reconfiguration
 from tests.support.waiting import wait_until
 from tests.workers.counted_world import Counted
 from tests.workers.jobs.rows import FIRST_LIVE

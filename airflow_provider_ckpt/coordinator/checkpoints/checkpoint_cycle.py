@@ -13,9 +13,9 @@ from airflow_provider_ckpt.coordinator.checkpoints.pending_checkpoint import (
     completed_event,
 )
 from airflow_provider_ckpt.coordinator.protocol.checkpoint_failures import CheckpointFailureReason, FailureTracker
+from airflow_provider_ckpt.coordinator.protocol.checkpoint_options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.protocol.commands import TriggerBarrier
 from airflow_provider_ckpt.coordinator.protocol.effects import Append, Effect, NotifyCompleted
-from airflow_provider_ckpt.coordinator.protocol.options import CheckpointOptions
 from airflow_provider_ckpt.coordinator.state.ended_sources import EndedSources
 from airflow_provider_ckpt.coordinator.state.pauses import Pauses
 from airflow_provider_ckpt.coordinator.state.release_state import ReleaseState

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at, first_attempts
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import continues_at, first_attempts
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import check_closed, check_read, check_whole, is_outdated
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import OwnedJournal
 from airflow_provider_ckpt.jobmaster.recovery.restore import RestorePoint

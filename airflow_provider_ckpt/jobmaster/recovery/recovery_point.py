@@ -79,7 +79,7 @@ def interrupted_restore(
 
     No query has started since then, so all logs can be set back again.
     """
-    from_scratch = state.restored_epoch == state.anew_epoch
+    from_scratch = state.restored_epoch == state.from_scratch_epoch
     epoch, by_split = state.restored_epoch, {vertex.uid for vertex in graph.vertices if vertex.splits}
     unfinished = _subtasks_to_rewind(logs, by_split, from_scratch=from_scratch)
     if mode == "batch":  # there are no Spark folders, and an attempt without its end is void in any case

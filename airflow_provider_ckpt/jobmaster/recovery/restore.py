@@ -62,7 +62,7 @@ def resumes(storage: Storage, job_id: str, restore: str, state: JobState) -> boo
     """
     if restore == "latest":
         return True
-    if state.restored_epoch == state.anew_epoch:
+    if state.restored_epoch == state.from_scratch_epoch:
         return False  # there was no restore, or none since the restart from scratch
     return state.restored not in (0, state.last_completed) and _number(storage, job_id, restore) == state.restored
 
@@ -93,7 +93,7 @@ def restore_point(storage: Storage, job_id: str, restore: str, state: JobState) 
     if completed is None:
         checkpoints = ", ".join(str(number) for number in sorted(state.checkpoints)[-5:]) or "none"
         refuse(f"no such checkpoint is known; the last ones are: {checkpoints}")
-    if state.anew_epoch and (state.restored_epoch, state.restored) == (state.anew_epoch, number):
+    if state.from_scratch_epoch and (state.restored_epoch, state.restored) == (state.from_scratch_epoch, number):
         refuse("the job was restarted from scratch after it; use 'latest'")
     if number != state.last_completed:
         refuse(

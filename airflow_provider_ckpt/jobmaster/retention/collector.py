@@ -31,7 +31,7 @@ from airflow_provider_ckpt.storage.layout import (
 from airflow_provider_ckpt.storage.removal import ErrorCollector, best_effort
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.subtasklog.attempts import AttemptsExcept, LivingAttempts, fenced
-from airflow_provider_ckpt.subtasklog.codec import subtask_entries
+from airflow_provider_ckpt.subtasklog.record_codec import subtask_entries
 from airflow_provider_ckpt.subtasklog.records import Batch, Open
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.jobmaster.retention.garbage import Garbage, JobGarbag
 from airflow_provider_ckpt.jobmaster.retention.idle_job_garbage import IdleJobGarbage
 from airflow_provider_ckpt.jobmaster.retention.orphaned_output import staged_orphans
 from airflow_provider_ckpt.journal.journal import Journal
-from airflow_provider_ckpt.journal.requests import requests_before
+from airflow_provider_ckpt.journal.request_files import requests_before
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.journal.worker_process import is_alive
 from airflow_provider_ckpt.model.job_status import JobStatus
@@ -44,7 +44,7 @@ from airflow_provider_ckpt.storage.layout import (
 )
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.subtasklog.codec import subtask_entries
+from airflow_provider_ckpt.subtasklog.record_codec import subtask_entries
 from airflow_provider_ckpt.subtasklog.records import Open
 
 _FROZEN = re.compile(r"(\w+?)(?:\.(\d{4,}))?\.json", re.ASCII)

@@ -41,7 +41,7 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     """Value of ``attempt`` when the current or last deployment was prepared; None after a claim without workers."""
     driver_since: Count = field(default=0, metadata=OMIT_EMPTY)
     """The first epoch of the current driver if it was upgraded, else 0. It reads requests from this epoch on."""
-    anew_epoch: Count = field(default=0, metadata=OMIT_EMPTY)
+    from_scratch_epoch: Count = field(default=0, metadata=OMIT_EMPTY)
     """Epoch of the last restart from scratch; 0 if there was none."""
 
 
@@ -159,17 +159,17 @@ class Restored(JournalEvent):
 
     Args:
         dropped: Vertex → source → batch before which it was dropped, for sources dropped before the checkpoint.
-        anew: True for a restart from scratch, to no checkpoint. The ends of sources are then frozen again.
+        from_scratch: True for a restart from scratch, to no checkpoint. The ends of sources are then frozen again.
     """
 
     checkpoint: Count
     dropped: Mapping[str, Mapping[str, int]]
     at: Instant
-    anew: bool = field(default=False, metadata=OMIT_EMPTY)
+    from_scratch: bool = field(default=False, metadata=OMIT_EMPTY)
 
     def apply(self, state: Epochs) -> None:
         # A checkpoint that is no longer remembered ends no source here, because the subtasks' logs decide (R11).
-        checkpoint = None if self.anew else state.checkpoints.get(self.checkpoint)
+        checkpoint = None if self.from_scratch else state.checkpoints.get(self.checkpoint)
         snapshots = checkpoint.subtasks if checkpoint else {}
         state.ended = {}
         for subtask, snapshot in snapshots.items():
@@ -180,9 +180,9 @@ class Restored(JournalEvent):
         state.end_of_data = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished}
         state.finished = {subtask for subtask, snapshot in snapshots.items() if snapshot.finished_on_restore}
         state.draining = False
-        rewind_splits(state, 0 if self.anew else self.checkpoint)
-        if self.anew:
-            state.frozen, state.anew_epoch, state.abandoned = {}, state.epoch, set()
+        rewind_splits(state, 0 if self.from_scratch else self.checkpoint)
+        if self.from_scratch:
+            state.frozen, state.from_scratch_epoch, state.abandoned = {}, state.epoch, set()
         state.restored, state.restored_epoch = self.checkpoint, state.epoch
 
 

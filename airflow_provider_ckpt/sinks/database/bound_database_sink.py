@@ -15,11 +15,11 @@ from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.errors import DamagedFormError
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
-from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.database_settings import DatabaseSettings
 from airflow_provider_ckpt.sinks.database.ledger import C, Ledger, ReleaseStatements
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow, LedgerRules
 from airflow_provider_ckpt.sinks.database.participant_release import ParticipantRelease
-from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.database.sink_errors import Failures
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
 from airflow_provider_ckpt.sinks.errors import (
     SinkUnavailableError,
@@ -63,7 +63,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     handle_format: ClassVar[str]
 
-    def __init__(self, settings: Settings, context: SinkContext, ledger: Ledger[C], failures: Failures) -> None:
+    def __init__(self, settings: DatabaseSettings, context: SinkContext, ledger: Ledger[C], failures: Failures) -> None:
         self._settings, self._context, self._ledger, self._failures = settings, context, ledger, failures
         self._table, self._schema = settings.table, settings.schema
         self._rules = LedgerRules(failures)

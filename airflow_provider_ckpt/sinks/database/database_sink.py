@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 from airflow_provider_ckpt.connections.connection import Connection
 from airflow_provider_ckpt.connections.environment import read_connection
 from airflow_provider_ckpt.sinks.argument_checks import names_problem
+from airflow_provider_ckpt.sinks.database.database_settings import DatabaseSettings
 from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
-from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
 from airflow_provider_ckpt.sinks.sink import Sink, SinkInput
 from airflow_provider_ckpt.sinks.spark_types import shown
@@ -48,9 +48,9 @@ class DatabaseSink(Sink):
     """Settings that may change when a job resumes. The ledger identifies the database of a renamed connection."""
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> DatabaseSettings:
         """The parsed settings of a valid sink."""
-        return Settings(self.parsed_table(), self.mode, tuple(self.key), self.create, self.staging_schema or "")
+        return DatabaseSettings(self.parsed_table(), self.mode, tuple(self.key), self.create, self.staging_schema or "")
 
     def definition(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.sink_errors import Failures
 from airflow_provider_ckpt.sinks.errors import ForeignReleaseError, OutputSupersededError, TargetRefusedError
 from airflow_provider_ckpt.sinks.sink import Handle
 

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.sinks.delta.delta_table import DeltaLakeTable
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import PARTITION_TYPES, check_table_input
-from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings, refuse_missing
+from airflow_provider_ckpt.sinks.lake.lake_settings import LakeMode, LakeSettings, refuse_missing
 from airflow_provider_ckpt.sinks.lake.table import LakeTable
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 from airflow_provider_ckpt.storage.location import Location

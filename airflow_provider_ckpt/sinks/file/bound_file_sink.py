@@ -17,7 +17,7 @@ from airflow_provider_ckpt.sinks.file.folder_columns import FolderColumns
 from airflow_provider_ckpt.sinks.file.manifest_log import Manifest, ManifestLog, ReleasedFile
 from airflow_provider_ckpt.sinks.file.occupancy import Mode, Occupancy
 from airflow_provider_ckpt.sinks.file.staged_files import StagedFiles
-from airflow_provider_ckpt.sinks.file_names import TURNS, format_of, is_data_file, sink_folder
+from airflow_provider_ckpt.sinks.file_names import OWNERSHIP, format_of, is_data_file, sink_folder
 from airflow_provider_ckpt.sinks.folder_names import named_folders
 from airflow_provider_ckpt.sinks.parquet_footers import parquet_rows
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
@@ -253,7 +253,7 @@ class BoundFileSink(BoundSink):
         if self._log.catch_up():
             self._occupancy.sweep(force=True)
         self._books.collect_temporary("", LEFT_BEHIND, deep=False)  # leftovers of storage probes
-        for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):
+        for folder in (sink_folder(self._context.job_id, self._context.uid), OWNERSHIP):
             self._books.collect_temporary(folder, LEFT_BEHIND)
         return self._staged.collect_garbage(live_handles, live_attempts)
 

@@ -47,7 +47,7 @@ class FileSink(Sink):
         <path>/[<column>=<value>/…]part-<job>-<sink>-<batch>-<nonce>-<number>.<extension>   released
         <books>/<job>/<sink>/staging/<attempt>-<batch>-<nonce>/…                          staged
         <books>/<job>/<sink>/manifests/00000000.json …                                    what was released
-        <books>/~turns/00000000.json …                                                    order of the first releases
+        <books>/~owners/00000000.json …                                                    order of the first releases
 
     ``<books>`` is the folder ``_ckpt-<name>`` next to the table, see :mod:`~.file_folders`.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_ckpt.model.column_name import quoted
-from airflow_provider_ckpt.sinks.session_settings import writing
+from airflow_provider_ckpt.sinks.write_settings import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.manifest_log import Manifest, ManifestLog, ReleasedFile
-from airflow_provider_ckpt.sinks.file.ownership_log import TurnLog
+from airflow_provider_ckpt.sinks.file.ownership_log import OwnershipLog
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.storage.layout import is_job_id
 from airflow_provider_ckpt.storage.location import Location
@@ -68,7 +68,7 @@ def _replaced(
     the old and the new rows. A selected sink that is not in ``logs`` had no manifest at that time.
     """
     replaced: set[SinkName] = set()
-    for name in {turn.name for turn in TurnLog(storage).catch_up() if turn.supersedes}:
+    for name in {turn.name for turn in OwnershipLog(storage).catch_up() if turn.supersedes}:
         log = logs.get(name)
         if log is None and is_selected(name):
             continue

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.sinks.errors import OutputSupersededError, ReleaseRefusedError, TargetRefusedError
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders
 from airflow_provider_ckpt.sinks.file.manifest_log import ManifestLog
-from airflow_provider_ckpt.sinks.file.ownership_log import Turn, TurnLog
+from airflow_provider_ckpt.sinks.file.ownership_log import OwnershipEntry, OwnershipLog
 from airflow_provider_ckpt.sinks.file_names import is_data_file, job_and_sink, released_by
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.storage.layout import is_job_id
@@ -48,7 +48,7 @@ class Occupancy:
         self._books = folders.books
         self._name = name
         self._mode = mode
-        self._turns = TurnLog(folders.books)
+        self._ownership = OwnershipLog(folders.books)
         self._is_swept = False
 
     def refuse_foreign_content(self) -> None:
@@ -56,7 +56,7 @@ class Occupancy:
 
         Raises TargetRefusedError.
         """
-        if self._mode != "append" and (content := self._foreign_content(self._turns.catch_up())) is not None:
+        if self._mode != "append" and (content := self._foreign_content(self._ownership.catch_up())) is not None:
             raise TargetRefusedError(
                 "Sink {sink} of job {job_id!r} cannot write to {uri}: {held}. {ways}",
                 **self._error_fields(),
@@ -69,7 +69,7 @@ class Occupancy:
 
     def visible_sinks(self) -> list[SinkName]:
         """Return the sinks that have rows in the folder, except those that are or will be replaced."""
-        replaced = {name for turn in self._turns.catch_up() for name in turn.supersedes}
+        replaced = {name for turn in self._ownership.catch_up() for name in turn.supersedes}
         released = [name for name in self._recorded_sinks() if name not in replaced and self._release_count(name)]
         return [name for name in released if self._mode != "overwrite" or name.job_id == self._name.job_id]
 
@@ -77,10 +77,10 @@ class Occupancy:
         """Append the start of an overwriting sink to the turn log, unless the log has it. Other modes need no entry."""
         if self._mode != "overwrite":
             return
-        while self._first_index("start", self._name, self._turns.catch_up()) is None:
-            self._turns.append(Turn("start", self._name, self._mode))
+        while self._first_index("start", self._name, self._ownership.catch_up()) is None:
+            self._ownership.append(OwnershipEntry("start", self._name, self._mode))
 
-    def take_turn(self, has_rows: bool) -> Turn | None:
+    def take_turn(self, has_rows: bool) -> OwnershipEntry | None:
         """Return the turn of the sink's first release; None if no turn is needed. Append a new turn to the turn log.
 
         A release without rows needs a turn only to replace another sink.
@@ -90,7 +90,7 @@ class Occupancy:
         if self._mode == "append":
             return None
         while True:
-            turns = self._turns.catch_up()
+            turns = self._ownership.catch_up()
             if (own_turn := self._own_turn(turns)) is not None:
                 return own_turn
             self._refuse_superseded(turns)
@@ -105,8 +105,8 @@ class Occupancy:
                     **self._error_fields(),
                     held=content,
                 )
-            turn = Turn("first", self._name, self._mode, tuple(sorted(other_sinks)))
-            if self._turns.append(turn):
+            turn = OwnershipEntry("first", self._name, self._mode, tuple(sorted(other_sinks)))
+            if self._ownership.append(turn):
                 return turn
 
     def refuse_superseded(self) -> None:
@@ -117,7 +117,7 @@ class Occupancy:
 
         Raises OutputSupersededError.
         """
-        self._refuse_superseded(self._turns.catch_up())
+        self._refuse_superseded(self._ownership.catch_up())
 
     def sweep(self, force: bool = False) -> None:
         """Delete the files of the sinks that this one has replaced. Call it after this sink's first manifest exists.
@@ -126,7 +126,7 @@ class Occupancy:
         """
         if self._is_swept and not force:
             return
-        own_turn = self._own_turn(self._turns.catch_up())
+        own_turn = self._own_turn(self._ownership.catch_up())
         if own_turn is not None and own_turn.supersedes:
             self._delete(own_turn.supersedes)
         self._is_swept = True
@@ -139,14 +139,14 @@ class Occupancy:
 
     # ---- reading the turns
 
-    def _own_turn(self, turns: list[Turn]) -> Turn | None:
+    def _own_turn(self, turns: list[OwnershipEntry]) -> OwnershipEntry | None:
         index = self._first_index("first", self._name, turns)
         return None if index is None else turns[index]
 
-    def _first_index(self, kind: str, name: SinkName, turns: list[Turn]) -> int | None:
+    def _first_index(self, kind: str, name: SinkName, turns: list[OwnershipEntry]) -> int | None:
         return next((index for index, turn in enumerate(turns) if turn.kind == kind and turn.name == name), None)
 
-    def _refuse_superseded(self, turns: list[Turn]) -> None:
+    def _refuse_superseded(self, turns: list[OwnershipEntry]) -> None:
         superseder = self._superseder(turns)
         if superseder is None:
             return
@@ -166,7 +166,7 @@ class Occupancy:
             by_sink=superseder.name.sink,
         )
 
-    def _superseder(self, turns: list[Turn]) -> Turn | None:
+    def _superseder(self, turns: list[OwnershipEntry]) -> OwnershipEntry | None:
         for turn in turns:
             if self._name in turn.supersedes:
                 return turn
@@ -182,7 +182,7 @@ class Occupancy:
 
     # ---- reading the folder
 
-    def _other_jobs_sinks(self, turns: list[Turn]) -> set[SinkName]:
+    def _other_jobs_sinks(self, turns: list[OwnershipEntry]) -> set[SinkName]:
         """Return the sinks of other jobs that have released, or have a turn for their first release."""
         sinks = {turn.name for turn in turns if turn.kind == "first" and turn.name.job_id != self._name.job_id}
         for name in self._recorded_sinks():
@@ -206,7 +206,7 @@ class Occupancy:
             "ways": _WAYS[self._mode],
         }
 
-    def _foreign_content(self, turns: list[Turn]) -> str | None:
+    def _foreign_content(self, turns: list[OwnershipEntry]) -> str | None:
         """Describe the content of the folder that the mode does not allow; None if there is none."""
         replaced = {name for turn in turns for name in turn.supersedes}
         allowed = replaced | {name for name in self._recorded_sinks() if name.job_id == self._name.job_id}

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
-from airflow_provider_ckpt.sinks.file_names import TURNS
+from airflow_provider_ckpt.sinks.file_names import OWNERSHIP
 from airflow_provider_ckpt.sinks.numbered_log import NumberedLog
 from airflow_provider_ckpt.sinks.sink_name import SinkName
 from airflow_provider_ckpt.storage.storage import Storage
 
-TURN = "folder-turn"
+OWNERSHIP_ENTRY = "folder-owner"
 VERSION = 1
 
 Kind = Literal["start", "first"]
 
 
 @dataclass(frozen=True)
-class Turn:
+class OwnershipEntry:
     """An entry of the turn log.
 
     Args:
@@ -37,7 +37,7 @@ class Turn:
         return {"kind": self.kind, **self.name.to_json(), "mode": self.mode, "supersedes": names}
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Turn:
+    def from_json(cls, body: Mapping[str, Any]) -> OwnershipEntry:
         """Read a turn from a log entry.
 
         Raises UnknownFormError.
@@ -47,24 +47,26 @@ class Turn:
         return cls(kind, SinkName.from_json(body), mode, supersedes)
 
 
-class TurnLog:
+class OwnershipLog:
     """The turn log of one folder: one entry of each ``errorifexists`` sink, two of each ``overwrite`` sink."""
 
     def __init__(self, storage: Storage) -> None:
-        self._log = NumberedLog(storage, TURNS, TURN, VERSION, Turn.from_json, Turn.to_json)
-        self._turns: list[Turn] = []
+        self._log = NumberedLog(
+            storage, OWNERSHIP, OWNERSHIP_ENTRY, VERSION, OwnershipEntry.from_json, OwnershipEntry.to_json
+        )
+        self._ownership: list[OwnershipEntry] = []
 
-    def catch_up(self) -> list[Turn]:
+    def catch_up(self) -> list[OwnershipEntry]:
         """Read the turns that other processes have appended, and return all turns, by number."""
         with self._log.lock:
-            for number in range(len(self._turns), self._log.catch_up()):
-                self._turns.append(self._log.entry(number))
-            return list(self._turns)
+            for number in range(len(self._ownership), self._log.catch_up()):
+                self._ownership.append(self._log.entry(number))
+            return list(self._ownership)
 
-    def append(self, turn: Turn) -> bool:
+    def append(self, turn: OwnershipEntry) -> bool:
         """Append a turn. Return False if another process has appended one; then call :meth:`catch_up`."""
         with self._log.lock:
             if not self._log.append(turn):
                 return False
-            self._turns.append(turn)
+            self._ownership.append(turn)
             return True

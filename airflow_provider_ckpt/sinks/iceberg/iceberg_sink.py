@@ -10,7 +10,7 @@ from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.iceberg.iceberg_table import IcebergLakeTable
 from airflow_provider_ckpt.sinks.lake.bound_lake_sink import BoundLakeSink
 from airflow_provider_ckpt.sinks.lake.columns import check_table_input
-from airflow_provider_ckpt.sinks.lake.settings import LakeMode, LakeSettings, refuse_missing
+from airflow_provider_ckpt.sinks.lake.lake_settings import LakeMode, LakeSettings, refuse_missing
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 from airflow_provider_ckpt.storage.location import Location
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.model.column_name import quoted
 from airflow_provider_ckpt.sinks.errors import StagedFileUnusableError, TargetRefusedError
-from airflow_provider_ckpt.sinks.iceberg import partitions
+from airflow_provider_ckpt.sinks.iceberg import partition_fields
 from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     as_iceberg_columns,
     iceberg_schema,
@@ -21,7 +21,7 @@ from airflow_provider_ckpt.sinks.iceberg.iceberg_schema import (
     takes_field_ids,
     with_field_ids,
 )
-from airflow_provider_ckpt.sinks.iceberg.partitions import PartitionField
+from airflow_provider_ckpt.sinks.iceberg.partition_fields import PartitionField
 from airflow_provider_ckpt.sinks.iceberg.replaced_rows import add_rows, replace_rows
 from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of
 from airflow_provider_ckpt.sinks.lake.footers import Footer
@@ -142,7 +142,7 @@ class IcebergLakeTable(LakeTable):
         if required := required_field(snapshot.columns):
             return f"its field {required!r} is required, and in Spark's files every column may be null"
         fields = _fields(table)
-        if problem := partitions.refusal(fields) or self._without_statistics(table, fields):
+        if problem := partition_fields.refusal(fields) or self._without_statistics(table, fields):
             return problem
         return None if self._releases_files(snapshot) else _write_refusal(fields)
 
@@ -165,8 +165,8 @@ class IcebergLakeTable(LakeTable):
         fields = _fields(snapshot.handle)
         if not fields:
             return frame, []
-        return frame.selectExpr("*", *partitions.copy_expressions(fields)), [
-            f"{partitions.COPY}{number}" for number in range(len(fields))
+        return frame.selectExpr("*", *partition_fields.copy_expressions(fields)), [
+            f"{partition_fields.COPY}{number}" for number in range(len(fields))
         ]
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:

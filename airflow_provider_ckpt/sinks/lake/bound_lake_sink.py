@@ -13,11 +13,11 @@ from airflow_provider_ckpt.sinks.lake.columns import Column, columns_of, input_c
 from airflow_provider_ckpt.sinks.lake.footers import footers
 from airflow_provider_ckpt.sinks.lake.intents import Change, Intent
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeFile, LakeHandle
-from airflow_provider_ckpt.sinks.lake.roll_forward import TRIES, Position, RollForward, table_gone
-from airflow_provider_ckpt.sinks.lake.settings import LakeSettings
+from airflow_provider_ckpt.sinks.lake.lake_settings import LakeSettings
 from airflow_provider_ckpt.sinks.lake.table import LakeTable, Snapshot, table_refused
-from airflow_provider_ckpt.sinks.session_settings import LOSSLESS
+from airflow_provider_ckpt.sinks.lake.table_commits import TRIES, Position, TableCommits, table_gone
 from airflow_provider_ckpt.sinks.sink import BoundSink, Handle, SinkContext, SinkInput, StageRequest
+from airflow_provider_ckpt.sinks.write_settings import LOSSLESS
 from airflow_provider_ckpt.storage.paths import LEFT_BEHIND
 from airflow_provider_ckpt.storage.storage import Storage
 
@@ -38,7 +38,7 @@ class BoundLakeSink(BoundSink):
     """A ``DeltaSink`` or ``IcebergSink`` that is bound to one job.
 
     A release checks that the table accepts the rows, and that every staged file is complete. It appends one intent to
-    the sink's log. Then it commits all intents that the table lacks (:class:`~.roll_forward.RollForward`). A crash
+    the sink's log. Then it commits all intents that the table lacks (:class:`~.roll_forward.TableCommits`). A crash
     between two steps, or a second releaser, does no harm:
 
     1. The intent decides which batches are released, and how. It is created under the next number only if that number
@@ -54,7 +54,7 @@ class BoundLakeSink(BoundSink):
         self._settings = settings
         self._context = context
         self._input_columns: tuple[Column, ...] | None = None
-        self._roll_forward: RollForward | None = None
+        self._roll_forward: TableCommits | None = None
         self._has_begun = False
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class BoundLakeSink(BoundSink):
         if problem is not None:
             raise table_refused(self._context, self._table.uri, problem)
 
-    def _begin(self, roll_forward: RollForward, snapshot: Snapshot | None) -> None:
+    def _begin(self, roll_forward: TableCommits, snapshot: Snapshot | None) -> None:
         if self._settings.mode == "overwrite" and snapshot is not None and not self._has_begun:
             roll_forward.start.create(snapshot.overwrites)
             self._has_begun = True
@@ -151,7 +151,7 @@ class BoundLakeSink(BoundSink):
         return {**_COUNTED_NULLS, **options} if self._settings.mode == "upsert" else options
 
     def _staged_files(
-        self, roll_forward: RollForward, request: StageRequest, columns: Sequence[Column], snapshot: Snapshot
+        self, roll_forward: TableCommits, request: StageRequest, columns: Sequence[Column], snapshot: Snapshot
     ) -> list[LakeFile]:
         place = roll_forward.files.place(request.id)
         written = roll_forward.files.written(place)
@@ -177,7 +177,7 @@ class BoundLakeSink(BoundSink):
 
     def _handle(
         self,
-        roll_forward: RollForward,
+        roll_forward: TableCommits,
         request: StageRequest,
         columns: tuple[Column, ...],
         snapshot: Snapshot,
@@ -224,7 +224,7 @@ class BoundLakeSink(BoundSink):
         raise roll_forward.busy("other releases of the same sink")
 
     def _intent(
-        self, roll_forward: RollForward, position: Position, waiting: Sequence[LakeHandle], checkpoint: int
+        self, roll_forward: TableCommits, position: Position, waiting: Sequence[LakeHandle], checkpoint: int
     ) -> Intent | None:
         """Return the checked intent for this release; None if there is nothing to release."""
         change: Change = self._settings.first_change if position.newest is None else self._settings.later_change
@@ -252,7 +252,7 @@ class BoundLakeSink(BoundSink):
         return intent
 
     def _finish(
-        self, roll_forward: RollForward, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
+        self, roll_forward: TableCommits, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
     ) -> dict[str, int]:
         """Delete the staged files of batches that are in the table, and return the counts of the release."""
         for handle in staged:
@@ -284,20 +284,20 @@ class BoundLakeSink(BoundSink):
 
     # ---- the table's folder
 
-    def _find_roll_forward(self) -> RollForward | None:
-        """Return the :class:`RollForward` of the table; None if the table does not exist."""
+    def _find_roll_forward(self) -> TableCommits | None:
+        """Return the :class:`TableCommits` of the table; None if the table does not exist."""
         if self._roll_forward is None and (storage := self._table.storage()) is not None:
-            self._roll_forward = RollForward(self._table, storage, self._context)
+            self._roll_forward = TableCommits(self._table, storage, self._context)
         return self._roll_forward
 
-    def _existing_roll_forward(self) -> RollForward:
+    def _existing_roll_forward(self) -> TableCommits:
         roll_forward = self._find_roll_forward()
         if roll_forward is None:
             raise table_gone(self._context, self._table.uri, "this very process")
         return roll_forward
 
 
-def _unreleased(roll_forward: RollForward, staged: Sequence[LakeHandle], position: Position) -> list[LakeHandle]:
+def _unreleased(roll_forward: TableCommits, staged: Sequence[LakeHandle], position: Position) -> list[LakeHandle]:
     if not staged:
         return []
     released = roll_forward.log.batches(min(handle.intents for handle in staged), position.length)

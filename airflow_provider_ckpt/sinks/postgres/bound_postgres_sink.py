@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from psycopg import sql
 
 from airflow_provider_ckpt.sinks.database.bound_database_sink import BoundDatabaseSink, PartitionResults
-from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.database_settings import DatabaseSettings
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.database.sink_errors import Failures
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem
 from airflow_provider_ckpt.sinks.postgres.database import Connection, Database
 from airflow_provider_ckpt.sinks.postgres.ledger import PostgresLedger
 from airflow_provider_ckpt.sinks.postgres.names import staging_table
 from airflow_provider_ckpt.sinks.postgres.refusals import explain
-from airflow_provider_ckpt.sinks.postgres.releasing import PostgresReleaseStatements
+from airflow_provider_ckpt.sinks.postgres.release_statements import PostgresReleaseStatements
 from airflow_provider_ckpt.sinks.postgres.staging import copy_rows, create_staging, create_target, own_columns
 from airflow_provider_ckpt.sinks.postgres.table_checks import lacking_on_ledger, lacking_on_schema, problems
 from airflow_provider_ckpt.sinks.postgres.target_table import TargetTable, read_table, types_of
@@ -33,7 +33,7 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
 
     handle_format = "airflow-provider-ckpt/postgres-handle"
 
-    def __init__(self, settings: Settings, context: SinkContext, database: Database) -> None:
+    def __init__(self, settings: DatabaseSettings, context: SinkContext, database: Database) -> None:
         self._database = database
         ledger = PostgresLedger(settings.schema, context, settings.table, settings.mode)
         failures = Failures(context, str(settings.table), f"{settings.schema}.ledger")

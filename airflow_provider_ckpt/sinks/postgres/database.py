@@ -10,7 +10,7 @@ import psycopg
 from psycopg import IsolationLevel, errors
 
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT
-from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.sink_errors import Failures
 from airflow_provider_ckpt.sinks.postgres.address import Address
 from airflow_provider_ckpt.sinks.postgres.copying import StatementWatchdog
 from airflow_provider_ckpt.sinks.postgres.refusals import codes

@@ -14,10 +14,10 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from airflow_provider_ckpt.sinks.database.failures import ledger_version_error
 from airflow_provider_ckpt.sinks.database.ledger import Ledger
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.sink_errors import ledger_version_error
 from airflow_provider_ckpt.sinks.postgres.database import Connection
 from airflow_provider_ckpt.sinks.sink import SinkContext
 

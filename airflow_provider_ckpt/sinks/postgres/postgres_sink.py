@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from airflow_provider_ckpt.connections.plain_text import warn_once
 from airflow_provider_ckpt.sinks.database.database_sink import STATEMENT_TIMEOUT, DatabaseSink
-from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.sink_errors import driver_missing
 from airflow_provider_ckpt.sinks.postgres.names import parse_table, problem_of
 from airflow_provider_ckpt.sinks.postgres.type_fit import column_type_for
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext

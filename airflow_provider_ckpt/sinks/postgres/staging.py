@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 from psycopg import sql
 
-from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
+from airflow_provider_ckpt.sinks.database.sink_errors import Failures
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.postgres.copying import copier
 from airflow_provider_ckpt.sinks.postgres.database import TRANSACTION_SETTINGS, Connection, Database, is_transient

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, MetaData, Table, literal, select
 from sqlalchemy.schema import CreateTable, DropTable
 
 from airflow_provider_ckpt.sinks.database.bound_database_sink import BoundDatabaseSink, PartitionResults
-from airflow_provider_ckpt.sinks.database.failures import Failures
+from airflow_provider_ckpt.sinks.database.database_settings import DatabaseSettings
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
-from airflow_provider_ckpt.sinks.database.settings import Settings
+from airflow_provider_ckpt.sinks.database.sink_errors import Failures
 from airflow_provider_ckpt.sinks.database.table_checks import Columns, Problem, rights_needed
 from airflow_provider_ckpt.sinks.sink import SinkContext, SinkInput, StageRequest
 from airflow_provider_ckpt.sinks.sql.address import Address
@@ -23,7 +23,7 @@ from airflow_provider_ckpt.sinks.sql.database import Database
 from airflow_provider_ckpt.sinks.sql.ledger import SqlLedger
 from airflow_provider_ckpt.sinks.sql.mysql_dialect import MySQLDialect
 from airflow_provider_ckpt.sinks.sql.names import staging_table
-from airflow_provider_ckpt.sinks.sql.releasing import SqlReleaseStatements
+from airflow_provider_ckpt.sinks.sql.release_statements import SqlReleaseStatements
 from airflow_provider_ckpt.sinks.sql.sqlite_dialect import SQLiteDialect
 from airflow_provider_ckpt.sinks.sql.staging import create_target, insert_rows, staging_table_of
 from airflow_provider_ckpt.sinks.sql.table_checks import problems
@@ -50,7 +50,7 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
 
     handle_format = "airflow-provider-ckpt/sql-handle"
 
-    def __init__(self, settings: Settings, context: SinkContext, database: Database) -> None:
+    def __init__(self, settings: DatabaseSettings, context: SinkContext, database: Database) -> None:
         """Bind the sink. A table or ledger without a schema in ``settings`` is in the database of the address."""
         self._database, self._dialect = database, database.dialect
         table = TableName(settings.table.schema or database.address.database, settings.table.name)

@@ -15,10 +15,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, exists, or_, select, update
 from sqlalchemy.schema import CreateTable
 
-from airflow_provider_ckpt.sinks.database.failures import ledger_version_error
 from airflow_provider_ckpt.sinks.database.ledger import Ledger
 from airflow_provider_ckpt.sinks.database.ledger_rules import LedgerRow
 from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.sink_errors import ledger_version_error
 from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.tables import LedgerTables, portions

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from airflow_provider_ckpt.connections.plain_text import warn_once
 from airflow_provider_ckpt.sinks.database.database_sink import DatabaseSink
-from airflow_provider_ckpt.sinks.database.failures import driver_missing
 from airflow_provider_ckpt.sinks.database.names import TableName
+from airflow_provider_ckpt.sinks.database.sink_errors import driver_missing
 from airflow_provider_ckpt.sinks.sink import BoundSink, SinkContext
 from airflow_provider_ckpt.sinks.spark_types import fits_in_json
 from airflow_provider_ckpt.sinks.sql.dialect_names import kind_of, refused_dialect

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.schema import CreateTable
 
 from airflow_provider_ckpt.model.column_name import quoted
-from airflow_provider_ckpt.sinks.database.failures import Failures
 from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
+from airflow_provider_ckpt.sinks.database.sink_errors import Failures
 from airflow_provider_ckpt.sinks.database.table_checks import Columns
 from airflow_provider_ckpt.sinks.sink import StageRequest
 from airflow_provider_ckpt.sinks.spark_types import as_json, plain

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from airflow_provider_ckpt.errors import TransientError
 from airflow_provider_ckpt.jvm.jvm_environ import jvm_environ
 from airflow_provider_ckpt.jvm.jvm_watch import watch_jvm
-from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_log import keep_traces
 from airflow_provider_ckpt.spark.app.known_warnings import silence
+from airflow_provider_ckpt.spark.app.query_failure import find_cause
 from airflow_provider_ckpt.spark.app.session_settings import POLL_MS, POLLING
 from airflow_provider_ckpt.spark.errors import UnfitSettingError
 from airflow_provider_ckpt.spark.query.sources.source_options import refuse_settings

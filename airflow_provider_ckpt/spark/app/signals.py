@@ -119,7 +119,7 @@ class LeaveOnSignal:
 
     def _stop(self, name: str, watch: threading.Timer) -> None:
         try:
-            JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, leaves=True)
+            JobClient(self._root, self._options.job_id).stop(epoch=self._epoch, exit_if_it_fails=True)
         except CkptError as error:
             _leave_at_once(name, str(error))
         finally:

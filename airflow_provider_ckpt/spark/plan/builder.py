@@ -33,8 +33,13 @@ from airflow_provider_ckpt.spark.query.event_time import EventTimeGuard
 from airflow_provider_ckpt.spark.query.final_answer import changes_rows, final_answer_mode
 from airflow_provider_ckpt.spark.query.internal_files import internal_files_named
 from airflow_provider_ckpt.spark.query.kafka.freezing import fetch_topics
+from airflow_provider_ckpt.spark.query.kafka.kafka_options import (
+    refuse_bounded,
+    refuse_level,
+    refuse_limits,
+    refuse_start,
+)
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
-from airflow_provider_ckpt.spark.query.kafka.options import refuse_bounded, refuse_level, refuse_limits, refuse_start
 from airflow_provider_ckpt.spark.query.sources.empty_sources import not_there, nothing_to_read
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.query.sources.frozen_files import (

@@ -14,7 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.job.chaining import bounded_chain, build_graph
-from airflow_provider_ckpt.job.definition import plain_path, selection_options, sink_definitions, source_definition
+from airflow_provider_ckpt.job.definition_parts import (
+    plain_path,
+    selection_options,
+    sink_definitions,
+    source_definition,
+)
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import Mode, RunOptions, RuntimeMode
 from airflow_provider_ckpt.model.definition import JobDefinition, VertexDefinition
@@ -22,9 +27,9 @@ from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 from airflow_provider_ckpt.model.kept_state import KeptState
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder, SourceCalls
-from airflow_provider_ckpt.spark.plan.kept_state import kept_state
 from airflow_provider_ckpt.spark.plan.left_out_inputs import check_left_out, check_like_event_times
-from airflow_provider_ckpt.spark.plan.splits import PlannedSplits, split_frame
+from airflow_provider_ckpt.spark.plan.planned_splits import PlannedSplits, split_frame
+from airflow_provider_ckpt.spark.plan.query_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     batch_refusal,
     holds_watermark,

@@ -8,7 +8,7 @@ from itertools import combinations
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
-from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.plan.query_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import refusal, streams
 from airflow_provider_ckpt.spark.query.edge_schema import plain
 from airflow_provider_ckpt.spark.query.errors import UnsupportedQueryError

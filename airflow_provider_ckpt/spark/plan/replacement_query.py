@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, zip_longest
 
-from airflow_provider_ckpt.job.definition import plain_path, selection_options
+from airflow_provider_ckpt.job.definition_parts import plain_path, selection_options
 from airflow_provider_ckpt.model.definition import EventTime
 from airflow_provider_ckpt.model.kept_state import confused_states
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
-from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.plan.query_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import (
     refusal,
     streaming_leaves,

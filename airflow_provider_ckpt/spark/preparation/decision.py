@@ -102,7 +102,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
             for vertex in graph.vertices
             if vertex.splits and vertex.uid in state.frozen
         },
-        compared=(state.definition, state.anew_epoch),
+        compared=(state.definition, state.from_scratch_epoch),
         state=state,
     )
 

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.job.errors import JobImportError
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.loading.code import code_of
 from airflow_provider_ckpt.job.loading.loading import LoadedJob, load
-from airflow_provider_ckpt.job.loading.own_modules import own_modules
+from airflow_provider_ckpt.job.loading.module_sources import own_modules
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.jobmaster.recovery.owned_journal import open_journal
 from airflow_provider_ckpt.journal.journal import Journal

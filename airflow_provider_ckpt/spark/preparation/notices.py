@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.definition import selection_options
+from airflow_provider_ckpt.job.definition_parts import selection_options
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.state import JobState

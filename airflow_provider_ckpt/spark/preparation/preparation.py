@@ -30,8 +30,8 @@ from airflow_provider_ckpt.spark.app.storage_reachability import StorageReachabi
 from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.plan.job_plan import JobPlan, plan_job
 from airflow_provider_ckpt.spark.plan.logic import LogicLoader
+from airflow_provider_ckpt.spark.plan.planned_splits import CurrentSplits, plan_splits, plan_splits_from_scratch
 from airflow_provider_ckpt.spark.plan.resumable import check_resumable
-from airflow_provider_ckpt.spark.plan.splits import CurrentSplits, plan_splits, plan_splits_from_scratch
 from airflow_provider_ckpt.spark.preparation.code_checks import refuse_edited, refuse_foreign, unfit
 from airflow_provider_ckpt.spark.preparation.decision import Decision
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from concurrent.futures import Executor
 
 from airflow_provider_ckpt.coordinator.protocol.reports import FilesChanged, TaskReport
-from airflow_provider_ckpt.jobmaster.recovery.attempts import continues_at
+from airflow_provider_ckpt.jobmaster.recovery.attempt_names import continues_at
 from airflow_provider_ckpt.jobmaster.recovery.log_checks import is_outdated
 from airflow_provider_ckpt.jobmaster.recovery.restore import nothing_is_covered
 from airflow_provider_ckpt.journal.state import JobState

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from airflow_provider_ckpt.coordinator.protocol.reports import SubtaskFailed, SubtaskFenced
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
-from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.app.query_failure import find_cause
 from airflow_provider_ckpt.spark.errors import SparkLostError
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.subtasklog.errors import LogFencedError, ResultLostError

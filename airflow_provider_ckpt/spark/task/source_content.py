@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, StringType, StructType
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.spark.app.causes import jvm_text
+from airflow_provider_ckpt.spark.app.query_failure import jvm_text
 from airflow_provider_ckpt.spark.query.analysed_plan import analysed, each
 from airflow_provider_ckpt.spark.query.sources.file_index import index_of
 from airflow_provider_ckpt.spark.query.sources.malformed import malformed_only

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from airflow_provider_ckpt.errors import CkptError, TerminalError
 from airflow_provider_ckpt.model.words import counted
-from airflow_provider_ckpt.spark.app.causes import find_cause, jvm_text
+from airflow_provider_ckpt.spark.app.query_failure import find_cause, jvm_text
 from airflow_provider_ckpt.spark.query.sources.partition_folders import unfit_folders
 from airflow_provider_ckpt.spark.task.errors import ExecutorPythonError, KafkaRowsGoneError, UnfitInputError
 from airflow_provider_ckpt.storage.redaction import redact_uri

@@ -94,7 +94,7 @@ DATABASES = (
     Mutant(
         "attempts-not-filtered",
         "R5",
-        "releasing:_task_attempts",
+        "release_statements:_task_attempts",
         '    return sql.SQL("{}::bigint[]").format(sql.Literal(handle["parts"]))',
         '    return sql.SQL("array(SELECT generate_series(0, 100000)::bigint)")',
         (f"{_CRASHES}::test_a_spark_task_that_ran_twice_releases_its_rows_once",),

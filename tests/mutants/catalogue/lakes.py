@@ -92,7 +92,7 @@ LAKES = (
     Mutant(
         "intent-applied-again",
         "R9",
-        "RollForward.read_position.pending",
+        "TableCommits.read_position.pending",
         "pending = self.log.entry(length - 1) if snapshot.applied < length else None",
         "pending = self.log.entry(length - 1) if length else None",
         _DELTA,
@@ -111,7 +111,7 @@ LAKES = (
     Mutant(
         "files-not-checked-before-the-commit",
         "R9",
-        "RollForward._apply",
+        "TableCommits._apply",
         "    self.files.verify_targets(intent.files, intent.checkpoint)\n",
         "",
         _DELTA,
@@ -129,7 +129,7 @@ LAKES = (
     Mutant(
         "table-not-checked-before-the-commit",
         "R9",
-        "RollForward._apply",
+        "TableCommits._apply",
         "    self.check(snapshot, intent, intent.columns, intent.partition_by)\n",
         "",
         _DELTA,
@@ -138,7 +138,7 @@ LAKES = (
     Mutant(
         "lost-commit-reply-is-a-failure",
         "R17",
-        "RollForward._apply",
+        "TableCommits._apply",
         "        if reloaded is None or reloaded.applied < number:",
         "        if True:",
         _DELTA,
@@ -147,7 +147,7 @@ LAKES = (
     Mutant(
         "failed-commit-is-a-lost-reply",
         "R17",
-        "RollForward._apply",
+        "TableCommits._apply",
         "        if reloaded is None or reloaded.applied < number:",
         "        if False:",
         _DELTA,
@@ -156,7 +156,7 @@ LAKES = (
     Mutant(
         "batch-with-newer-knowledge-not-checked",
         "R9",
-        "RollForward._refuse_other",
+        "TableCommits._refuse_other",
         "        if handle.applied > snapshot.applied:",
         "        if False:",
         _DELTA,
@@ -165,7 +165,7 @@ LAKES = (
     Mutant(
         "other-table-under-the-name",
         "R9",
-        "RollForward._refuse_other",
+        "TableCommits._refuse_other",
         "        if handle.table != snapshot.id:",
         "        if False:",
         _DELTA,
@@ -174,7 +174,7 @@ LAKES = (
     Mutant(
         "pending-release-to-another-table",
         "R9",
-        "RollForward._refuse_other",
+        "TableCommits._refuse_other",
         "    if length and self.log.entry(length - 1).table != snapshot.id:",
         "    if False:",
         _DELTA,
@@ -192,7 +192,7 @@ LAKES = (
     Mutant(
         "table-replaced-since-the-decision",
         "R9",
-        "RollForward._apply",
+        "TableCommits._apply",
         "    if snapshot.overwrites != intent.overwrites:",
         "    if False:",
         _DELTA,

@@ -31,7 +31,7 @@ LAUNCHING = (
     Mutant(
         "modules-without-an-import",
         "-",
-        "own_modules:_is_own",
+        "module_sources:_is_own",
         "    return not any(",
         "    return True or not any(",
         ("tests/job/test_own_modules.py::test_installed_packages_and_compiled_modules_are_not_shipped",),

@@ -185,7 +185,7 @@ RECONFIGURING = (
     Mutant(
         "kept-by-the-time",
         "R21",
-        "kept_state:_text",
+        "query_state:_text",
         "    if columns.uses_current_time:\n",
         "    if False:\n",
         (f"{_STATE}test_kept_state_of_a_repeated_plan_is_equal",),

@@ -475,7 +475,7 @@ _ABSENCE = (
         "turns-of-killed-writers-left",
         "R17",
         "BoundFileSink.collect_garbage",
-        "    for folder in (sink_folder(self._context.job_id, self._context.uid), TURNS):",
+        "    for folder in (sink_folder(self._context.job_id, self._context.uid), OWNERSHIP):",
         "    for folder in (sink_folder(self._context.job_id, self._context.uid),):",
         ("tests/sinks/test_releases.py::test_temporary_files_of_killed_writers_are_collected_by_age",),
         "what a kill leaves among the turns of a folder stays for ever",

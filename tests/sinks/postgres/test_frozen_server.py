@@ -103,7 +103,7 @@ def test_a_long_statement_of_a_live_server_is_not_ended(world: World) -> None:
     address = Address.of_url(world.url)
     assert address is not None
     database, failures = Database(address, timeout=30), world.table().new()._failures
-    with database.transaction("look", failures, AssertionError) as connection:
+    with database.transaction("read_state", failures, AssertionError) as connection:
         connection.execute("SELECT pg_sleep(1.5)")
 
 

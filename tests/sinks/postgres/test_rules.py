@@ -505,7 +505,7 @@ def test_serializable_and_asynchronous_defaults_are_overridden(world: World) -> 
 def test_commits_are_synchronous_whatever_the_roles_setting_is(world: World) -> None:
     world.run("ALTER ROLE airflow SET synchronous_commit = 'off'")
     try:
-        with world.bind()._transaction("look") as connection:
+        with world.bind()._transaction("read_state") as connection:
             assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
     finally:
         world.run("ALTER ROLE airflow RESET ALL")

@@ -183,7 +183,7 @@ def test_a_session_is_strict_whatever_the_servers_sql_mode_is(maria: MariaDBWorl
     sink = maria.table("id int NOT NULL AUTO_INCREMENT PRIMARY KEY, city text").new()
     sink.release([stage(sink, Rows([[(0, "a\\'\"\0\n😀 "), (5, "")]]), 1)], 1)
     assert maria.rows() == [(0, "a\\'\"\0\n😀 "), (5, "")]
-    with sink._transaction("look") as connection:
+    with sink._transaction("read_state") as connection:
         mode = connection.exec_driver_sql("SELECT @@sql_mode").scalar_one()
     assert "STRICT_ALL_TABLES" in mode
     assert "ANSI_QUOTES" not in mode

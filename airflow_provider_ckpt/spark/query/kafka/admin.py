@@ -17,7 +17,7 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
     KafkaTopicMissingError,
     KafkaUnreachableError,
 )
-from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition, milliseconds, of_options
+from airflow_provider_ckpt.spark.query.kafka.kafka_options import TopicPartition, milliseconds, of_options
 
 API_TIMEOUT_MS = 30_000
 """Default of ``kafka.default.api.timeout.ms``, in milliseconds. The client's minute is long for a mistyped name."""

@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 from airflow_provider_ckpt.spark.query.errors import UnfitSourceError
 from airflow_provider_ckpt.spark.query.kafka.admin import KafkaAdmin, Topic
 from airflow_provider_ckpt.spark.query.kafka.errors import KafkaTopicMissingError
-from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
-from airflow_provider_ckpt.spark.query.kafka.options import (
+from airflow_provider_ckpt.spark.query.kafka.kafka_options import (
     EARLIEST,
     LATEST,
     SELECTING,
@@ -20,6 +19,7 @@ from airflow_provider_ckpt.spark.query.kafka.options import (
     of_options,
     read_range,
 )
+from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets, FrozenPartition
 
 
 def fetch_topics(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from airflow_provider_ckpt.model.json_form import read_field, reader
 from airflow_provider_ckpt.model.limits import Count
-from airflow_provider_ckpt.spark.query.kafka.options import TopicPartition
+from airflow_provider_ckpt.spark.query.kafka.kafka_options import TopicPartition
 from airflow_provider_ckpt.storage.envelope import decode_document, encode_document
 
 KIND = "frozen-offsets"

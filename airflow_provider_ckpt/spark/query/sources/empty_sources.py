@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.job.definition import selection_options
+from airflow_provider_ckpt.job.definition_parts import selection_options
 from airflow_provider_ckpt.job.operators import Operator
 from airflow_provider_ckpt.job.user_failure import PATH_NOT_FOUND, spark_condition
 from airflow_provider_ckpt.model.words import counted

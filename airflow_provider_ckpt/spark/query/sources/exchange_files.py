@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_provider_ckpt.sinks.session_settings import LOSSLESS, writing
+from airflow_provider_ckpt.sinks.write_settings import LOSSLESS, writing
 
 READ: dict[str, str] = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 _WRITE = {

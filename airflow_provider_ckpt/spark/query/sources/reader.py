@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.spark.query.event_time import hold_event_time
 from airflow_provider_ckpt.spark.query.kafka.freezing import only_frozen
+from airflow_provider_ckpt.spark.query.kafka.kafka_options import DEFAULT_LIMIT, HELD, SELECTING
 from airflow_provider_ckpt.spark.query.kafka.offsets import FrozenOffsets
-from airflow_provider_ckpt.spark.query.kafka.options import DEFAULT_LIMIT, HELD, SELECTING
 from airflow_provider_ckpt.spark.query.sources.malformed import MalformedRule, Treatment, load_treated
 from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_types
 from airflow_provider_ckpt.sparkfiles.seen_files import escaped_glob

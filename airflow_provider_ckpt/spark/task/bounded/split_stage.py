@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_ckpt.errors import CkptError, TransientError, kind_and_text
 from airflow_provider_ckpt.model.split import Split
-from airflow_provider_ckpt.spark.app.causes import find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
-from airflow_provider_ckpt.spark.plan.splits import as_one, as_planned, split_frame
+from airflow_provider_ckpt.spark.app.query_failure import find_cause
+from airflow_provider_ckpt.spark.plan.planned_splits import as_one, as_planned, split_frame
 from airflow_provider_ckpt.spark.query.errors import FunctionFailedError, FunctionFailedForNowError
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.outputs import Outputs

@@ -49,9 +49,9 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.subtasklog.errors import PreparedLostError
 from airflow_provider_ckpt.subtasklog.prepared_store import Prepared, PreparedStore
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
-from airflow_provider_ckpt.task.inputs import Inputs
 from airflow_provider_ckpt.task.publication import Publication
 from airflow_provider_ckpt.task.read_files import ReadFiles
+from airflow_provider_ckpt.task.vertex_inputs import Inputs
 
 
 class MicroBatches:

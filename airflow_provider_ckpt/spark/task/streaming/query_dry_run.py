@@ -18,8 +18,8 @@ from airflow_provider_ckpt.model.graph import JobVertex
 from airflow_provider_ckpt.model.ids import TaskId
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.app.causes import describe_error
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
+from airflow_provider_ckpt.spark.app.query_failure import describe_error
 from airflow_provider_ckpt.spark.app.session_settings import settings_at_start
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
 from airflow_provider_ckpt.spark.plan.replacement_query import check_fits

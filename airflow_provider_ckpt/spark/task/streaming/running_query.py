@@ -13,9 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.app.causes import Cause, find_cause
 from airflow_provider_ckpt.spark.app.jvm_state import is_gone
 from airflow_provider_ckpt.spark.app.known_warnings import INTERRUPTED
+from airflow_provider_ckpt.spark.app.query_failure import Cause, find_cause
 from airflow_provider_ckpt.spark.app.session_settings import settings_at_start
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery
 from airflow_provider_ckpt.spark.task.context import RunContext

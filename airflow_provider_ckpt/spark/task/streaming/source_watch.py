@@ -33,8 +33,8 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.sparkfiles.spark_json import offset_object
 from airflow_provider_ckpt.storage.refusal import refused_as
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
-from airflow_provider_ckpt.task.inputs import BoundedInput, Inputs
 from airflow_provider_ckpt.task.read_files import key_of
+from airflow_provider_ckpt.task.vertex_inputs import BoundedInput, Inputs
 
 Stuck = tuple[BoundedInput | BoundedOffsets, SourceReads]
 

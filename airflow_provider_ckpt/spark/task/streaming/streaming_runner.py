@@ -35,7 +35,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.spark.plan.builder import BuiltQuery, QueryBuilder
-from airflow_provider_ckpt.spark.plan.kept_state import kept_state
+from airflow_provider_ckpt.spark.plan.query_state import kept_state
 from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, streams_in_order, watermark_over
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
@@ -60,9 +60,9 @@ from airflow_provider_ckpt.task.actions import (
     ReadAvailable,
     RunQuery,
 )
-from airflow_provider_ckpt.task.inputs import EdgeInput
 from airflow_provider_ckpt.task.machine import ReadProgress, TaskMachine
 from airflow_provider_ckpt.task.phase import TaskPhase
+from airflow_provider_ckpt.task.vertex_inputs import EdgeInput
 
 log = logging.getLogger(__name__)
 

@@ -58,8 +58,8 @@ from airflow_provider_ckpt.subtasklog.prepared_store import PreparedStore
 from airflow_provider_ckpt.subtasklog.records import Batch
 from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.bounded_offsets import BoundedOffsets
-from airflow_provider_ckpt.task.inputs import BoundedInput, EdgeInput, Inputs, past_inputs
 from airflow_provider_ckpt.task.read_files import key_of
+from airflow_provider_ckpt.task.vertex_inputs import BoundedInput, EdgeInput, Inputs, past_inputs
 
 
 class StreamingRunnerFactory:

@@ -28,13 +28,13 @@ class Stop:
 
     Attributes:
         deadline: time by which the savepoint must be complete.
-        leaves: True if the run ends even if its savepoint fails.
+        exit_if_it_fails: True if the run ends even if its savepoint fails.
         failures: failed savepoints of the stop, which do not count against the job's checkpoints.
         savepoint: the completed savepoint, or None.
     """
 
     deadline: float
-    leaves: bool
+    exit_if_it_fails: bool
     failures: FailureTracker
     savepoint: int | None = None
     upgrade: str | None = None
@@ -91,16 +91,18 @@ class Requests:
         """Accept a stop and return the outcome for its first answer. A new stop needs its savepoint by ``deadline``."""
         self.note(message.name, message.kind)
         if self.stop is not None:
-            self.stop.leaves = self.stop.leaves or message.leaves
+            self.stop.exit_if_it_fails = self.stop.exit_if_it_fails or message.exit_if_it_fails
             self.stop.upgrade = None  # an explicit stop overrides the upgrade
             return RequestOutcome(RequestResult.ALREADY_STOPPING)
-        self.stop = Stop(deadline, message.leaves, FailureTracker(self._tolerable_failed))
+        self.stop = Stop(deadline, message.exit_if_it_fails, FailureTracker(self._tolerable_failed))
         return RequestOutcome(RequestResult.ACCEPTED)
 
     def stop_for(self, upgrade: str, deadline: float) -> None:
         """Begin a stop for an upgrade. No other stop may be in progress."""
         assert self.stop is None
-        self.stop = Stop(deadline, leaves=False, failures=FailureTracker(self._tolerable_failed), upgrade=upgrade)
+        self.stop = Stop(
+            deadline, exit_if_it_fails=False, failures=FailureTracker(self._tolerable_failed), upgrade=upgrade
+        )
 
     def note(self, request: str | None, kind: str) -> None:
         """Record that a request was accepted and waits for its last answer."""

@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_ckpt.client.job_facts import short_result
 from airflow_provider_ckpt.errors import CkptError
+from airflow_provider_ckpt.hooks.airflow_errors import airflow_failures
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
-from airflow_provider_ckpt.hooks.failures import airflow_failures
 from airflow_provider_ckpt.hooks.rendered import check_given_job_id, given_arguments, is_rendered_later, refuse_lost
 from airflow_provider_ckpt.job.options import kinds
 from airflow_provider_ckpt.job.options.run_options import Duration, parse_duration

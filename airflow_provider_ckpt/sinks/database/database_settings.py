@@ -8,7 +8,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 
 
 @dataclass(frozen=True)
-class Settings:
+class DatabaseSettings:
     """The settings of a database sink. ``schema`` is the schema of the ledger and the staging tables."""
 
     table: TableName

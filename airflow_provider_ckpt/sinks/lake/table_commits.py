@@ -18,7 +18,7 @@ from airflow_provider_ckpt.sinks.lake.columns import Column, misfit
 from airflow_provider_ckpt.sinks.lake.intents import Intent, IntentLog
 from airflow_provider_ckpt.sinks.lake.lake_files import LakeFiles
 from airflow_provider_ckpt.sinks.lake.lake_handle import LakeHandle
-from airflow_provider_ckpt.sinks.lake.settings import LakeMode
+from airflow_provider_ckpt.sinks.lake.lake_settings import LakeMode
 from airflow_provider_ckpt.sinks.lake.table import CommitConflict, LakeTable, Snapshot
 from airflow_provider_ckpt.sinks.record_reader import read_record
 from airflow_provider_ckpt.sinks.sink import SinkContext
@@ -75,7 +75,7 @@ class Position:
         return 0 if self.newest is None else self.newest.checkpoint
 
 
-class RollForward:
+class TableCommits:
     """The releases of one sink of one job to its table.
 
     An intent is appended only when the table contains all earlier ones, so the table lacks at most one. A table that

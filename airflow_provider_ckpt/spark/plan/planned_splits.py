@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from airflow_provider_ckpt.errors import CkptError, InvalidInputError, TransientError, is_classified, kind_and_text
 from airflow_provider_ckpt.job.job import Job
 from airflow_provider_ckpt.job.operators import Operator
-from airflow_provider_ckpt.job.splits import read_splits
+from airflow_provider_ckpt.job.split_source import read_splits
 from airflow_provider_ckpt.job.user_failure import may_pass
 from airflow_provider_ckpt.jobmaster.recovery.frozen_splits import read_frozen_splits
 from airflow_provider_ckpt.jobmaster.recovery.split_progress import readers_wanted, subtasks_needed

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_ckpt.cli.partitions import partition_view
+from airflow_provider_ckpt.cli.result_partitions import partition_view
 from airflow_provider_ckpt.cli.status import status_note
-from airflow_provider_ckpt.job.causes import cause_first
+from airflow_provider_ckpt.job.error_cause import cause_first
 from airflow_provider_ckpt.jobmaster.recovery.persisted_results import persisted_operators
 from airflow_provider_ckpt.journal.kinds.reconciliation import JobReconciled
 from airflow_provider_ckpt.journal.kinds.reconfiguration import ReconfigurationEnded
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.split import size
-from airflow_provider_ckpt.status.event_time import event_time_view
+from airflow_provider_ckpt.status.event_time_text import event_time_view
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.jobmaster.retention.partition_metrics import PartitionWithMetrics

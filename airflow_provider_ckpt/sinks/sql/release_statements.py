@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, literal, select
 from sqlalchemy.sql.dml import Insert
 
+from airflow_provider_ckpt.sinks.database.database_settings import DatabaseSettings
 from airflow_provider_ckpt.sinks.database.names import ROW, TASK_ATTEMPT, TableName
-from airflow_provider_ckpt.sinks.database.settings import Settings
 from airflow_provider_ckpt.sinks.sink import Handle
 from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.tables import existing_table
@@ -24,7 +24,7 @@ class SqlReleaseStatements:
 
     connection: Connection
     dialect: Dialect
-    settings: Settings
+    settings: DatabaseSettings
 
     def without_table(self, handles: Sequence[Handle]) -> list[Handle]:
         existing = self.dialect.sizes(self.connection, self.settings.schema, [handle["staged"] for handle in handles])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_provider_ckpt.client.reconfiguration import (
+from airflow_provider_ckpt.client.reconfiguration_preview import (
     AffectedVertex,
     Reconfiguration,
     ReconfigurationPreview,
