@@ -25,7 +25,10 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "operators": [
             _modules(
-                *(f"{package}.operators.{name}" for name in ("spark_job", "job_group", "job_request", "job_cleanup"))
+                *(
+                    f"{package}.operators.{name}"
+                    for name in ("spark_job", "job_group", "request_operators", "job_cleanup")
+                )
             ),
         ],
         "sensors": [_modules(f"{package}.sensors.checkpoint")],

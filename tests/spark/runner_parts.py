@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.journal.errors import FencedError
 from airflow_provider_ckpt.model.graph import JobEdge, JobGraph, JobVertex
 from airflow_provider_ckpt.model.ids import AttemptId
@@ -92,7 +93,7 @@ class RunnerParts:
             NOTHING,
             "job",
             GRAPH,
-            NOTHING,
+            RunOptions("job.py:job", "/r", "job"),
             epoch=1,
             post=lambda message: self.posted.append(message),
             check_fenced=self.check_fenced,

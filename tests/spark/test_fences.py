@@ -395,7 +395,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()
 
     attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(GRAPH.subtasks, ATTEMPT)
     idle: Any = SimpleNamespace(close=lambda: None, snapshot_if_due=lambda now: None)
-    options: Any = SimpleNamespace()
+    options: Any = SimpleNamespace(overview_interval=0)
     return JobMaster(
         JobIdentity(storage, "job", 1, options),
         Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=RestoredState(), attempts=attempts),

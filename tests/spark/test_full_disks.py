@@ -66,12 +66,12 @@ def test_several_folders_are_named(context: Any, fill_disk: Callable[[str], None
 
 @pytest.mark.parametrize("setting", ["{0}/local2, {0}/local1", "{0}/local2,", "tmp-none,{0}/local2"])
 def test_folders_of_spark_may_be_relative_or_empty(
-    context: Any, full: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+    context: Any, fill_disk: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     """Spark takes a name that begins with a space for a relative one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", setting.format(tmp_path))
-    full("local2")
+    fill_disk("local2")
     assert with_full_disks(FULL, context) == f"{FULL}; no room is left in {tmp_path}/local2"
 
 

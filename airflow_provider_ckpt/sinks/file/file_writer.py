@@ -35,7 +35,7 @@ class FileWriter:
     partition_by: Sequence[str]
     options: Mapping[str, Any] = field(repr=False)
     settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Spark setting -> its accepted values, as in :func:`..session_settings.writing`."""
+    """Spark setting -> its accepted values, as in :func:`..write_settings.writing`."""
 
     def write(self, frame: DataFrame, uri: str) -> None:
         """Write the frame to a new folder. ``uri``: the folder's URI in Hadoop's spelling."""

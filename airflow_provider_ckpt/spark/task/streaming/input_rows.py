@@ -35,8 +35,8 @@ class InputRows:
 
     @property
     def is_wanted(self) -> bool:
-        """True if the end of the query's data is reported, so that the totals are complete."""
-        return self._interval > 0
+        """True if a query has run whose totals the end of its data must complete."""
+        return self._interval > 0 and bool(self._names)
 
     def begin(self, names: Sequence[str]) -> None:
         """Start a query. ``names``: its sources, in the order of Spark's progress events."""
