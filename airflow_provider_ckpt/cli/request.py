@@ -6,7 +6,7 @@ import argparse
 
 from airflow_provider_ckpt.cli import arguments
 from airflow_provider_ckpt.cli.arguments import job_client
-from airflow_provider_ckpt.cli.changes import LOGIC, print_preview, read_changes
+from airflow_provider_ckpt.cli.change_arguments import LOGIC, print_preview, read_changes
 from airflow_provider_ckpt.client.job_client import JobClient
 from airflow_provider_ckpt.errors import InvalidInputError
 from airflow_provider_ckpt.job.options.units import parse_duration, whole_number
