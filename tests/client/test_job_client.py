@@ -205,7 +205,7 @@ def test_requests_carry_the_epoch_of_the_driver(world: World) -> None:
     assert pending[drain.name] == drain == DrainRequest(name=drain.name, epoch=2, at=drain.at)
 
 
-def test_a_client_knows_which_epoch_was_asked_to_leave(world: World) -> None:
+def test_a_client_reports_which_epoch_s_driver_must_exit(world: World) -> None:
     world.driver()
     client = world.client()
     client.stop()

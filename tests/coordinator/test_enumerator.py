@@ -111,7 +111,7 @@ def test_r14_the_last_assignment_waits_while_splits_may_be_returned() -> None:
     assert last in enumerator.due([A[0], A[1]])
 
 
-def test_a_leaving_subtask_is_not_notified_while_assignment_is_held() -> None:
+def test_a_removed_reader_is_not_ended_while_the_source_is_kept_open() -> None:
     """Until the new subtasks begin, it counts as a reader, and one less is started because of it."""
     enumerator = with_a_leaving_reader_of_small_splits()
     for number in range(12):

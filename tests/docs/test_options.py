@@ -24,7 +24,7 @@ def test_the_tables_of_a_page_match_the_declaration(page: Path) -> None:
     assert text == options.TABLES.renewed(text), "run `python -m tests.docs.options`"
 
 
-def test_each_table_is_on_a_page() -> None:
+def test_every_cost_table_is_shown_in_the_docs() -> None:
     assert options.TABLES.shown() == sorted(options.TABLES.made)
 
 

@@ -51,7 +51,7 @@ def test_a_renamed_input_is_named_in_the_refusal() -> None:
     assert refusal.value.data["uid"] == "marked"
 
 
-def test_another_output_mode_is_refused_without_a_hint_at_a_renaming() -> None:
+def test_the_refusal_of_another_output_mode_suggests_no_rename() -> None:
     with pytest.raises(UnfitLogicError, match="declares another output mode") as refusal:
         replaced(job(), job(output_mode="update"))
     assert "renamed" not in str(refusal.value)

@@ -190,7 +190,7 @@ def test_finished_subtasks_are_not_taken(room: Room) -> None:
     assert room.storage.lists < 5
 
 
-def test_a_worker_that_leaves_after_its_end_leaves_no_subtask(room: Room) -> None:
+def test_a_standby_takes_no_subtask_that_finished_before_its_worker_left(room: Room) -> None:
     """The journal had the end before the worker left. The standby worker may have polled the journal earlier."""
     worker = room.worker("x", A)
 

@@ -114,7 +114,7 @@ def test_r9_a_job_whose_output_was_lost_is_not_taken_over(
     assert isinstance(start_master(cluster).error, OutputLostError)
 
 
-def test_r16_a_final_sink_releases_everything_at_the_end(
+def test_r16_output_staged_for_a_final_release_survives_a_takeover(
     made: Callable[[Cluster], Cluster],
 ) -> None:
     """Output staged under one JobMaster must be kept by the next. The other sinks release meanwhile."""

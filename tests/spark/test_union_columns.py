@@ -189,7 +189,7 @@ def test_rows_after_the_end_of_history_keep_their_columns(
         ]
 
 
-def test_state_keeps_the_types_of_its_keys_without_history(world: World) -> None:
+def test_state_keys_keep_their_types_when_history_is_left_out(world: World) -> None:
     """A key of another type would be another key, and Spark could not read the state."""
     schemas = ("id long, k long", "k int, id int")
     fill(world, *schemas)

@@ -80,7 +80,7 @@ def test_a_worker_that_leaves_is_forgotten_by_the_gateway() -> None:
 
 
 @pytest.mark.parametrize("deaths", [1, 5])
-def test_the_gateway_keeps_only_the_last_of_many_dead_workers(deaths: int) -> None:
+def test_the_gateway_forgets_dead_workers_and_keeps_the_living_one(deaths: int) -> None:
     bench = GatewayBench()
     workers = [bench.worker() for _ in range(deaths + 1)]
     alive, _ = workers[-1]

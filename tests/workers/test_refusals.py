@@ -186,7 +186,7 @@ def test_workers_follow_the_code_of_the_last_plan(prepared: Prepared) -> None:
         prepared.check_worker(FILE, LARGE)
 
 
-def test_r21_an_assigned_function_counts_for_the_comparison(prepared: Prepared) -> None:
+def test_r21_the_comparison_of_code_uses_the_assigned_function(prepared: Prepared) -> None:
     """The assigned function counts, whether or not the job's own file also has it."""
     prepared.assign(large=prepared.write(OTHER, "two"))
     prepared.check_worker(FILE, LIVE, LARGE)

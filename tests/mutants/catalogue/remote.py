@@ -132,7 +132,7 @@ REMOTE = (
         "check_code",
         "if uid not in assigned]",
         "if uid]",
-        (f"{_REFUSED}r21_an_assigned_function_counts_for_the_comparison",),
+        (f"{_REFUSED}r21_the_comparison_of_code_uses_the_assigned_function",),
         "each new worker is refused because the job's file lacks a function that was assigned to the running job",
     ),
     Mutant(
@@ -450,7 +450,7 @@ REMOTE = (
         "Master.make",
         "policies=ReleasePolicies.of(self._job.sinks)",
         "policies=ReleasePolicies()",
-        ("tests/remote/test_taking_over.py::test_r16_a_final_sink_releases_everything_at_the_end",),
+        ("tests/remote/test_taking_over.py::test_r16_output_staged_for_a_final_release_survives_a_takeover",),
         "a sink that must show all of a job or nothing shows a part of it",
     ),
     Mutant(
@@ -651,7 +651,7 @@ REMOTE = (
         "Standby._poll",
         "return self._end() or self._still_unassigned(free) or None",
         "return self._still_unassigned(free) or None",
-        ("tests/remote/test_standby.py::test_a_worker_that_leaves_after_its_end_leaves_no_subtask",),
+        ("tests/remote/test_standby.py::test_a_standby_takes_no_subtask_that_finished_before_its_worker_left",),
         "a standby worker starts finished subtasks again",
     ),
     Mutant(

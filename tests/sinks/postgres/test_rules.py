@@ -247,7 +247,7 @@ def test_rows_that_a_trigger_skips_fail_the_release(world: World, mode: dict[str
     assert world.rows() == rows_of(1, 2)
 
 
-def test_each_row_of_a_keys_only_table_must_reach_the_table(world: World) -> None:
+def test_rows_lost_to_a_trigger_are_detected_in_a_keys_only_table(world: World) -> None:
     columns = (("id", "integer"), ("nr", "integer"))
     sink = world.table("id int, nr int, PRIMARY KEY (id, nr)").bind(mode="upsert", key=["id", "nr"])
     sink.check_rows(SinkInput("lake", columns))

@@ -45,7 +45,7 @@ def test_a_trigger_that_skips_the_update_of_a_key_fails_the_release(lite: SQLite
 
 
 @pytest.mark.parametrize("collation", ["BINARY", "NOCASE"])
-def test_each_row_of_a_keys_only_table_must_reach_the_table(lite: SQLiteWorld, collation: str) -> None:
+def test_rows_lost_to_a_trigger_are_detected_in_a_keys_only_table(lite: SQLiteWorld, collation: str) -> None:
     lite.table(f"city text COLLATE {collation} NOT NULL PRIMARY KEY")
     columns = (("city", "string"),)
     sink = lite.bind(mode="upsert", key=["city"])
