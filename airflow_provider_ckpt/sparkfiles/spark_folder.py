@@ -117,6 +117,12 @@ class SparkFolder:
         with self._reading(name):
             return int(self._metadata(name, self._lines(name))["batchWatermarkMs"])
 
+    def planned_at(self, batch_id: int) -> float:
+        """Return the time at which Spark planned the batch, in epoch seconds."""
+        name = f"offsets/{batch_id}"
+        with self._reading(name):
+            return int(self._metadata(name, self._lines(name))["batchTimestampMs"]) / 1000
+
     def watermark_after(self, batch_id: int) -> int | None:
         """Return the watermark (epoch milliseconds) of the next batch; None before the first event time."""
         name = f"commits/{batch_id}"

@@ -243,6 +243,20 @@ def test_an_idle_source_lets_windows_close_and_its_late_rows_are_counted(world: 
     assert world.late_rows() == 1
 
 
+def test_a_source_whose_rows_wait_for_the_trigger_is_not_idle(world: World) -> None:
+    """Each trigger reads one file of each source, after a pause that is longer than the timeout."""
+    for number in range(3):
+        put_times(world, "fast", *range(1_000 + 100 * number, 1_010 + 100 * number))
+        put_times(world, "slow", *range(1_000 + 10 * number, 1_010 + 10 * number))
+    drain = world.ask(
+        "drain", lambda: world.read_up_to("counts", "fast") >= 2 and world.read_up_to("counts", "slow") >= 2
+    )
+    run = world.run(windows_of(world, "fast", "slow", idle_timeout="1s"), drain, trigger_interval=3)
+    assert (run.status, run.cause) == ("FINISHED", None)
+    assert counted(world) == {1_000: 20, 1_010: 10, 1_020: 10, 1_100: 10, 1_200: 10}
+    assert world.late_rows() == 0
+
+
 def test_an_idle_source_without_a_timeout_holds_windows_and_is_named(world: World) -> None:
     world.put_ids("busy", 3, 10, 1_000)
     world.put_ids("idle", 1, 5, 1_000)

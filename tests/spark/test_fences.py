@@ -44,6 +44,7 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.crashes import report_crash
 from airflow_provider_ckpt.spark.task.errors import QueryFailedError
 from airflow_provider_ckpt.spark.task.streaming import running_query
+from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
@@ -283,6 +284,23 @@ def test_r12_a_query_with_a_planned_final_batch_runs_only_that_batch(subtask: Ru
     assert ran == ["the final batch"]
     assert subtask.held[-1] is False  # Spark refuses two watermarks of a row at the maximal one
     assert report == SubtaskAtEndOfData(1, V0, ATTEMPT)
+
+
+def test_r13_a_batch_at_a_lower_watermark_is_never_planned(subtask: RunnerParts) -> None:
+    """It would accept rows of windows that are closed, and these windows would be output twice."""
+    subtask.plan(0)
+    subtask.commit(0)
+    subtask.folder.plan_batch_at(5_000, 0, 0)
+    subtask.commit(1)
+    planned: list[int | None] = []
+    query: Any = SimpleNamespace(run_planned=lambda built: planned.append(subtask.folder.newest_offsets()))
+    boundary = QueryBoundary(query, subtask.folder, lambda hold: NOTHING)
+    boundary.run_at(1_000)
+    boundary.run_at(5_000)
+    assert planned == []
+    boundary.run_at(6_000)
+    assert planned == [2]
+    assert subtask.folder.planned_watermark(2) == 6_000
 
 
 def test_r2_a_query_at_a_boundary_is_stopped_there(subtask: RunnerParts) -> None:

@@ -106,7 +106,7 @@ def test_a_handle_unfit_for_the_log_is_refused_with_its_sink(
     spark: SparkSession, world: World, answer: Callable[[StageRequest], Any], message: str
 ) -> None:
     out = Outputs(spark, open_storage(world.base), AttemptId(1, 0, "x"), {"own": OddSink(answer)}, None, "scratch")
-    with pytest.raises(SinkContractError, match=rf"sink 'own' \(Odd\) returned from stage\(\) .*{message}"):
+    with pytest.raises(SinkContractError, match=rf"sink 'own' \(OddSink\) returned from stage\(\) .*{message}"):
         out.stage(spark.range(1), 0)
 
 

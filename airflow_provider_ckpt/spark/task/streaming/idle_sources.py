@@ -5,7 +5,8 @@ tracker accepts a higher watermark for the next one. Between two micro-batches, 
 refuses another watermark for it. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch
 without data at the higher watermark.
 
-An idle source that gets rows again holds back the watermark again. Its rows that are older than the watermark are late.
+Idleness is judged at the time at which Spark last listed the input, because rows that came later are not known. An idle
+source that gets rows again holds back the watermark again. Its rows that are older than the watermark are late.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ class IdleSources:
 
     Args:
         timeouts: source → its ``idle_timeout`` in seconds.
-        raise_watermark: sets the watermark of the running query, in epoch milliseconds, if the current one is lower.
+        raise_watermark: sets the watermark of the running query, in epoch milliseconds, if the current one is lower. It
+            returns False if the query cannot take one yet.
     """
 
     def __init__(
         self,
         timeouts: Mapping[str, float],
-        raise_watermark: Callable[[int], None],
+        raise_watermark: Callable[[int], bool],
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.timeouts, self._raise, self._clock = timeouts, raise_watermark, clock
@@ -44,12 +46,12 @@ class IdleSources:
         """Start to observe a query with these inputs. No source counts as idle at that time."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
-    def overdue(self, times: TimesByInput) -> int | None:
+    def overdue(self, times: TimesByInput, seen: float) -> int | None:
         """Return the watermark to raise without waiting for a micro-batch; None if none is due.
 
-        ``times``: event times of the published batches.
+        Call this while the query waits for data. See :meth:`watermark` for the parameters.
         """
-        watermark = self.watermark(times) if self.timeouts else None
+        watermark = self.watermark(times, seen)
         if watermark is None or watermark <= self._raised:
             return None
         if watermark != self._waiting[0]:
@@ -60,21 +62,27 @@ class IdleSources:
         """Record that the query has this watermark, or gets it now."""
         self._raised = max(self._raised, watermark)
 
-    def advance_watermark(self, times: TimesByInput) -> None:
-        """Raise the watermark if idle sources hold it back. ``times``: input → event times of the published batches."""
-        if not self.timeouts:
-            return
-        watermark = self.watermark(times)
-        if watermark is not None and watermark > self._raised:
-            self._raise(watermark)
+    def advance_watermark(self, times: TimesByInput, seen: float) -> None:
+        """Raise the watermark if idle sources hold it back. Call this within a micro-batch.
+
+        See :meth:`watermark` for the parameters.
+        """
+        watermark = self.watermark(times, seen)
+        if watermark is not None and watermark > self._raised and self._raise(watermark):
             self.was_raised(watermark)
 
-    def watermark(self, times: TimesByInput) -> int | None:
+    def watermark(self, times: TimesByInput, seen: float) -> int | None:
         """Return the lowest watermark of the active sources. If all sources are idle, return their highest watermark.
 
         Return None if no source is idle, or if an active source has shown no event time.
+
+        Args:
+            times: event times of all rows that were read, those of the current batch included.
+            seen: time at which Spark last listed the input, in epoch seconds.
         """
-        active = {uid for uid in self._inputs if not self._is_idle(uid, times)}
+        if not self.timeouts:
+            return None
+        active = {uid for uid in self._inputs if not self._is_idle(uid, times, seen)}
         marks = [times.get(uid, SourceTimes()).watermark for uid in active or self._inputs]
         known_marks = [mark for mark in marks if mark is not None]
         if active == self._inputs or not known_marks:
@@ -83,7 +91,7 @@ class IdleSources:
             return max(known_marks)
         return min(known_marks) if len(known_marks) == len(marks) else None
 
-    def _is_idle(self, uid: str, times: TimesByInput) -> bool:
+    def _is_idle(self, uid: str, times: TimesByInput, seen: float) -> bool:
         timeout = self.timeouts.get(uid)
         last_row_at = times.get(uid, SourceTimes()).last_row_at or 0.0
-        return timeout is not None and self._clock() - max(last_row_at, self._since) >= timeout
+        return timeout is not None and seen - max(last_row_at, self._since) >= timeout

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 from airflow_provider_ckpt.coordinator.protocol.reports import FileAwaited
 from airflow_provider_ckpt.model.file_status import FileStatus
 from airflow_provider_ckpt.model.graph import JobVertex
-from airflow_provider_ckpt.model.progress import SourceTimes
+from airflow_provider_ckpt.model.progress import SourceTimes, TimesByInput, combined
 from airflow_provider_ckpt.model.source_times import MAX_WATERMARK
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
@@ -161,6 +161,17 @@ class MicroBatches:
         with self.lock:
             self._pending = prepared
         self._context.check_fenced()
+
+    @property
+    def is_pending(self) -> bool:
+        """True if a staged batch is not published."""
+        return self._pending is not None
+
+    def times(self) -> TimesByInput:
+        """Return the event times of all rows so far, those of the staged batch included."""
+        with self.lock:
+            staged = {} if self._pending is None else self._pending.times
+            return combined(self.publication.times, staged)
 
     def finish_committed(self) -> None:
         """Publish the staged batch if Spark has committed it. Any thread may call this."""

@@ -29,11 +29,16 @@ class QueryBoundary:
         if not self._folder.is_at_boundary():
             self._run_planned()
 
-    def raise_watermark(self, watermark: int) -> None:
-        """Stop the query, and run a batch without data at a watermark in epoch milliseconds."""
-        self.stop_query()
+    def run_at(self, watermark: int) -> None:
+        """Run a batch without data at a watermark in epoch milliseconds, if the query's watermark is lower.
+
+        The query must be stopped at a boundary.
+        """
         commit = self._folder.newest_commit()
-        if commit is not None:
+        if commit is None:
+            return
+        current = max(self._folder.planned_watermark(commit), self._folder.watermark_after(commit) or 0)
+        if current < watermark:  # a lower watermark would accept rows of windows that are closed
             self._folder.plan_batch_at(watermark, commit, int(time.time() * 1000))
             self._run_planned()
 

@@ -153,8 +153,8 @@ class RunningQuery:
         """True if a batch waits for a restart of the query."""
         self._only_final = False
         """True if only the last batch of the running query is published."""
-        self.on_batch: Callable[[], None] = lambda: None
-        """Called in each batch, after the previous one is published."""
+        self.on_batch: Callable[[int], None] = lambda batch_id: None
+        """Called with the number of each batch when it is staged, before Spark commits it."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
         """(the previous query, its error) if one of its batches failed. The driver's loop may still need the error."""
 
@@ -172,8 +172,8 @@ class RunningQuery:
         try:
             self._batches.check_fenced()
             self._batches.finish_committed()
-            self.on_batch()
             self._batches.stage(frame, batch_id, lambda: self._end.is_interrupted, only_final=self._only_final)
+            self.on_batch(batch_id)
         except FilesSettledError:
             self._awaits_restart = True
             self._sleep_until_stopped()
@@ -220,15 +220,26 @@ class RunningQuery:
         if query is not None and not is_gone() and query.isActive:
             query.stop()
 
-    def raise_watermark(self, watermark: int) -> None:
+    def raise_watermark(self, watermark: int) -> bool:
         """Plan the next micro-batch with this watermark, in epoch milliseconds, if the current one is lower.
 
         Call this within a batch. After the batch, Spark's loop considers the next one and keeps its watermark. It then
-        refuses another watermark for the same batch.
+        refuses another watermark for the same batch. Return False if the query is still starting.
         """
         tracker = self._tracker()
-        if tracker is not None and tracker.currentWatermark() < watermark:
+        if tracker is None:
+            return False
+        if tracker.currentWatermark() < watermark:
             tracker.setWatermark(watermark)
+        return True
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if the query waits for data or for its next trigger, and all of its batches are published."""
+        query = self._query
+        if query is None or not query.isActive or self._batches.is_pending:
+            return False
+        return not query.status["isTriggerActive"]
 
     def has_watermark(self, watermark: int) -> bool:
         """Return True if the query has at least this watermark, in epoch milliseconds."""

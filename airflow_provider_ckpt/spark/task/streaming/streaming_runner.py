@@ -40,7 +40,7 @@ from airflow_provider_ckpt.spark.query.analysed_plan import leaf_ids, streams_in
 from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 from airflow_provider_ckpt.spark.task.context import RunContext
 from airflow_provider_ckpt.spark.task.crashes import report_crash
-from airflow_provider_ckpt.spark.task.streaming.idle_sources import IdleSources
+from airflow_provider_ckpt.spark.task.streaming.idle_sources import QUIET, IdleSources
 from airflow_provider_ckpt.spark.task.streaming.input_rows import InputRows
 from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatches
 from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary
@@ -248,17 +248,18 @@ class StreamingRunner:
             self._submit(functools.partial(self._restart_query, back))
 
     def _check_idle_sources(self) -> None:
-        if self._machine.phase is not TaskPhase.RUNNING:
+        if not self._idle.timeouts or self._machine.phase is not TaskPhase.RUNNING or not self._query.is_waiting:
             return
-        watermark = self._idle.overdue(self._publication.times)
+        seen = time.time() - self._trigger_interval - QUIET
+        watermark = self._idle.overdue(self._publication.times, seen)
         if watermark is not None:
             self._idle.was_raised(watermark)
-            self._submit(functools.partial(self._raise_watermark, watermark))
+            self._submit(functools.partial(self._raise_watermark, watermark, seen))
 
-    def _advance_watermark(self) -> None:
+    def _advance_watermark(self, batch_id: int) -> None:
         """Raise the watermark for idle sources. Spark's thread calls this in each batch."""
-        if self._machine.phase is TaskPhase.RUNNING:
-            self._idle.advance_watermark(self._publication.times)
+        if self._idle.timeouts and self._machine.phase is TaskPhase.RUNNING:
+            self._idle.advance_watermark(self._batches.times(), self._folder.planned_at(batch_id))
 
     def _check_sources(self, now: float) -> None:
         built = self._built
@@ -442,17 +443,23 @@ class StreamingRunner:
         self._boundary.stop_query()
         self._begin()
 
-    def _raise_watermark(self, watermark: int) -> None:
-        """Give the query a higher watermark, in epoch milliseconds, while no micro-batch comes."""
+    def _raise_watermark(self, watermark: int, seen: float) -> None:
+        """Give the query a higher watermark, in epoch milliseconds, while no micro-batch comes.
+
+        ``seen``: time at which Spark had last listed the input, in epoch seconds.
+        """
         with self._lock:
             if self._machine.phase is not TaskPhase.RUNNING:
                 return
         if self._query.has_watermark(watermark):
             return
         self._query.state_rows()  # keep the number, because the next query has none before its first batch
-        self._boundary.raise_watermark(watermark)
+        self._boundary.stop_query()
+        current = self._idle.watermark(self._publication.times, seen)  # a batch may have come meanwhile
+        if current is not None:
+            self._boundary.run_at(current)
         self._begin()
-        self._idle.was_raised(watermark)
+        self._idle.was_raised(current or 0)
 
     def _restart_batch(self) -> None:
         with self._lock:
