@@ -16,7 +16,6 @@ from rich.live import Live
 from rich.text import Text
 
 from airflow_provider_ckpt.cli import overview_page, quantities
-from airflow_provider_ckpt.errors import CkptError
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.printable import one_line
@@ -77,7 +76,7 @@ class LiveRun:
     def _read(self, options: RunOptions, location: Location) -> None:
         try:
             overview = read_overview(open_storage(location), options.job_id)
-        except CkptError:  # the run itself reports a storage that fails
+        except Exception:  # the run itself reports a storage that fails
             return
         if overview is not None and overview.at >= self._began:
             self._overview = overview

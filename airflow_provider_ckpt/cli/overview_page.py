@@ -61,7 +61,7 @@ def _text(value: object, style: str = "") -> Text:
 
 
 def _headline(overview: JobOverview, now: float) -> Text:
-    status = overview.status or "NOT RUNNING YET"
+    status = one_line(overview.status or "NOT RUNNING YET")
     line = Text.assemble(
         (one_line(overview.job_id), "bold"), "   ", (status, _STATUS_STYLES.get(status, "bold yellow"))
     )
@@ -89,22 +89,19 @@ def _problems(problems: Iterable[Problem]) -> Iterator[Text]:
 
 def graph_lines(overview: JobOverview) -> list[str]:
     """Return one line for each query: its inputs, its name and its outputs."""
+    sources = {source.uid for source in overview.sources}
     return [
         " → ".join(
             part
             for part in (
-                _list([*vertex.inputs, *(uid for uid in vertex.operators[:-1] if uid in _sources_of(overview))]),
-                " → ".join(uid for uid in vertex.operators if uid not in _sources_of(overview)) or vertex.uid,
+                _list([*vertex.inputs, *(uid for uid in vertex.operators[:-1] if uid in sources)]),
+                " → ".join(one_line(uid) for uid in vertex.operators if uid not in sources) or one_line(vertex.uid),
                 _list(vertex.sinks),
             )
             if part
         )
         for vertex in overview.vertices
     ]
-
-
-def _sources_of(overview: JobOverview) -> set[str]:
-    return {source.uid for source in overview.sources}
 
 
 def _list(names: Iterable[str]) -> str:
@@ -238,11 +235,15 @@ def took(checkpoint: CheckpointOverview) -> str | None:
 
 
 def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at, timezone.utc).strftime("%m-%d %H:%M:%SZ")
+    return _instant(at, "%m-%d %H:%M:%SZ")
 
 
 def _day(milliseconds: int) -> str:
+    return _instant(milliseconds / 1000, "%Y-%m-%d %H:%M:%SZ")
+
+
+def _instant(at: float, form: str) -> str:
     try:
-        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+        return datetime.fromtimestamp(at, timezone.utc).strftime(form)
     except (OverflowError, ValueError, OSError):  # Spark knows years that Python does not
-        return f"{milliseconds} ms since 1970"
+        return f"{at:g} s since 1970"

@@ -12,7 +12,7 @@ import queue
 import threading
 import typing
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ from airflow_provider_ckpt.coordinator.protocol.reports import (
     SubtaskFenced,
     SubtaskOpened,
 )
-from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.errors import CkptError, OvertakenError
 from airflow_provider_ckpt.job.options.deadlines import due, passed
 from airflow_provider_ckpt.jobmaster.clock import Clock
 from airflow_provider_ckpt.jobmaster.errors import AbandonedError
@@ -126,7 +126,7 @@ class JobMaster:
         """Time from which the seconds of ``stop_after`` and ``drain_after`` count; None before."""
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
-        self._ownership = turns or nullcontext()
+        self._turns = turns or nullcontext()
         self._live = LiveFacts(self._clock.wall())
         self._overviews = OverviewWriter(identity.storage, identity.options.overview_interval)
         self._request_handler = RequestHandler(
@@ -152,7 +152,7 @@ class JobMaster:
         """
         try:
             self._gateway.start()
-            with self._ownership:
+            with self._turns:
                 self._carry_out(self._coordinator.start(self._clock.now()))
             while self._outcome is None:
                 self._step()
@@ -168,7 +168,8 @@ class JobMaster:
                 self._releaser.close()
                 self._retention.close()
                 self._log_late_failures()
-                self._overviews.close(self._overview)
+                if outcome is not None:
+                    self._write_last_overview()
 
     # ---- the loop
 
@@ -179,7 +180,7 @@ class JobMaster:
             message = None
         if self._abandoned.is_set():
             raise AbandonedError(epoch=self._job.epoch, job_id=self._job.job_id)
-        with self._ownership:
+        with self._turns:
             self._turn(message)
 
     def _turn(self, message: Received | None) -> None:
@@ -263,6 +264,13 @@ class JobMaster:
             events=tuple(self._status.events),
         )
         return job_overview(self._journal.state, self._clock.wall(), driver)
+
+    def _write_last_overview(self) -> None:
+        """Write the overview of an ended run, unless a later driver has the job and writes its own."""
+        with suppress(CkptError):
+            if self._options.overview_interval:
+                self._journal.check_fenced()
+                self._overviews.close(self._overview)
 
     def _note_running(self, now: float) -> None:
         if self._running_since is None and self._coordinator.status is JobStatus.RUNNING:

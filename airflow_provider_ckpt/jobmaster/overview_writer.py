@@ -45,15 +45,24 @@ class OverviewWriter:
         """
         if now >= self._next_write and self._is_idle.is_set():
             self._next_write = now + self._interval
-            overview = make()
-            if self._last is None or overview.at - self._last.at >= UNCHANGED or overview.differs_from(self._last):
+            overview, last = self._made(make), self._last
+            if overview is None:
+                return
+            if last is None or overview.at - last.at >= UNCHANGED or overview.differs_from(last):
                 self._start(overview)
 
     def close(self, make: Callable[[], JobOverview]) -> None:
         """Write the last overview of a run, and wait for it at most :data:`LAST_WRITE` seconds."""
-        if self._interval and self._is_idle.wait(LAST_WRITE):
-            self._start(make())
-            self._threads.join(LAST_WRITE)
+        if self._interval and self._is_idle.wait(LAST_WRITE / 2) and (overview := self._made(make)) is not None:
+            self._start(overview)
+            self._threads.join(LAST_WRITE / 2)
+
+    def _made(self, make: Callable[[], JobOverview]) -> JobOverview | None:
+        try:
+            return make()
+        except Exception as error:  # the job does not depend on its overview
+            self._warn(f"{type(error).__name__}: {error}")
+            return None
 
     def _start(self, overview: JobOverview) -> None:
         self._last = overview

@@ -79,7 +79,7 @@ class WaitTrigger(CkptTrigger):
             try:
                 if (result := await self._poll()) is not None:
                     return result
-            except (TerminalError, AirflowNotFoundException) as error:
+            except (TerminalError, AirflowNotFoundException, TypeError) as error:
                 return self._result_of(error)
             except Exception as error:  # from Airflow's API or from a file system
                 self._log_once(f"The job cannot be read now: {kind_and_text(error)}")

@@ -64,6 +64,20 @@ def test_text_of_others_is_no_markup_and_no_control_character() -> None:
     assert "\x1b" not in text
 
 
+def test_a_hostile_overview_is_shown() -> None:
+    overview = overview_of_running_job()
+    (vertex,), (checkpoint, *_) = overview.vertices, overview.checkpoints
+    hostile = replace(
+        overview,
+        status="\x1b[2Jgone",
+        vertices=(replace(vertex, operators=("\x1b[2J",), uid="\x1b[2J"),),
+        checkpoints=(replace(checkpoint, triggered_at=1e300),),
+    )
+    text = shown(hostile)
+    assert "\x1b" not in text
+    assert "1e+300 s since 1970" in text
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
     [(0, "0"), (999, "999"), (18_400, "18.4k"), (999_960, "1.0M"), (41_000_000, "41.0M"), (2.5e15, "2500.0T")],

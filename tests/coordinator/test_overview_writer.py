@@ -57,6 +57,21 @@ def test_an_unchanged_overview_is_written_once_a_minute(tmp_path: Path) -> None:
     assert write_at(170.0, epoch=2) == 170.0
 
 
+def test_an_overview_that_cannot_be_made_does_not_fail_the_job(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = OverviewWriter(open_storage(tmp_path), 1.0)
+
+    def fail() -> JobOverview:
+        raise ValueError("no such vertex")
+
+    writer.write_if_due(100.0, fail)
+    writer.close(fail)
+    assert "ValueError: no such vertex" in caplog.text
+    writer.close(lambda: overview(3))
+    assert epoch_in(open_storage(tmp_path)) == 3
+
+
 def test_an_interval_of_zero_writes_nothing(tmp_path: Path) -> None:
     storage = open_storage(tmp_path)
     writer = OverviewWriter(storage, 0.0)

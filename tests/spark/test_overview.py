@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,8 +12,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from airflow_provider_ckpt import FileSink, Job
 from airflow_provider_ckpt.client.job_view import JobView
+from airflow_provider_ckpt.errors import OvertakenError
+from airflow_provider_ckpt.journal.journal import Journal
+from airflow_provider_ckpt.model.worker import Worker
 from airflow_provider_ckpt.spark.task.streaming.query_progress import unread_records
-from airflow_provider_ckpt.status.job_overview import JobOverview, read_overview
+from airflow_provider_ckpt.status.job_overview import JobOverview, read_overview, write_overview
 from tests.spark.harness import Line, World
 from tests.spark.jobs import IDS
 
@@ -94,6 +99,22 @@ def test_no_overview_is_written_if_the_option_is_zero(world: World) -> None:
     world.put_ids("history", 1, 10)
     assert world.run(copying(world), world.drain_at(10), overview_interval=0).status == "FINISHED"
     assert read_overview(world.storage, world.job_id) is None
+
+
+@pytest.mark.slow
+def test_an_overtaken_driver_does_not_replace_the_overview_of_its_successor(world: World) -> None:
+    world.put_ids("history", 3, 10)
+    later = JobOverview(world.job_id, 1.0, "RUNNING", 2)
+
+    def overtake(line: Line) -> None:
+        if line["kind"] == "released" and world.state().epoch == 1:
+            journal = Journal(world.storage, world.job_id)
+            journal.claim("later", Worker(), time.time())
+            write_overview(world.storage, later)
+
+    with suppress(OvertakenError):
+        world.run(copying(world), overtake, overview_interval=3600)
+    assert stored(world) == later
 
 
 @pytest.mark.parametrize(
