@@ -17,7 +17,7 @@ LEDGER = re.compile(r".*/(\d{8}|columns)\.json")
 """Entries of a sink's logs, and the record of its columns. The next start removes files that a killed write leaves."""
 METADATA = "parts/checkpoints/chk-1/_metadata"
 RETAINED = re.compile(
-    r"ckpt-root\.json|parts/(journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
+    r"ckpt-root\.json|parts/(overview/current\.json|journal/\d{8}\.json|journal/head\.json|checkpoints/chk-\d+/_metadata"
     r"|frozen/(left|right)\.json|vertices/[a-z]+/\d/log/(\d{8}|head)\.json"
     r"|deployments/\d{4}/(master-\d{4}|worker-[0-9a-f]{8}(-\d{4})?)\.json)"  # the last outbox of each process
 )

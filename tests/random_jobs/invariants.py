@@ -23,6 +23,7 @@ STAYS = (
     r"|{0}/(journal|frozen)/[^/.][^/]*\.json|{0}/frozen/late(/\w+\.json)?"
     r"|{0}/vertices/\w+(/0(/log(/[^/.][^/]*\.json)?)?)?"
     r"|{0}/checkpoints/chk-\d+(/_metadata)?"
+    r"|{0}/overview(/(current\.json|\.tmp-[\w-]+))?"
 )
 """Files that a finished job leaves under its root."""
 KEPT = r"(\w+/\w+/manifests|~owners)/([^/.]+\.json|\.tmp-[\w-]+)|\w+/\w+/(columns\.json|\.tmp-[\w-]+)|\.probe-\w+"
