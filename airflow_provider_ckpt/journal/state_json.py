@@ -34,7 +34,7 @@ _FIRST_KEYS = (
 
 @dataclass(frozen=True)
 class _Key:
-    """A field of the state in the document."""
+    """A key of the document, which has one field of the state."""
 
     name: str
     write: Callable[[Any], Any]
@@ -132,7 +132,8 @@ class StateSnapshot(JournalEvent):
     at: Instant
 
     def apply(self, state: JobState) -> None:
-        """Replace the content of ``state``, except ``damage``. Call this one time, because nothing is copied."""
+        """Replace the content of ``state``, except ``damage``. Call this one time, because ``state`` then shares all
+        values with this event."""
         damage = state.damage
         state.__dict__.update(self.state.__dict__)
         state.damage = damage

@@ -35,10 +35,11 @@ class LogState:
     """Mode of the end of data; None while more batches may follow."""
     closed: bool = False
     tries: dict[str, int] = field(default_factory=dict)
-    """:attr:`SupervisedTry.of` → number of the latest try of the supervisor that has opened the log."""
+    """Task of the supervisor (:attr:`SupervisedTry.of`) → number of the latest try of this task that has opened the
+    log."""
 
     def has_later_try(self, than: SupervisedTry | None) -> bool:
-        """Return True if a later try than ``than`` of the same task has opened the log, at any time."""
+        """Return True if a later try of the task of ``than`` has ever opened the log; False if ``than`` is None."""
         return than is not None and self.tries.get(than.of, than.number) > than.number
 
     def apply(self, record: Record, number: int) -> None:
@@ -59,11 +60,11 @@ class LogState:
             self.closed = True
 
     def forget(self, head: int) -> None:
-        """Drop the barriers below ``head``."""
+        """Drop the barriers at positions below ``head`` from memory."""
         self.barriers = {key: barrier for key, barrier in self.barriers.items() if barrier.position >= head}
 
     def snapshot_at(self, position: int) -> Snapshot:
-        """Return the snapshot for a barrier at ``position``: the state after everything that was published before."""
+        """Return the snapshot for a barrier at the next ``position``: the state after all entries before it."""
         batch = self.last_batch
         finished = self.end_of_data is not None
         if batch is None:
@@ -83,7 +84,10 @@ class LogState:
 
 
 def void_ranges(records: Iterable[Numbered]) -> list[Range]:
-    """Return half-open ranges of entry numbers that a later Open has made void, from a position on (R4) or singly."""
+    """Return half-open ranges of the entry numbers that a later Open has made void.
+
+    An Open voids the earlier entries from its ``continues_at`` on (R4), and the entries in its ``voids``.
+    """
     ranges: list[Range] = []
     for number, record in records:
         if isinstance(record, Open):
@@ -101,7 +105,7 @@ def live(records: Iterable[Numbered]) -> list[Numbered]:
 
 
 def from_number(records: list[Numbered], start: int) -> list[Numbered]:
-    """Return the live records with number >= ``start``, in order. ``records`` must be complete."""
+    """Return the live records with number >= ``start``, in order. ``records`` must have every Open."""
     if void_ranges(records):
         return [(number, record) for number, record in live(records) if number >= start]
     return records[bisect.bisect_left(records, start, key=lambda numbered: numbered[0]) :]

@@ -1,4 +1,7 @@
-"""The splits of sources: assigned, done and covered by checkpoints. A split's number is its place in the list."""
+"""Events of the splits of sources: assigned, done and covered by checkpoints.
+
+A split's number is its place in the source's frozen list.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ class SplitsCovered(JournalEvent):
 
 
 def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
-    """Return the splits that the last completed checkpoint covers."""
+    """Return the splits of ``source`` that the checkpoints up to ``last_completed`` cover."""
     covered: Ranges = ()
     for checkpoint, splits in state.splits_covered.get(source, {}).items():
         if checkpoint <= last_completed:
@@ -88,12 +91,12 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
 
 
 def unassign_all(state: Splits) -> None:
-    """Unassign all splits, because another driver has claimed the job."""
+    """Remove all assignments of splits to subtasks, because another driver has claimed the job."""
     state.splits_assigned.clear()
 
 
 def rewind_splits(state: Splits, checkpoint: int) -> None:
-    """Set the done splits back to the splits that ``checkpoint`` covers; 0: none."""
+    """Set the done splits of all sources back to the splits that ``checkpoint`` covers; to none if it is 0."""
     for source in {*state.splits_done, *state.splits_covered}:
         covered = state.splits_covered.get(source, {})
         state.splits_covered[source] = {number: splits for number, splits in covered.items() if number <= checkpoint}
