@@ -22,13 +22,13 @@ from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 READS = 100
-"""Most files that one poll reads or deletes. Other files wait for the next poll."""
+"""Maximum number of files that one poll reads, or deletes. Other files wait for the next poll."""
 SECONDS = 1.0
-"""Most seconds of a poll, because an object store may be slow. Other files wait for the next poll."""
+"""Maximum duration of a poll in seconds, because an object store may be slow. Other files wait for the next poll."""
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds between two reads of a file that is no request. The time doubles from the first value to the last."""
 MOST_WARNINGS = 20
-"""Most files that are named in warnings, so that thousands of files do not fill the log."""
+"""Maximum number of files that warnings name, so that thousands of files do not fill the log."""
 
 
 class RequestReader:
@@ -56,7 +56,7 @@ class RequestReader:
     def pending(self, answered: Collection[str]) -> list[JobRequest]:
         """Return the unanswered requests to this JobMaster, in the order of :func:`in_order`, without unreadable files.
 
-        Raises the storage errors that do not concern a single file.
+        Raises storage errors, except errors of a single file.
         """
         names = self._names()
         self._forget_absent(names)

@@ -48,7 +48,7 @@ class _NothingLeftError(Exception):
 
 
 class RollForward:
-    """One release from outside. Call :meth:`run` one time.
+    """One release from outside a run. Call :meth:`run` one time.
 
     ``driver_is_gone`` is True if the user states that an unreachable driver, or workers, are gone.
     """
@@ -99,7 +99,7 @@ class RollForward:
         return released
 
     def _admit(self, state: JobState) -> None:
-        """Refuse a job that cannot be released. The claim calls this again with the latest state."""
+        """Refuse a job whose output cannot be released now. The claim calls this again with the latest state."""
         state.refuse_deleted()
         definition = state.definition
         if not state.unreleased or definition is None:

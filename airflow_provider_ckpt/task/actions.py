@@ -1,4 +1,7 @@
-"""The actions that the TaskMachine requests from a task. The task's runner carries them out and reports them done."""
+"""The actions that the TaskMachine requests from a task.
+
+The task carries an action out, and then calls the method of the machine that the action names.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ class PauseQuery:
 
 @dataclass(frozen=True)
 class ReadAvailable:
-    """Action: restart the query at a boundary, to read what its sources have now and end. Then call ``query_ended``."""
+    """Action: at a batch boundary, restart the query, which then reads what its sources have, and ends.
+
+    Then call ``query_ended``.
+    """
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class AnnounceEnd:
 
 @dataclass(frozen=True)
 class PostReport:
-    """Action: post ``report``."""
+    """Action: post ``report`` to the JobMaster."""
 
     report: Report
 

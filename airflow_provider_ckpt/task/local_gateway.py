@@ -41,7 +41,7 @@ class LocalGateway:
 
     Args:
         tasks: unfinished subtask → its task.
-        on_crash: called with a task and its error, from any thread.
+        on_crash: called with a failed task and its error, from any thread.
         restarts: creates the next attempts of failed tasks.
     """
 
@@ -57,7 +57,8 @@ class LocalGateway:
         self._replaced: list[Task] = []
         self._side_by_side = TaskThreads("ckpt-barriers")
         self._crashed: list[Task] = []
-        """Tasks whose failure this gateway has reported. Each is reported once, even if the run takes long to end."""
+        """Tasks whose failure this gateway has reported. A failure is reported once, even if the run takes long to
+        end."""
 
     def start(self) -> None:
         """Do nothing, because tasks start when they are deployed."""
@@ -97,8 +98,8 @@ class LocalGateway:
     def _guard(self, task: Task, work: Callable[[], None]) -> None:
         """Run ``work`` of a task, and report its error to the coordinator.
 
-        The error of a task that the next attempt of this epoch has fenced is ignored, because that attempt has
-        reported.
+        If a later attempt of this epoch has fenced the task, the task's LogFencedError is ignored, because that attempt
+        has replaced the task.
 
         Raises OvertakenError if a later driver owns the job.
         """

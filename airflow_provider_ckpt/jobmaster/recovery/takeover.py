@@ -21,7 +21,7 @@ GRACE = 10.0
 
 
 RECENT = 60.0
-"""Seconds from its last journal entry for which a driver on another host counts as alive."""
+"""A driver on another host counts as alive for this many seconds after its last journal entry."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def claim(
     """Claim the next epoch, then make sure that the previous driver is gone. No other function kills a driver.
 
     A driver marks itself before its claim, so that its successor recognises the process. The previous driver had the
-    epoch before the claim, even if it started after this driver. ``attempt`` names this try in the journal.
+    epoch before the claim, even if it started after this driver. ``attempt`` names this run in the journal.
     """
     now, only = time.time(), releases_only
     mark(worker, journal.root, journal.job_id)

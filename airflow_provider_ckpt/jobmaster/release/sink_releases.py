@@ -35,7 +35,7 @@ class SinkReleases:
     """The releases of one run.
 
     Args:
-        graph: Function that returns the graph that the job runs now.
+        graph: Function that returns the job's current graph.
         logs: Subtask → its loaded log, for every subtask that a checkpoint covers.
     """
 
@@ -170,7 +170,11 @@ class TransactionGroup:
         self._uncollected: dict[str, dict[int, Counts]] = {}
 
     def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Release the transaction with ``release``, unless that is done. Return the uncollected counts of ``uid``."""
+        """Call ``release`` for all sinks, unless ``uid`` has reached ``checkpoint``.
+
+        Return uncollected counts of ``uid``. After another sink's request, the counts of ``uid`` wait here until
+        ``uid`` collects them.
+        """
         with self._lock:  # a concurrent call would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:
                 for member, counts in release().items():

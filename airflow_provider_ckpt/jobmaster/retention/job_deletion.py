@@ -47,7 +47,8 @@ _UNFINISHED = "Run it to its end. To lose that, add --unfinished (in Python unfi
 
 @dataclass(frozen=True)
 class DeletionTerms:
-    """The losses that a user accepts before a deletion. A FINISHED job without persisted results needs none.
+    """The losses that a user accepts before a deletion. A FINISHED job without persisted results, whose output is
+    all released, needs none of them.
 
     Args:
         unfinished: Also delete a job that is STOPPED or FAILED. The work that the next run would have resumed is lost.

@@ -55,7 +55,7 @@ Order = tuple[int, int]
 
 @dataclass(frozen=True)
 class SubtaskFiles:
-    """The files and records of a subtask at one moment. Paths are relative to its folder."""
+    """The files and records of a subtask at one moment. Paths are relative to the subtask's folder."""
 
     subtask: SubtaskId
     home: str
@@ -84,7 +84,7 @@ class SubtaskFiles:
 
     @property
     def publishable(self) -> tuple[Prepared, ...]:
-        """The prepared batches that may still be published: those above the last published batch."""
+        """The prepared batches that may still be published: all except published batches of attempts that are over."""
         last = self.state.last_batch
         last_published = -1 if last is None else last.batch_id
         return tuple(
@@ -150,7 +150,7 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
 
 
 def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
-    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, its newest attempt.
+    """Yield feeds in ``path`` of a consumer's attempts before ``before``, which is the consumer's newest attempt.
 
     Every later attempt continues the feed of the newest attempt, so nothing is yielded if that feed does not exist.
     """

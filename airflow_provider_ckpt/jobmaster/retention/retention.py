@@ -46,23 +46,23 @@ log = logging.getLogger(__name__)
 KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_AT = 16
-"""Least number of unneeded log entries for a truncation. For an idle or ended log the number is twice as high."""
+"""Minimum number of unneeded log entries for a truncation. For an idle or ended log the minimum is twice as high."""
 PURGE_AT = 8
-"""Least number of unneeded batches for a purge of a Spark folder. Each batch has about six files."""
+"""Minimum number of unneeded batches for a purge of a Spark folder. Each batch has about six files."""
 WORTH_A_SNAPSHOT = 64
-"""Least number of journal entries for a snapshot, in a job with one vertex. A replay of fewer entries is as fast."""
+"""Minimum number of journal entries for a snapshot, in a job with one vertex. A replay of fewer entries is as fast."""
 
 
 class Retention:
     """Housekeeping of one run.
 
     Args:
-        graph: Function that returns the graph that the job runs now.
+        graph: Function that returns the job's current graph.
         logs: Readers of all subtasks' logs. Only the subtask's task writes to its log.
         retained: Number of completed checkpoints that can be restored.
         final_only: Sinks that release with the final checkpoint only.
-        snapshot_min_pause: Least seconds between journal snapshots in batch mode, which takes no checkpoints before the
-            end. None for streaming mode: there a checkpoint compacts the journal.
+        snapshot_min_pause: Minimum seconds between journal snapshots in batch mode, which takes no checkpoints before
+            the end. None for streaming mode: there a checkpoint compacts the journal.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Retention:
                 self._removal.delete(checkpoint_path(self._job_id, number))
 
     def _with_copies(self, numbers: list[int]) -> list[int]:
-        """Return the checkpoints of ``numbers`` with a written copy. A failed write may leave a folder."""
+        """Return those of ``numbers`` whose checkpoint has a copy. A failed write may leave a folder without a copy."""
         files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
         return [number for number in numbers if f"chk-{number}/_metadata" in files]
 
@@ -265,7 +265,7 @@ class Retention:
     def _clear_finished(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
         """Delete the files that a finished subtask no longer needs, and its data if all readers have finished (R7).
 
-        The files are listed before the fence check, and each name has its attempt. So no file of a later driver is
+        The files are listed before the fence check, and each name contains an attempt. So no file of a later driver is
         deleted. The results of a job in batch mode stay until the job has FINISHED.
         """
         if self._is_batch or not _is_finished(subtask, retained):
@@ -309,7 +309,7 @@ class Retention:
         return positions
 
     def _dropped_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
-        """Return the end of the data for dropped consumers, if the partition has no other readers."""
+        """Return (position up to which only dropped consumers needed the data,); () if the vertex never dropped any."""
         return (position(oldest, subtask),) if self._graph().vertex(subtask.vertex).layout else ()
 
     def _unreleased_from(self, subtask: SubtaskId) -> int | None:
@@ -324,7 +324,7 @@ class Retention:
 
 
 def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return the least number of journal entries for a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
+    """Return the minimum number of journal entries for a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
     return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 
