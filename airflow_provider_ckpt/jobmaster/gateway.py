@@ -23,8 +23,9 @@ class TaskGateway(Protocol):
         """Prepare to deploy tasks. The JobMaster calls this before any other method."""
 
     def send(self, *commands: Command) -> None:
-        """Pass commands to tasks, in order, except to attempts that are over. Consecutive barriers may be set
-        concurrently.
+        """Pass commands to tasks, in order, except to attempts that are over.
+
+        Consecutive barriers may be sent at the same time.
         """
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:

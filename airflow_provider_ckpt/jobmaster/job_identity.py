@@ -34,8 +34,8 @@ class JobIdentity:
 class Upgraded:
     """The upgrade by which a JobMaster follows another JobMaster in the same driver.
 
-    The request is answered when the job is RUNNING again: as the new version, or as the old version if the new version
-    could not start.
+    The upgrade request is answered when the job is RUNNING again: as the new version or, if that could not start, as
+    the old version.
 
     Args:
         since_epoch: First epoch of the driver. The JobMaster reads requests from this epoch on.

@@ -288,7 +288,7 @@ class JobMaster:
             self._counting_since = now
 
     def _is_reading(self) -> bool:
-        """Return whether a batch is published, or each remaining query has found nothing to read."""
+        """Return True in batch mode, if a batch is published, or if all unfinished queries found nothing to read."""
         state = self._journal.state
         if self._has_published or state.created is None or state.created.mode == "batch":
             return True

@@ -36,7 +36,7 @@ class OverviewWriter:
         self._is_idle.set()
         self._has_failed = False
         self._last: JobOverview | None = None
-        """The last overview that was written, or whose write is in progress."""
+        """The last overview that was written, or whose write is in progress; None before, and after a failed write."""
 
     def write_if_due(self, now: float, make: Callable[[], JobOverview]) -> None:
         """Write the overview that ``make`` returns, if one is due and the last write has ended.

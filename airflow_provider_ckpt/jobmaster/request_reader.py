@@ -32,7 +32,7 @@ MOST_WARNINGS = 20
 
 
 class RequestReader:
-    """The request poll of one JobMaster, for requests from ``since_epoch`` on."""
+    """The request poll of one JobMaster, which handles requests for epochs from ``since_epoch`` to ``epoch``."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class RequestReader:
         """Unreadable file → (time of its next read, seconds of the wait before that read)."""
         self._earlier: set[str] = set()
         self._later: set[str] = set()
-        """Requests for epochs after this JobMaster's. ``_earlier`` has requests for past epochs."""
+        """Requests for epochs after ``epoch``. ``_earlier`` has requests for epochs before ``since_epoch``."""
 
     def pending(self, answered: Collection[str]) -> list[JobRequest]:
         """Return the unanswered requests to this JobMaster, in the order of :func:`in_order`, without unreadable files.
@@ -145,7 +145,10 @@ class RequestReader:
             self._warn_once(message)
 
     def _warn(self, name: str, message: str) -> None:
-        """Show one message for each name, and for at most MOST_WARNINGS names."""
+        """Warn one time for each name, for at most MOST_WARNINGS names.
+
+        The last warning says that there are more files.
+        """
         if name in self._warned or len(self._warned) > MOST_WARNINGS:
             return
         self._warned.add(name)

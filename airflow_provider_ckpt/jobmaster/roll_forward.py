@@ -69,9 +69,10 @@ class RollForward:
         self._end_status = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:
-        """Release all completed checkpoints that are not released, in each sink independently; return [] for none.
+        """Release all completed checkpoints that are unreleased, in each sink independently.
 
-        The job's status becomes RESTARTING if its driver was lost. The next run resumes as without this release.
+        Return the journaled events; [] for no release. The job's status becomes RESTARTING if its driver was lost. The
+        next run resumes as without this release.
 
         Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError, OutputLostError,
         CorruptJournalError, SubtaskLogLostError or FencedError. If a sink fails or is held, ReleaseHeldError or the

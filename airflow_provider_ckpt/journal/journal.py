@@ -308,7 +308,7 @@ class Journal:
 
 
 def list_jobs(storage: Storage) -> list[JobState]:
-    """Return the state of every job under a checkpoint root. ``damage`` has the error of an unreadable one."""
+    """Return the state of each job under a checkpoint root. ``JobState.damage`` says why a journal cannot be read."""
     return [_state_of(storage, name) for name in job_ids(storage)]
 
 

@@ -118,7 +118,7 @@ def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[JobReque
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
-    """Delete the requests to exit (``exit_if_it_fails``) up to ``epoch``, and return how many there were.
+    """Delete requests to exit (``exit_if_it_fails``) for epochs up to ``epoch``. Return how many there were.
 
     The process that wrote these requests was about to end, and now wants the job to continue. A request that a driver
     has already accepted is still carried out.

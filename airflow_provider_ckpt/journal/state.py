@@ -24,7 +24,7 @@ from airflow_provider_ckpt.printable import instant_text
 
 @dataclass(frozen=True)
 class SplitProgress:
-    """How many splits of a source there are, are done, and are assigned and not done."""
+    """How many splits a source has (``total``), how many are ``done``, and how many are ``assigned`` and not done."""
 
     source: str
     total: int
@@ -50,7 +50,7 @@ class JobState(Reconfigurations):
     """
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
-    """Problems of the journal. The state then has only the events before the first problem."""
+    """Problems of the journal. If there is a problem, the state has only the events before it."""
     position: int = field(default=-1, compare=False, metadata=UNRECORDED)
     """Number of the last entry that was read; -1 if none was."""
 
@@ -80,7 +80,7 @@ class JobState(Reconfigurations):
         return JobStatus.FINISHED in (self.status, self.deletion.was if self.deletion is not None else None)
 
     def valid_from(self, uid: str) -> int:
-        """Return the first epoch whose attempts count for a vertex or source; 0 if all count. Earlier ones are void."""
+        """Return the first epoch whose results count for the vertex or source ``uid``; 0 if no epoch is excluded."""
         return max(self.from_scratch_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def valid_snapshots(self) -> dict[SubtaskId, Snapshot]:
@@ -157,9 +157,9 @@ class JobState(Reconfigurations):
     def watermark(self, checkpoint: int) -> int | None:
         """Return the event time, in epoch milliseconds, up to which the output of a remembered checkpoint is complete.
 
-        Every window that ends up to this time is closed. The value is the lowest watermark of the unfinished queries
-        with event time, and MAX_WATERMARK if all of them are at their end. The value is None if an unfinished query has
-        no watermark yet, if the job has no event time, or if the checkpoint is not remembered.
+        Every window that ends at or before this time is closed. The value is the lowest watermark of the unfinished
+        queries with event time, and MAX_WATERMARK if all of them are at their end. The value is None if an unfinished
+        query has no watermark yet, if the job has no event time, or if the checkpoint is not remembered.
 
         A checkpoint is one cut through all queries, so every query has read all that its producers published before the
         cut.
@@ -188,7 +188,7 @@ class JobState(Reconfigurations):
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
     def with_timers(self) -> list[str]:
-        """Return the unfinished vertices whose state may wait for processing-time timers. A drain discards it."""
+        """Return unfinished vertices whose state may wait for processing-time timers. A drain discards such state."""
         recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
@@ -273,7 +273,7 @@ class JobState(Reconfigurations):
 
     @property
     def hosts(self) -> Mapping[SubtaskId, SubtaskId]:
-        """Subtask → subtask in whose process it runs (:class:`PlanRecorded`)."""
+        """Subtask that a rescale added → subtask in whose process it runs (:class:`PlanRecorded`)."""
         return {} if self.plan is None else self.plan.hosts
 
     def with_colocated(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:

@@ -41,7 +41,7 @@ class FeedBatch:
 
 @dataclass(frozen=True)
 class InputPassed:
-    """The action to record that all data of input ``edge`` below ``position`` was fed. ``ended``: True at its end."""
+    """The action to record that all data of ``edge`` below ``position`` was fed. ``ended``: no record follows."""
 
     edge: str
     position: int

@@ -30,7 +30,7 @@ class LogState:
     last_batch: Batch | None = None
     last_batch_position: int = -1
     barriers: dict[tuple[int, int], Snapshot] = field(default_factory=dict)
-    """(epoch, checkpoint) → snapshot."""
+    """(epoch, checkpoint) of a barrier in the log → its snapshot."""
     end_of_data: EndMode | None = None
     """Mode of the end of data; None while more batches may follow."""
     closed: bool = False
@@ -112,7 +112,7 @@ def from_number(records: list[Numbered], start: int) -> list[Numbered]:
 
 
 def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
-    """Return the records written by attempts of ``epoch`` or later. Epoch 0 returns all.
+    """Return the live records that attempts of ``epoch`` or later have written; for epoch 0 all live records.
 
     ``records`` must begin with the log's first record, because Open records stay in a log for ever.
     """

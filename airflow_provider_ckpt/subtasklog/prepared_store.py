@@ -82,7 +82,7 @@ class PreparedStore:
         self._storage.replace(self._path(prepared.attempt), document)
 
     def read(self, attempt: AttemptId) -> Prepared | None:
-        """Return the note of an attempt; None if it has none. Raises PreparedLostError, NewerFormatError."""
+        """Return the note of ``attempt``; None if the attempt has none. Raises PreparedLostError, NewerFormatError."""
         path = self._path(attempt)
         try:
             data = self._storage.read(path)

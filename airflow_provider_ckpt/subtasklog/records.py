@@ -66,7 +66,7 @@ class Batch:
     part."""
     files: tuple[PartitionFile, ...] = ()
     handles: Mapping[str, Json] = field(default_factory=dict)
-    """Sink uid → staged handle."""
+    """Sink uid → handle of the output that the sink has staged for this batch."""
     watermark: int | None = None
     """Event time in epoch milliseconds up to which the published output is complete; None without event time.
 

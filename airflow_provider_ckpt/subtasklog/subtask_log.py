@@ -154,7 +154,7 @@ class SubtaskLog:
         """Append barrier ``checkpoint``, unless it is already in the log, and return its snapshot.
 
         After a TransientError the caller may continue without this checkpoint. The next append writes a missing barrier
-        again. Readers ignore it like the barrier of any aborted checkpoint.
+        again. Readers ignore this barrier, like the barrier of any aborted checkpoint.
         """
         with self._lock:
             self._settle()  # before the fold is read, because it lags the log if the last barrier was written
@@ -176,7 +176,7 @@ class SubtaskLog:
                 self._append(EndOfPartition())
 
     def check_fenced(self) -> None:
-        """Raise LogFencedError if another attempt has opened the log (R8). The check is cheap."""
+        """Raise LogFencedError if another attempt has opened the log (R8). This costs one request."""
         with self._lock:
             self._refuse_broken()
             if self._log.is_overtaken():

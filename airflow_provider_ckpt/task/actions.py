@@ -39,7 +39,10 @@ class ReadAvailable:
 
 @dataclass(frozen=True)
 class EndData:
-    """Action: at a boundary, fire the windows and append the end of data (R11, R12). Then call ``data_ended``."""
+    """Action: at a batch boundary, fire the remaining windows and append the end of data (R11, R12).
+
+    Then call ``data_ended``.
+    """
 
     mode: EndMode
 

@@ -55,7 +55,7 @@ class TaskMachine:
     """
 
     def __init__(self, task_id: TaskId, ends: Collection[str]) -> None:
-        """Create a machine in phase CREATED. ``ends``: sources and edges that published batches read to an end.
+        """Create a machine in phase CREATED. ``ends``: sources and edges with an end that published batches show.
 
         Any other source is read until a drain, or until its query ends by itself.
         """
@@ -94,7 +94,7 @@ class TaskMachine:
         return self._build()
 
     def pause(self, reason: PauseReason) -> list[Action]:
-        """Pause the query for ``reason``. A query that is being built or started pauses afterwards.
+        """Pause the query for ``reason``. A query that is being built or started pauses after that.
 
         A task that is already ending ignores the command and reports its end.
         """
@@ -215,7 +215,7 @@ class TaskMachine:
         return [AnnounceEnd(uid, progress.batch_id) for uid in newly_ended]
 
     def _read_available(self) -> list[Action]:
-        """Let the query read what its sources have, and end. A running query restarts; a later start has this mode."""
+        """Let the query read what its sources have, and end. A running query restarts for that."""
         is_new, self.reads_available = not self.reads_available, True
         return [ReadAvailable()] if is_new and self.phase is TaskPhase.RUNNING else []
 

@@ -69,7 +69,9 @@ class Publication:
             self.inputs.published()
 
     def publish(self, batch: Batch, *, follows: int | None = None) -> int:
-        """Publish ``batch``: append it to the log, and return its position there. Act on the inputs before and after.
+        """Publish ``batch``: append it to the log, and return its position.
+
+        Before and after, take due snapshots and feed inputs.
 
         Args:
             batch: the batch. Its late rows, event times and malformed rows exclude those of earlier batches. This

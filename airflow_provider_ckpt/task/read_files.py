@@ -1,4 +1,4 @@
-"""The files that a query has read, with their status at that time. A producer may still write to such a file."""
+"""The files that a query has read, with their status when it read them. A producer may still write to such a file."""
 
 from __future__ import annotations
 

@@ -172,7 +172,10 @@ class SplitBatchSize:
         return max(SHORT, _GAIN_FACTOR * self._single_seconds)
 
     def took(self, count: int, seconds: float) -> None:
-        """Record that ``count`` splits read together took ``seconds``."""
+        """Record that ``count`` splits, read together, took ``seconds``.
+
+        This may change how many are read together next.
+        """
         if count == 1:
             self._record_single(seconds)
         elif count == 2 and seconds > _GAIN_FACTOR * self._single_seconds:

@@ -65,7 +65,7 @@ class BoundedInput:
 
     @property
     def left(self) -> int:
-        """Number of files of the frozen list that no published batch has read."""
+        """Number of files of the frozen list that were not read."""
         return len(self.remaining)
 
     def is_stuck(self, now: float) -> bool:
@@ -210,7 +210,7 @@ class Inputs:
 
 
 def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, PastFiles]:
-    """Return source of the query → its past files, which Spark's logs of edges no longer need (R7).
+    """Return source of the query → its past files: they were read, and Spark's logs of edges no longer need them (R7).
 
     Args:
         edges: all edges of the subtask. Their feeds have begun, and nothing more is fed.

@@ -51,7 +51,7 @@ def find_recovery_point(
 ) -> RecoveryPoint:
     """Return where the run starts. Nothing is written.
 
-    Call this after the claim, because the previous driver may complete its restore until then.
+    Call this after the claim, because the previous driver may complete its restore before the claim.
 
     Args:
         from_scratch: True if no checkpoint covers anything and the job's definition has changed too much to resume.

@@ -104,7 +104,7 @@ def _wait(now: float, last: float) -> str:
 
 
 def _last_entry_time(state: JobState) -> float | None:
-    """Return the time, in epoch seconds, of the newest journal entry whose time is in the state, or None."""
+    """Return the time, in epoch seconds, of the newest journal entry whose time is in the state; None without any."""
     begun = [event.at for event in (state.created, state.plan) if event is not None]
     checkpoints = [
         event.at for events in (state.checkpoints, state.triggered, state.releases) for event in events.values()

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 Counts = Mapping[str, int]
 EARLIER_ROWS = "earlier_rows"
-"""Key of the number of rows that an earlier call had already released. The number in ``rows`` includes them."""
+"""Key in counts: number of rows that an earlier call had already released. The count ``rows`` includes these rows."""
 ReleaseProgress = Mapping[str, SinkProgress]
 """Sink uid → progress of its releases."""
 _NOTHING = SinkProgress()

@@ -98,7 +98,7 @@ def _result(
 
 
 def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
-    """Return the sinks whose staged output is unknown, because it cannot be listed or the sink is not recorded."""
+    """Return the sinks whose staged output is unknown: not in ``sinks``, or unable to list their staged output."""
     uids = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
     return sorted(uid for uid in uids if uid not in sinks or sinks[uid].staged() is None)
 

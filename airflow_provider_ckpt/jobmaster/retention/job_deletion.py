@@ -239,7 +239,7 @@ class JobDeletion:
 
 
 def _attempt(state: JobState) -> str:
-    """Return the deletion's attempt name. It begins with the last attempt's name, by which a task finds its job."""
+    """Return the deletion's attempt name. It begins with the last attempt's name, by which an Airflow task finds it."""
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 

@@ -164,7 +164,7 @@ def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garb
 
 
 def abandoned(subtask_files: SubtaskFiles, epoch: int) -> Iterator[Garbage]:
-    """Yield all files of a subtask whose entries no longer count, up to the ``epoch`` of the state.
+    """Yield the files, of epochs up to ``epoch``, of a subtask whose log entries no longer count.
 
     An operator that comes back in a later epoch needs none of these files.
     """
@@ -178,8 +178,8 @@ def left_by_finished(
     """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
 
     The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7). Files
-    after ``epoch`` are left out, because an operator that is removed may come back. ``is_read`` is True if every reader
-    has finished, so that the partition's data and feeds are yielded, too.
+    of epochs after ``epoch`` are left out, because a removed operator may come back. ``is_read`` is True if every
+    reader has finished, so that the partition's data and feeds are yielded, too.
     """
     for unit in _units_until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):

@@ -59,7 +59,7 @@ class Retention:
     Args:
         graph: Function that returns the job's current graph.
         logs: Readers of all subtasks' logs. Only the subtask's task writes to its log.
-        retained: Number of completed checkpoints that can be restored.
+        retained: Number of completed checkpoints for which the data of a restore is kept.
         final_only: Sinks that release with the final checkpoint only.
         snapshot_min_pause: Minimum seconds between journal snapshots in batch mode, which takes no checkpoints before
             the end. None for streaming mode: there a checkpoint compacts the journal.
@@ -153,7 +153,7 @@ class Retention:
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
 
     def _run_step(self, number: int, step: Callable[[], None]) -> bool:
-        """Run ``step``. Return False if it failed. Raises OvertakenError."""
+        """Run ``step``. Log its error and return False if it failed. Raises only OvertakenError."""
         try:
             step()
         except OvertakenError:
@@ -194,7 +194,7 @@ class Retention:
         del self._without_copy[completed.checkpoint]
 
     def _delete_old(self, oldest: int) -> None:
-        """Delete the copies of checkpoints below ``oldest``, except one for each newer checkpoint without a copy."""
+        """Delete the copies of checkpoints below ``oldest``, but keep one for each newer checkpoint without a copy."""
         names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
         numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
         old = [number for number in numbers if number < oldest]
@@ -224,7 +224,7 @@ class Retention:
 
         Args:
             retained: Position of the subtask in the oldest retained checkpoint, which is the lowest.
-            consumers: Positions of its consumers in the retained checkpoints.
+            consumers: Positions in this log of the subtask's consumers, in the retained checkpoints.
         """
         unreleased = self._unreleased_from(subtask)
         start = held_from(unreleased, consumers)
@@ -263,7 +263,7 @@ class Retention:
             self._purged[subtask] = batch
 
     def _clear_finished(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
-        """Delete the files that a finished subtask no longer needs, and its data if all readers have finished (R7).
+        """Delete files that a finished subtask no longer needs; partition data only if all readers have finished (R7).
 
         The files are listed before the fence check, and each name contains an attempt. So no file of a later driver is
         deleted. The results of a job in batch mode stay until the job has FINISHED.
@@ -298,7 +298,7 @@ class Retention:
         self._deleted_below[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, checkpoint: CheckpointCompleted) -> list[int]:
-        """Return up to which position each consumer had read the log at the checkpoint. Finished consumers read all."""
+        """Return up to which position each consumer had read the log at the checkpoint. Finished ones have read all."""
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
             snapshot = checkpoint.subtasks.get(consumer)

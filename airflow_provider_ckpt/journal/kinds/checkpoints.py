@@ -155,7 +155,7 @@ class SinkReleased(JournalEvent):
 
 
 def _remember(history: dict[int, Any], number: int, value: Any, needed: Collection[int] = ()) -> None:
-    """Add ``value`` to a history as ``number``. Drop the lowest number if there are more than HISTORY.
+    """Add ``value`` to a history under ``number``. Drop the lowest number if there are more than HISTORY.
 
     Args:
         needed: Numbers that are never dropped.

@@ -61,8 +61,7 @@ class EpochClaimed(JournalEvent):
     """The epoch of the deployment whose JobMaster claims the job; 0 for any other claim. The workers of the deployment
     continue, with their assigned splits (W4)."""
     upgrades: Count = field(default=0, metadata=OMIT_EMPTY)
-    """First epoch of the driver, if a driver that has run the previous version claims the job for an upgrade; 0 for
-    other claims."""
+    """First epoch of the driver, if it claims the job again for an upgrade to another version; 0 for other claims."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt

@@ -42,8 +42,8 @@ class Reconciled(Sources, Splits, Subtasks):
 class JobReconciled(JournalEvent):
     """A resumed job keeps the results of ``kept``, and runs ``reset`` again (Flink: ExecutionVertexReset).
 
-    The event is written after the claim and before any log is opened. If the driver dies between, the next
-    driver derives the same event from the logs and partitions.
+    The event is written after the claim and before any log is opened. If the driver dies before it
+    opens a log, the next driver derives the same event from the logs and partitions.
 
     Args:
         kept: Subtasks at their end of data that do not run again.

@@ -45,7 +45,7 @@ class Reconfigurations(Epochs):
     """Name of the request for the last decided change; None if there was no request."""
     reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last decided changes, oldest first. The outcome of a change is ACCEPTED until its queries run again. It
-    stays ACCEPTED if the driver dies before. Every later run applies the change in both cases."""
+    stays ACCEPTED if the driver dies before that. Every later run applies the change in both cases."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def forget_answered(state: AnsweredRequests) -> None:
 
 
 def _remember_first(history: dict[str, RequestOutcome], name: str, value: RequestOutcome) -> None:
-    """Add ``value`` to a history as ``name``. Drop the entry that was added first if there are more than HISTORY."""
+    """Add ``value`` to a history under ``name``. Drop the entry that was added first if there are more than HISTORY."""
     history[name] = value
     if len(history) > HISTORY:
         del history[next(iter(history))]

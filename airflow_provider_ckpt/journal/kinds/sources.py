@@ -26,7 +26,7 @@ class Sources(StatePart):
     changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last reports of changed files, oldest first."""
     changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → changed ``files``, and unread ``bytes`` of them, summed over all reports."""
+    """Source → number of changed ``files``, and of unread ``bytes`` in these files, over all reports."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class Splits(StatePart):
     splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → subtask → splits assigned to it in this epoch or deployment, and to no other subtask since."""
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → splits that are done, for display only, because the logs of the subtasks decide."""
+    """Source → splits that are done. This is for display only: a driver reads the subtasks' logs instead."""
     splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → checkpoint → splits that this checkpoint covers and the previous checkpoint does not. The subtasks' logs
     may no longer have these splits (R14)."""
@@ -53,7 +53,7 @@ class SplitsDone(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the entries in the subtask's log decide."""
+        """Return False, because the subtask's log already records the splits."""
         return False
 
     def apply(self, state: Splits) -> None:
@@ -73,7 +73,7 @@ class SplitsCovered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the checkpoint's completion decides."""
+        """Return False, because the checkpoint's completion, in the same entry, is flushed at once."""
         return False
 
     def apply(self, state: Splits) -> None:
