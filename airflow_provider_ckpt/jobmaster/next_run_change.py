@@ -75,7 +75,7 @@ class NextRunChange:
         """Refuse a job that cannot have this change. The claim calls this again with the latest state."""
         state.refuse_deleted()
         if state.damage:
-            return  # the claim refuses it
+            return  # the claim refuses a damaged journal
         if state.status in _OVER:
             raise self._impossible(f"it is {state.status}, and does not run again")
         if state.plan is None:

@@ -32,8 +32,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 HOLD_SECONDS = 120.0
-"""Maximum seconds that a change from before a takeover waits for the job to run, or half of ``checkpoint_timeout`` if
-that is less."""
+"""Maximum seconds that a change requested before a takeover waits for the job to run, or half of ``checkpoint_timeout``
+if that is less."""
 _HAS_WORKERS = (
     "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
     "may change)"
@@ -79,7 +79,7 @@ class RequestHandler:
     def poll(self, now: float, *, is_running: bool) -> None:
         """Handle all new requests. The caller must have just checked that the journal has no later epoch.
 
-        ``is_running`` is True if the job was RUNNING in this epoch.
+        ``is_running`` is True if the job has been RUNNING at any time in this epoch.
         """
         self._served.delete_files(self._journal.flush)
         self._reader.delete_others()
@@ -91,7 +91,7 @@ class RequestHandler:
             elif holds and request.is_change:
                 continue
             elif isinstance(request, DrainRequest) and self._coordinator.upgrading is not None:
-                continue  # the new version drains then, or this one if the upgrade fails
+                continue  # the new version drains after the upgrade, or this version if the upgrade fails
             elif (outcome := self._early_outcome(request := self._without_applied(request))) is not None:
                 self._answer(request, outcome)
             else:

@@ -83,7 +83,7 @@ class RollForward:
             self._admit(journal.refresh())
             refuse_older_journal(journal, self._sinks)
             # The claim names no worker, because the next driver would end that process, which may be a user's. The
-            # journal's state keeps the lost driver, so that the next release checks that one.
+            # journal's state keeps the lost driver, so that the next release checks that driver.
             claim(journal, f"{journal.state.attempt}~release", Worker(), self._admit, releases_only=True)
         except _NothingLeftError:
             return []
@@ -105,7 +105,7 @@ class RollForward:
         definition = state.definition
         if not state.unreleased or definition is None:
             if state.damage:
-                return  # the claim refuses it
+                return  # the claim refuses a damaged journal
             raise _NothingLeftError
         self._check_driver(state)
         self._check_sinks(state, definition)
@@ -158,7 +158,7 @@ class RollForward:
         releases = SinkReleases(self._job_id, lambda: self._graph, logs, self._sinks, policies)
         counts, failed, held = dict[str, dict[str, int]](), list[Exception](), dict[str, str]()
         number = state.unreleased[-1]
-        # sinks that have it are skipped: their rows are counted already, and a repeated call would count none
+        # sinks that released it are skipped: their rows are counted already, and a repeated call would count none
         for uid in sorted(uid for uid, progress in state.released_by_sink().items() if progress.checkpoint < number):
             journal.check_fenced()
             try:

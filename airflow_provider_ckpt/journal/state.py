@@ -267,7 +267,7 @@ class JobState(Reconfigurations):
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
     def graph(self) -> JobGraph:
-        """Return the graph that the job ran last; an empty graph if it has not run."""
+        """Return the graph of the last recorded plan, else the submitted graph; an empty graph if there is neither."""
         recorded = self.plan or self.created
         return JobGraph((), ()) if recorded is None else recorded.graph
 

@@ -89,7 +89,7 @@ class TailingLogReader:
         is_first = not self._entries.loaded
         self._records += numbered(self._entries.tail())
         if is_first:
-            self._head = self._entries.head  # deleted entries below it were not read
+            self._head = self._entries.head  # deleted entries below the head were not read
         while self._entries.is_cut_short:  # the next call raises an error or returns more
             self._records += numbered(self._entries.tail())
         if self._entries.head > self._head:  # a truncation, perhaps by another process

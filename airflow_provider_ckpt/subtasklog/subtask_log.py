@@ -157,7 +157,7 @@ class SubtaskLog:
         again. Readers ignore this barrier, like the barrier of any aborted checkpoint.
         """
         with self._lock:
-            self._settle()  # before the fold is read, because it lags the log if the last barrier was written
+            self._settle()  # before ``state`` is read, because ``state`` lags the log if the last barrier was written
             existing = self.state.barriers.get((epoch, checkpoint))
             if existing is not None:
                 return existing

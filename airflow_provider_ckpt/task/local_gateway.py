@@ -78,7 +78,7 @@ class LocalGateway:
             return
         task = self._tasks.get(command.subtask)
         if task is None or not self._is_addressed_to(task, command):
-            return  # it finished meanwhile, and its SubtaskDone in the inbox leads to a new plan
+            return  # the task finished meanwhile, and its SubtaskDone in the inbox leads to a new plan
         self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:

@@ -167,7 +167,7 @@ class TaskMachine:
         return self._check_end(progress)
 
     def query_ended(self) -> list[Action]:
-        early = TaskPhase.STARTING  # it may end before it is reported as running
+        early = TaskPhase.STARTING  # the query may end before it is reported as running
         mode: EndMode = "drain" if self.reads_available else "finish"
         return self._end(mode) if self.phase in (early, TaskPhase.RUNNING) else []
 

@@ -93,12 +93,12 @@ class SubtaskFiles:
 
     @property
     def named_folders(self) -> frozenset[str]:
-        """Folders of data files that live entries, or publishable batches, name."""
+        """Names of the data folders to which live log entries or publishable batches refer."""
         return frozenset(file.folder for batch in self._live_batches() for file in batch.files)
 
     @property
     def named_handles(self) -> frozenset[str]:
-        """Ids of staged batches that live entries, or publishable batches, name."""
+        """Ids of the staged batches to which live log entries or publishable batches refer."""
         return frozenset(str(handle["id"]) for batch in self._live_batches() for handle in batch.handles.values())
 
     def _live_batches(self) -> Iterator[Batch | Prepared]:
@@ -143,7 +143,7 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
             unneeded = unit.attempt not in (publisher, subtask_files.newest)
         elif part == "prepared":
             unneeded = unit.attempt not in kept_attempts
-        else:  # only its own batch reads a copy in scratch, and only its own attempt reads one in trial
+        else:  # only its own batch reads a copy in scratch, and only its own attempt reads a copy in trial
             unneeded = part in ("scratch", "trial") or unit.name not in named
         if unneeded:
             yield unit.garbage(subtask_files.home, Reason.ATTEMPT)

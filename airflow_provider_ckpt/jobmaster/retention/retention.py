@@ -1,7 +1,7 @@
 """Housekeeping after a checkpoint: write its portable copy, and delete data that is no longer needed (R3, R6, R7).
 
 Housekeeping runs in its own thread. Data files are deleted before the log entries that name them. If the storage is
-slower than the checkpoints, only the newest checkpoint is handled, because it includes the skipped checkpoints.
+slower than the checkpoints, data is deleted only after the newest checkpoint, which includes the skipped checkpoints.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ TRUNCATE_AT = 16
 PURGE_AT = 8
 """Minimum number of unneeded batches for a purge of a Spark folder. Each batch has about six files."""
 WORTH_A_SNAPSHOT = 64
-"""Minimum number of journal entries for a snapshot, in a job with one vertex. A replay of fewer entries is as fast."""
+"""Minimum number of journal entries for a snapshot, in a job with one vertex. Fewer entries are read as fast as a
+snapshot."""
 
 
 class Retention:
@@ -289,7 +290,7 @@ class Retention:
         self._cleared[subtask] = is_read
 
     def _delete_data(self, subtask: SubtaskId, head: int) -> None:
-        """Delete the data of entries below ``head``, if it is not already deleted. The entries may stay longer."""
+        """Delete the data files of entries below ``head`` that still exist. The entries themselves may stay longer."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._deleted_below.get(subtask, 0)

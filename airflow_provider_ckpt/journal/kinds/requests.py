@@ -17,7 +17,8 @@ class AnsweredRequests(StatePart):
     """Request → its last answer: completed, failed or refused; for at most ``HISTORY`` requests. A request whose only
     answer is "accepted" is in ``answered`` only."""
     draining: bool = False
-    """True if a drain was accepted, in this or an earlier epoch. The next driver continues the drain."""
+    """True if a drain was accepted, in this or an earlier epoch. The next driver continues it. A stop or a restore ends
+    it."""
     deployment: Count = field(default=0, metadata=OMIT_EMPTY)
     """The epoch of the planner whose workers run the job; 0 without workers. It is the same for all JobMasters of the
     deployment, until a driver takes the job over or the job ends (W4)."""

@@ -38,7 +38,7 @@ class SplitsAssigned(JournalEvent):
     def apply(self, state: Splits) -> None:
         assigned = state.splits_assigned.setdefault(self.source, {})
         for subtask, splits in assigned.items():
-            assigned[subtask] = difference(splits, self.splits)  # another subtask has returned them, or had none
+            assigned[subtask] = difference(splits, self.splits)  # a subtask that had these splits has returned them
         assigned[self.subtask] = union(assigned.get(self.subtask, ()), self.splits)
 
 
