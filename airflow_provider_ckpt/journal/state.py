@@ -305,7 +305,7 @@ class JobState(Reconfigurations):
 
     @property
     def settings(self) -> Settings:
-        """Vertex → settings that users changed while the job ran."""
+        """Vertex → settings that users changed while the job ran; empty if no plan is recorded."""
         return {} if self.plan is None else self.plan.settings
 
     def checkpoint_views(self) -> list[CheckpointView]:

@@ -105,7 +105,7 @@ def live(records: Iterable[Numbered]) -> list[Numbered]:
 
 
 def from_number(records: list[Numbered], start: int) -> list[Numbered]:
-    """Return the live records with number >= ``start``, in order. ``records`` must have every Open."""
+    """Return the live records with number >= ``start``, in order. ``records`` must have every Open of the log."""
     if void_ranges(records):
         return [(number, record) for number, record in live(records) if number >= start]
     return records[bisect.bisect_left(records, start, key=lambda numbered: numbered[0]) :]

@@ -55,7 +55,7 @@ def _is_read(record: Record) -> bool:
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:
-    """Return the position from which a consumer or sink may still need entries; None without consumers and sinks."""
+    """Return the position from which a consumer or sink may still need entries; None if there are neither."""
     starts = [*consumers, *(() if unreleased_from is None else (unreleased_from,))]
     return min(starts, default=None)
 

@@ -109,7 +109,7 @@ class PreparedStore:
         return [note for note in notes if note is not None]
 
     def delete_before(self, attempt: AttemptId) -> None:
-        """Delete the notes of earlier attempts. Their committed batches must be published, and the fence checked."""
+        """Delete the notes of earlier attempts. Before that, publish their committed batches and check the fence."""
         for name in self._storage.list(self._folder):
             other = AttemptId.find(name.removesuffix(".json"))
             if other is not None and other < attempt:

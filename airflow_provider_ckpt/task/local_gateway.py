@@ -30,7 +30,7 @@ from airflow_provider_ckpt.task.task import Task
 log = logging.getLogger(__name__)
 
 LAST_BATCH = 5.0
-"""Seconds for running batches to end when a job is STOPPED. A batch that ends need not be repeated."""
+"""Seconds that running batches have to end when a job is STOPPED. A batch that ends need not be repeated."""
 
 
 class LocalGateway:

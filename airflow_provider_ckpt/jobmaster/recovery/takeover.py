@@ -95,7 +95,7 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
 
 
 def _wait(now: float, last: float) -> str:
-    """Return a sentence on how long a driver on another host still counts as alive after its last sign of life."""
+    """Return a sentence on how long a driver on another host still counts as alive after its last journal entry."""
     seconds = math.floor(last + RECENT - now) + 1
     return (
         f". If that driver is gone, run this again in {seconds} s: a driver on another host counts as alive until "

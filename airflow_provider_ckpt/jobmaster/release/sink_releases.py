@@ -1,7 +1,7 @@
 """Releases of a checkpoint's output in a sink, and in the sinks of the same transaction (R9).
 
-Each sink's release is requested alone. The first request of a transaction releases all of its sinks. No staged row is
-counted twice or missed, even if the answer to a release was lost. A handle describes one staged batch.
+Each sink's release is requested separately. The first request of a transaction releases all of its sinks. No staged row
+is counted twice or missed, even if the answer to a release was lost. A handle describes one staged batch.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         was_dropped = uid in state.abandoned and uid not in state.graph().operators
         is_past = epoch < state.valid_from(uid) or (was_dropped and epoch <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
-            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to this file
+            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads here
             yield from _file(storage, path, Reason.FROZEN)
 
 
