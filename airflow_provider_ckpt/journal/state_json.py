@@ -34,7 +34,7 @@ _FIRST_KEYS = (
 
 @dataclass(frozen=True)
 class _Key:
-    """A key of the document, which has one field of the state."""
+    """A key of the document, for one field of the state."""
 
     name: str
     write: Callable[[Any], Any]

@@ -82,7 +82,7 @@ class LocalGateway:
         self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:
-        """Begin the next attempt of a subtask. Its task may be missing, if an earlier attempt failed to begin."""
+        """Begin the next attempt of a subtask. The subtask has no task if an earlier attempt failed to begin."""
         previous = self._tasks.get(command.subtask)
         if command.epoch != self._epoch or (previous is not None and previous.attempt != command.attempt):
             return

@@ -96,7 +96,7 @@ class Publication:
             return position
 
     def trigger(self, checkpoint: int) -> bool:
-        """Append a barrier at the last published entry and acknowledge it. Return True if it is in the log.
+        """Append a barrier at the last published entry and acknowledge it. Return True if the barrier is in the log.
 
         If the storage does not accept the barrier now, the barrier is declined. The coordinator then decides whether
         the run survives. If an earlier append has broken the log, nothing is reported, because the failure of the task

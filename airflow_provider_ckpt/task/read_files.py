@@ -118,5 +118,5 @@ class ReadFiles:
 
 
 def key_of(path: str) -> str:
-    """Return the normal path of ``path``: without scheme and leading slash. ``path`` has no escaped characters."""
+    """Return the normal path of ``path``: without scheme and leading slash. ``path`` must have no escapes."""
     return without_scheme(path).lstrip("/")

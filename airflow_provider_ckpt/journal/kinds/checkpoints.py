@@ -99,7 +99,7 @@ class CheckpointAborted(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False. Without this event, too, no later driver completes the checkpoint or reuses its number."""
+        """Return False. Even if the event is lost, no later driver completes the checkpoint or reuses its number."""
         return False
 
     def apply(self, state: Checkpoints) -> None:

@@ -154,7 +154,7 @@ class SubtasksAdded(JournalEvent):
 
 @dataclass(frozen=True)
 class Restored(JournalEvent):
-    """The job is set back to ``checkpoint``, which is completed (R4).
+    """The job is set back to the completed ``checkpoint``, or restarted from scratch (R4).
 
     Sources that ended or were dropped after the checkpoint are read again, and subtasks that finished after the
     checkpoint run again.

@@ -104,7 +104,7 @@ class LateFilesFound(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceFilesChanged(JournalEvent):
-    """Files of a source that changed after they were read.
+    """Report of files that changed after a source had read them.
 
     Args:
         files: The changed files, or only the first of them.
