@@ -16,7 +16,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 LAST_WRITE = 10.0
-"""Maximum seconds that the end of a run waits for a write in progress, and then again for the last overview."""
+"""Maximum seconds that the end of a run waits for a write in progress, and again for the last overview."""
 
 UNCHANGED = 60.0
 """Seconds after which an overview is written again, although only its time differs."""

@@ -32,8 +32,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 HOLD_SECONDS = 120.0
-"""Maximum seconds that a change requested before a takeover waits for the job to run, or half of ``checkpoint_timeout``
-if that is less."""
+"""Maximum seconds that a change requested before a takeover waits for the job to run. If half of ``checkpoint_timeout``
+is less, that is the maximum."""
 _HAS_WORKERS = (
     "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
     "may change)"

@@ -147,7 +147,7 @@ class RollForward:
         check_sinks(self._job, state, definition, self._sinks)
 
     def _release(self, journal: Journal) -> list[CheckpointReleased]:
-        """Release in every sink. Raise the first failure after all sinks were tried."""
+        """Release in every sink. Return the journaled events. Raise the first failure after all sinks were tried."""
         state = journal.state
         logs = {
             name: TailingLogReader(self._storage, subtask_log_path(self._job_id, name.vertex, name.number))

@@ -149,7 +149,7 @@ class JobState(Reconfigurations):
     def has_event_time(self) -> bool:
         """True if the watermarks of the job's queries show how far its results are complete.
 
-        By the recorded plan, at least one query must have a watermark, and no query may output results later than its
+        By the recorded plan, at least one query must have a watermark. No query may output results later than its
         watermark.
         """
         return bool(self._with_event_time())

@@ -44,7 +44,7 @@ class _Key:
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
-    """Return the state as a JSON document with format and version. The document omits ``JobState.damage``."""
+    """Return the state as a JSON document with format and version. It omits UNRECORDED fields, such as ``damage``."""
     values = ((key, getattr(state, key.name)) for key in _KEYS)
     return {
         "format": PREFIX + _KIND,

@@ -62,7 +62,7 @@ def end_worker(
 
     Call this after the claim and before any Spark folder is touched. Return "gone" (it had exited before), "left" (it
     exited by itself), "killed", or "unreachable" (only the fence stops the worker). An unreachable process is on
-    another host, belongs to another user, is not marked as a driver of this job, or does not end. Only a marked process
+    another host, belongs to another user, has no mark as this job's driver, or does not end. Only a marked process
     is killed, because a journal may be forged.
     """
     alive = is_alive(worker)

@@ -7,8 +7,8 @@ order (:meth:`InputGate.poll`). It does no I/O and has no clock.
    ahead of a barrier that is not in its subtask's snapshot (the cut, R19).
 2. Unaligned: the snapshot of *n* is due as soon as barrier *n* is the next record of any input. The records between the
    consumer's position and the barrier are durable in the partition, so nothing has to be copied.
-3. Aligned: an input at barrier *n* waits until every other input is at barrier *n* or has ended, and the consumer has
-   read all fed batches (R24). After the timeout the gate becomes unaligned.
+3. Aligned: an input at barrier *n* waits until every other input is at barrier *n* or has ended. It also waits until
+   the consumer has read all fed batches (R24). After the timeout the gate becomes unaligned.
 4. The gate skips barriers of earlier epochs, and barriers of checkpoints up to the last snapshot (R10).
 5. An input whose rows replace earlier rows is fed one batch at a time, because two versions of a row in one batch would
    have no order.

@@ -121,7 +121,7 @@ class TailedLogs(dict[SubtaskId, TailingLogReader]):
 class EdgeLog:
     """A :class:`LogReader` that omits the files of batches from before the edge existed.
 
-    A consumer that is added to a job skips these batches, because the data of some of them may already be deleted.
+    A consumer that is added to a job skips these batches, because some of their data may already be deleted.
     ``since`` is the layout of the producer's partition in which the edge was added.
     """
 

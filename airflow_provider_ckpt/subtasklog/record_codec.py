@@ -49,7 +49,7 @@ def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
 
 
 def _is_open(entry: Entry) -> bool:
-    """Return True for an Open. An Open is never deleted: a fenced attempt could append under its number (R3)."""
+    """Return True for an Open record, which is never deleted: a fenced attempt could append under its number (R3)."""
     return isinstance(entry.body, dict) and entry.body.get("type") == "Open"
 
 

@@ -98,8 +98,7 @@ class LocalGateway:
     def _guard(self, task: Task, work: Callable[[], None]) -> None:
         """Run ``work`` of a task, and report its error to the coordinator.
 
-        If a later attempt of this epoch has fenced the task, the task's LogFencedError is ignored, because that attempt
-        has replaced the task.
+        The task's LogFencedError is ignored if a later attempt of this epoch has fenced the task, and so replaces it.
 
         Raises OvertakenError if a later driver owns the job.
         """

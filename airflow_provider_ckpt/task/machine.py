@@ -68,7 +68,7 @@ class TaskMachine:
         self._pause: PauseReason | None = None
         self._draining = self._at_once = self._ends_by_itself = False
         self.reads_available = False
-        """True if, for a drain, the query reads only the rows that its sources have at its start, and then ends by
+        """True if a drain lets the query read only the rows that its sources have at its start. The query then ends by
         itself."""
 
     # -- commands

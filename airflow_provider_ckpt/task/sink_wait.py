@@ -1,4 +1,4 @@
-"""The waits for a sink's target that accepts no rows for a time, because it is locked, on standby or restarting."""
+"""The waits for a sink's target that accepts no rows for a time: it is locked, on standby or restarting."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class SubtasksAdded(JournalEvent):
     """All consumers of the new ``subtasks`` have resumed, and read the outputs of the new subtasks, too (R21).
 
     After this event checkpoints include the subtasks, and the workers of their hosts begin them. If a new subtask began
-    earlier, a consumer could read its log beyond a checkpoint that does not include the subtask.
+    earlier, a consumer could read the subtask's log beyond a checkpoint without this subtask.
     """
 
     subtasks: tuple[SubtaskId, ...]
