@@ -1,7 +1,7 @@
 """Housekeeping after a checkpoint: write its portable copy, and delete data that is no longer needed (R3, R6, R7).
 
 Housekeeping runs in its own thread. Data files are deleted before the log entries that name them. If the storage is
-slower than the checkpoints, data is deleted only after the newest checkpoint. This includes the skipped checkpoints.
+slower than the checkpoints, data is deleted only after the newest checkpoint, which includes skipped ones.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class JobReconciled(JournalEvent):
     """A resumed job keeps the results of ``kept``, and runs ``reset`` again (Flink: ExecutionVertexReset).
 
     The event is written after the claim and before any log is opened. If the driver dies before it
-    opens a log, the next driver derives the same from the logs and partitions.
+    opens a log, the next driver derives the same event from logs and partitions.
 
     Args:
         kept: Subtasks at their end of data that do not run again.
