@@ -186,7 +186,7 @@ class SplitBatchSize:
             self._now = min((_GROWTH_FACTOR if seconds < self._wanted / _GROWTH_FACTOR else 2) * count, self._most)
 
     def failed(self) -> None:
-        """Record that a joint read of splits failed or was aborted. These and some later splits are read one by one."""
+        """Record that a joint read failed or was aborted. Its splits and some later splits are read one by one."""
         self._read_singly(_SINGLE_READS * _SINGLE_READS << min(self._failures, 20))  # twice as many after each failure
         self._failures += 1
 

@@ -170,10 +170,9 @@ class TransactionGroup:
         self._uncollected: dict[str, dict[int, Counts]] = {}
 
     def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Call ``release`` for all sinks, unless ``uid`` has reached ``checkpoint``.
+        """Call ``release``, which releases in all sinks, unless ``uid`` has already released ``checkpoint``.
 
-        Return uncollected counts of ``uid``. After another sink's request, the counts of ``uid`` wait here until
-        ``uid`` collects them.
+        Return the counts of ``uid`` that no earlier call has returned. They may be from another sink's call.
         """
         with self._lock:  # a concurrent call would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:

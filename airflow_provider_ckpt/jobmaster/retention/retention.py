@@ -88,7 +88,7 @@ class Retention:
         self._last_progress: dict[SubtaskId, int] = {}
         """Subtask → its progress at the last check: its retained position plus the first position that is needed."""
         self._heads: dict[SubtaskId, int] = {}
-        """Subtask → position at which this JobMaster has truncated its log."""
+        """Subtask → position to which this JobMaster has truncated the subtask's log."""
         self._cleared: dict[SubtaskId, bool] = {}
         """Finished subtask whose unneeded files are deleted → True if its partition data is deleted, too."""
         self._purged: dict[SubtaskId, int] = {}
