@@ -46,7 +46,7 @@ def is_rescaled(state: JobState, uid: str, parallelism: int) -> bool:
 
 
 def unapplied_changes(state: JobState, changes: Changes) -> Changes:
-    """Return ``changes`` without parallelisms that are in effect, because the coordinator would refuse these."""
+    """Return ``changes`` without parallelisms that are already in effect, because the coordinator would refuse them."""
     remaining = {}
     for uid, change in changes.items():
         if change.parallelism is not None and is_rescaled(state, uid, change.parallelism):

@@ -43,7 +43,7 @@ def job_master(
 
     Args:
         logs: Subtask → its open log. A rescale adds the logs of new subtasks later.
-        attempts: Unfinished subtask → its first attempt.
+        attempts: Unfinished subtask → its first attempt in this epoch.
     """
     definition, policies = journal.state.definition, policies or ReleasePolicies()
     assert definition is not None

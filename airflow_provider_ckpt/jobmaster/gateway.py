@@ -23,8 +23,9 @@ class TaskGateway(Protocol):
         """Prepare to deploy tasks. The JobMaster calls this before any other method."""
 
     def send(self, *commands: Command) -> None:
-        """Pass commands to tasks, in order, except to attempts that are over. Consecutive barriers may be set
-        concurrently.
+        """Pass commands to tasks, in order, except to attempts that are over.
+
+        Consecutive barriers may be sent at the same time.
         """
 
     def on_restarted(self, subtask: SubtaskId, attempt: AttemptId) -> None:
@@ -33,10 +34,13 @@ class TaskGateway(Protocol):
         """
 
     def pull_inputs(self, consumers: Iterable[SubtaskId]) -> None:
-        """Let these subtasks read new entries of their producers (DataAvailable), unless they are over."""
+        """Let ``consumers`` read new entries in their producers' logs (DataAvailable), unless they have finished."""
 
     def poll_changes(self) -> None:
-        """Let the tasks check for changes that no message reports. The JobMaster calls this about every second."""
+        """Let the tasks check logs and files for changes that no message reports.
+
+        The JobMaster calls this every second.
+        """
 
     def stop(self, *, after_batch: bool) -> None:
         """End every task, and return when nothing of this epoch runs any longer. This is the last call.

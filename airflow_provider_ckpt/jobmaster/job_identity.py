@@ -18,7 +18,7 @@ class JobIdentity:
     """The job in its root, and the epoch in which this JobMaster runs it.
 
     Args:
-        deployment: Deployment of the workers that run the subtasks; 0 if the tasks run in this process.
+        deployment: Epoch of the deployment whose workers run the subtasks; 0 if the tasks run in this process.
         upgraded: The upgrade from an earlier version in the same driver, or None.
     """
 
@@ -34,8 +34,8 @@ class JobIdentity:
 class Upgraded:
     """The upgrade by which a JobMaster follows another JobMaster in the same driver.
 
-    The request is answered when the job is RUNNING again: as the new version, or as the old version if the new version
-    could not start.
+    The upgrade request is answered when the job is RUNNING again: as the new version or, if that could not start, as
+    the old version.
 
     Args:
         since_epoch: First epoch of the driver. The JobMaster reads requests from this epoch on.
@@ -54,7 +54,7 @@ class Upgrades(Protocol):
     """A loader that tries other versions of the job while the current one runs."""
 
     def submit(self, request: UpgradeRequest, post: Callable[[UpgradeTried], None]) -> None:
-        """Start a trial in its own thread, and return at once. ``post`` is called with the answer."""
+        """Start a trial in its own thread, and return at once. ``post`` is called with the result."""
 
     def close(self) -> None:
         """Stop all trials. A running trial may end shortly after this returns."""

@@ -123,7 +123,7 @@ class JobMaster:
         self._next_poll = 0.0
         self._running_since: float | None = None
         self._counting_since: float | None = None
-        """Time from which the seconds of ``stop_after`` and ``drain_after`` count; None before."""
+        """Time from which the seconds of ``stop_after`` and ``drain_after`` count; None before they count."""
         self._has_published, self._reading = False, set[SubtaskId]()
         self._abandoned = threading.Event()
         self._turns = turns or nullcontext()
@@ -146,7 +146,7 @@ class JobMaster:
         self._abandoned.set()
 
     def run(self) -> Outcome:
-        """Run until the job has ended. The Outcome has the failure of a task, which is not raised.
+        """Run until the job has ended. The failure of a task is not raised: the Outcome has it.
 
         Raises FencedError, OvertakenError, AbandonedError, and the errors of the journal and the storage.
         """
@@ -282,9 +282,10 @@ class JobMaster:
                 self._status.report(LineKind.WARNING, message, self._journal.state)
 
     def _note_counting(self, now: float) -> None:
-        """Count the seconds of a run from its first published batch, or from when all workers' subtasks first ran.
+        """Count the run's seconds from its first published batch, or, with workers, from when all subtasks first ran.
 
-        A time by the clock of another host is limited to ``now``.
+        The count also begins if nothing is published within the checkpoint timeout. A time by another host's clock is
+        limited to ``now``.
         """
         if self._running_since is None or self._counting_since is not None:
             return
@@ -295,7 +296,7 @@ class JobMaster:
             self._counting_since = now
 
     def _is_reading(self) -> bool:
-        """Return whether a batch is published, or each remaining query has found nothing to read."""
+        """Return True in batch mode, if a batch is published, or if all unfinished queries found nothing to read."""
         state = self._journal.state
         if self._has_published or state.created is None or state.created.mode == "batch":
             return True
@@ -345,7 +346,7 @@ class JobMaster:
                     _EFFECTS[type(effect)](self, effect)
 
     def _append(self, event: Event) -> None:
-        """Write ``event`` to the journal and report it, with wall-clock times of this host instead of steady ones."""
+        """Write ``event`` to the journal and report it, with its steady times converted to this host's wall clock."""
         match event:
             case CheckpointCompleted():
                 event = replace(

@@ -1,8 +1,8 @@
 """Changes to the next run of a job that is not running: new functions, and returns to declared settings (R21).
 
-Such a change helps if a function or setting ends the job before the driver can read a request. Nothing is tried here.
-The next run reads the file and refuses a function that does not fit. The change claims the journal, so that a driver
-that still lives can write nothing.
+Such a change helps if a function or setting ends the job before the driver can read a request. This module tries no
+function. The next run reads the file and refuses a function that does not fit. The change claims the journal, so that a
+driver that still lives can write nothing.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class NextRunChange:
         """Refuse a job that cannot have this change. The claim calls this again with the latest state."""
         state.refuse_deleted()
         if state.damage:
-            return  # the claim refuses it
+            return  # the claim refuses a damaged journal
         if state.status in _OVER:
             raise self._impossible(f"it is {state.status}, and does not run again")
         if state.plan is None:

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 LAST_WRITE = 10.0
-"""Most seconds that the end of a run waits for the last overview."""
+"""Maximum seconds that the end of a run waits for a write in progress, and again for the last overview."""
 
 UNCHANGED = 60.0
 """Seconds after which an overview is written again, although only its time differs."""
@@ -26,7 +26,7 @@ class OverviewWriter:
     """Writes overviews in a thread of its own, at most one at a time.
 
     Args:
-        interval: Least seconds between the starts of two writes; 0 writes none.
+        interval: Minimum seconds between the starts of two writes; 0 turns overviews off.
     """
 
     def __init__(self, storage: Storage, interval: float) -> None:
@@ -36,7 +36,7 @@ class OverviewWriter:
         self._is_idle.set()
         self._has_failed = False
         self._last: JobOverview | None = None
-        """The last overview that was written, or whose write is in progress."""
+        """The last overview that was written, or whose write is in progress; None before, and after a failed write."""
 
     def write_if_due(self, now: float, make: Callable[[], JobOverview]) -> None:
         """Write the overview that ``make`` returns, if one is due and the last write has ended.
@@ -52,7 +52,10 @@ class OverviewWriter:
                 self._start(overview)
 
     def close(self, make: Callable[[], JobOverview]) -> None:
-        """Write the last overview of a run, and wait for it at most :data:`LAST_WRITE` seconds."""
+        """Write the last overview of a run, and wait for it at most :data:`LAST_WRITE` seconds.
+
+        Write nothing if overviews are off, or if the write before is still in progress after as many seconds.
+        """
         if self._interval and self._is_idle.wait(LAST_WRITE / 2) and (overview := self._made(make)) is not None:
             self._start(overview)
             self._threads.join(LAST_WRITE / 2)
@@ -81,7 +84,7 @@ class OverviewWriter:
             self._is_idle.set()
 
     def _warn(self, cause: str) -> None:
-        """Log the first of several failures in a row, because the next write comes soon."""
+        """Log ``cause``, unless the write before failed, too. The next write comes soon."""
         if not self._has_failed:
             log.warning("the job's overview was not written, `ckpt show` may show old numbers: %s", cause)
         self._has_failed = True

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def post_run(status: StatusReporter, state: JobState, name: str, step: Callable[[], object]) -> None:
-    """Run ``step``. If it fails, log the error and report a warning: the next start under this id repeats each step."""
+    """Run ``step``. Log and report its error without raising it, because the job's next start repeats the step."""
     try:
         step()
     except OvertakenError as error:  # the later driver does the rest, and has reported it

@@ -66,7 +66,7 @@ def _named(values: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
 
 
 def _hosts(state: JobState, graph: JobGraph, definition: JobDefinition) -> dict[SubtaskId, SubtaskId]:
-    """Return guest → host for subtasks that still run in one worker, because a retry starts the same tasks.
+    """Return guest → host: subtasks that a rescale placed in a host's worker, and that a retry runs there again.
 
     Pairs whose source has another declared parallelism now are dropped.
     """

@@ -32,7 +32,8 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 HOLD_SECONDS = 120.0
-"""Seconds that a change from before a takeover may wait for the job to run. Half of ``checkpoint_timeout`` if less."""
+"""Maximum seconds that a change requested before a takeover waits for the job to run. If half of ``checkpoint_timeout``
+is less, that is the maximum."""
 _HAS_WORKERS = (
     "workers run the job, each with a file of its own: stop it, and run the new version (docs/changes.md lists what "
     "may change)"
@@ -78,7 +79,7 @@ class RequestHandler:
     def poll(self, now: float, *, is_running: bool) -> None:
         """Handle all new requests. The caller must have just checked that the journal has no later epoch.
 
-        ``is_running`` is True if the job was RUNNING in this epoch.
+        ``is_running`` is True if the job has been RUNNING at any time in this epoch.
         """
         self._served.delete_files(self._journal.flush)
         self._reader.delete_others()
@@ -90,20 +91,23 @@ class RequestHandler:
             elif holds and request.is_change:
                 continue
             elif isinstance(request, DrainRequest) and self._coordinator.upgrading is not None:
-                continue  # the new version drains then, or this one if the upgrade fails
+                continue  # the new version drains after the upgrade, or this version if the upgrade fails
             elif (outcome := self._early_outcome(request := self._without_applied(request))) is not None:
                 self._answer(request, outcome)
             else:
                 self._handle(request)
 
     def _without_applied(self, request: JobRequest) -> JobRequest:
-        """Return the request without changes that are in effect, or unchanged while another change is in progress."""
+        """Return the request without changes that are in effect.
+
+        While another change is in progress, return it unchanged.
+        """
         if not isinstance(request, ReconfigureRequest) or self._coordinator.is_changing:
             return request
         return replace(request, changes=unapplied_changes(self._journal.state, request.changes))
 
     def _early_outcome(self, request: JobRequest) -> RequestOutcome | None:
-        """Return the outcome of a request that the coordinator need not decide; None for any other."""
+        """Return the outcome of a request that is decided here; None if the coordinator must decide the request."""
         match request:
             case InvalidRequest():
                 return RequestOutcome.refused(request.problem)
@@ -130,7 +134,10 @@ class RequestHandler:
         self._append(RequestAnswered(request.name, request.kind, outcome, self._clock.wall()))
 
     def answer_upgrade(self, event: StatusChanged) -> None:
-        """Answer the request that led to this version when the job runs, or before its end is journaled."""
+        """Answer the upgrade request that started this version, when the job runs, or before its end is journaled.
+
+        Do nothing if no upgrade started this version, or its request is answered.
+        """
         upgraded = self._upgraded
         if upgraded is None or event.status is JobStatus.CREATED:
             return

@@ -22,17 +22,17 @@ from airflow_provider_ckpt.storage.layout import request_path, requests_path
 from airflow_provider_ckpt.storage.storage import Storage
 
 READS = 100
-"""Most files that one poll reads or deletes. Other files wait for the next poll."""
+"""Maximum number of files that one poll reads, or deletes. Other files wait for the next poll."""
 SECONDS = 1.0
-"""Most seconds of a poll, because an object store may be slow. Other files wait for the next poll."""
+"""Maximum duration of a poll in seconds, because an object store may be slow. Other files wait for the next poll."""
 FIRST_RETRY, LAST_RETRY = 10.0, 600.0
 """Seconds between two reads of a file that is no request. The time doubles from the first value to the last."""
 MOST_WARNINGS = 20
-"""Most files that are named in warnings, so that thousands of files do not fill the log."""
+"""Maximum number of files that warnings name, so that thousands of files do not fill the log."""
 
 
 class RequestReader:
-    """The request poll of one JobMaster, for requests from ``since_epoch`` on."""
+    """The request poll of one JobMaster, which handles requests for epochs from ``since_epoch`` to ``epoch``."""
 
     def __init__(
         self,
@@ -51,12 +51,12 @@ class RequestReader:
         """Unreadable file → (time of its next read, seconds of the wait before that read)."""
         self._earlier: set[str] = set()
         self._later: set[str] = set()
-        """Requests for epochs after this JobMaster's. ``_earlier`` has requests for past epochs."""
+        """Requests for epochs after ``epoch``. ``_earlier`` has requests for epochs before ``since_epoch``."""
 
     def pending(self, answered: Collection[str]) -> list[JobRequest]:
         """Return the unanswered requests to this JobMaster, in the order of :func:`in_order`, without unreadable files.
 
-        Raises the storage errors that do not concern a single file.
+        Raises storage errors, except errors of a single file.
         """
         names = self._names()
         self._forget_absent(names)
@@ -145,7 +145,10 @@ class RequestReader:
             self._warn_once(message)
 
     def _warn(self, name: str, message: str) -> None:
-        """Show one message for each name, and for at most MOST_WARNINGS names."""
+        """Warn one time for each name, for at most MOST_WARNINGS names.
+
+        The last warning says that there are more files.
+        """
         if name in self._warned or len(self._warned) > MOST_WARNINGS:
             return
         self._warned.add(name)

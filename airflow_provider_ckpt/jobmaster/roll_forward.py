@@ -48,7 +48,7 @@ class _NothingLeftError(Exception):
 
 
 class RollForward:
-    """One release from outside. Call :meth:`run` one time.
+    """One release from outside a run. Call :meth:`run` one time.
 
     ``driver_is_gone`` is True if the user states that an unreachable driver, or workers, are gone.
     """
@@ -69,9 +69,10 @@ class RollForward:
         self._end_status = StatusChanged(JobStatus.RESTARTING, 0.0, _LOST)
 
     def run(self) -> list[CheckpointReleased]:
-        """Release all completed checkpoints that are not released, in each sink independently; return [] for none.
+        """Release all completed checkpoints that are unreleased, in each sink independently.
 
-        The job's status becomes RESTARTING if its driver was lost. The next run resumes as without this release.
+        Return the journaled events; [] for no release. The job's status becomes RESTARTING if its driver was lost. The
+        next run resumes as without this release.
 
         Raises JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError, OutputLostError,
         CorruptJournalError, SubtaskLogLostError or FencedError. If a sink fails or is held, ReleaseHeldError or the
@@ -82,7 +83,7 @@ class RollForward:
             self._admit(journal.refresh())
             refuse_older_journal(journal, self._sinks)
             # The claim names no worker, because the next driver would end that process, which may be a user's. The
-            # journal's state keeps the lost driver, so that the next release checks that one.
+            # journal's state keeps the lost driver, so that the next release checks that driver.
             claim(journal, f"{journal.state.attempt}~release", Worker(), self._admit, releases_only=True)
         except _NothingLeftError:
             return []
@@ -99,12 +100,12 @@ class RollForward:
         return released
 
     def _admit(self, state: JobState) -> None:
-        """Refuse a job that cannot be released. The claim calls this again with the latest state."""
+        """Refuse a job whose output cannot be released now. The claim calls this again with the latest state."""
         state.refuse_deleted()
         definition = state.definition
         if not state.unreleased or definition is None:
             if state.damage:
-                return  # the claim refuses it
+                return  # the claim refuses a damaged journal
             raise _NothingLeftError
         self._check_driver(state)
         self._check_sinks(state, definition)
@@ -146,7 +147,7 @@ class RollForward:
         check_sinks(self._job, state, definition, self._sinks)
 
     def _release(self, journal: Journal) -> list[CheckpointReleased]:
-        """Release in every sink. Raise the first failure after all sinks were tried."""
+        """Release in every sink. Return the journaled events. Raise the first failure after all sinks were tried."""
         state = journal.state
         logs = {
             name: TailingLogReader(self._storage, subtask_log_path(self._job_id, name.vertex, name.number))
@@ -157,7 +158,7 @@ class RollForward:
         releases = SinkReleases(self._job_id, lambda: self._graph, logs, self._sinks, policies)
         counts, failed, held = dict[str, dict[str, int]](), list[Exception](), dict[str, str]()
         number = state.unreleased[-1]
-        # sinks that have it are skipped: their rows are counted already, and a repeated call would count none
+        # sinks that released it are skipped: their rows are counted already, and a repeated call would count none
         for uid in sorted(uid for uid, progress in state.released_by_sink().items() if progress.checkpoint < number):
             journal.check_fenced()
             try:

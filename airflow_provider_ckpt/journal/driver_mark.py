@@ -21,19 +21,20 @@ _CREDENTIALS = struct.Struct("3i")
 """Process, user and group: the ``ucred`` of Linux."""
 _CONNECT_TIMEOUT = 1.0
 _BACKLOG = 128
-"""Length of the socket's queue. Each check by a successor adds a connection, because none is ever accepted."""
+"""Length of the socket's queue of connections. Each check by a successor adds one, and the driver accepts none."""
 _MAX_MARKS = 64
-"""Most marks of one process. In a notebook that ran many jobs the oldest marks are closed."""
+"""Maximum number of marks of one process. If a notebook runs more jobs, its process closes the oldest marks."""
 
 _marks: dict[str, socket.socket] = {}
 _lock = threading.Lock()
 
 
 def mark(worker: Worker, root: str, job_id: str) -> None:
-    """Mark this process as a driver of the job, until the process ends. ``worker`` is its identity in the claim.
+    """Mark this process as a driver of the job, until the process ends.
+    ``worker`` is the identity of this process, as the epoch claim records it.
 
-    A process that must never be killed has no start time in ``worker``, and gets no mark. Other systems than Linux have
-    no marks, so only the fence stops a driver there.
+    Without a start time in ``worker`` there is no mark, because that process must never be killed. Systems other than
+    Linux have no marks, so only the fence stops a driver there.
     """
     if sys.platform != "linux" or worker.pid != os.getpid() or worker.started is None:
         return
@@ -55,7 +56,7 @@ def mark(worker: Worker, root: str, job_id: str) -> None:
 
 
 def is_marked(worker: Worker, root: str, job_id: str) -> bool:
-    """Return whether the process of ``worker`` has marked itself as a driver of the job."""
+    """Return whether the process of ``worker`` has marked itself as a driver of the job; False if not on Linux."""
     if sys.platform != "linux":
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
@@ -70,6 +71,6 @@ def is_marked(worker: Worker, root: str, job_id: str) -> bool:
 
 
 def _name(worker: Worker, root: str, job_id: str) -> str:
-    """Return the name of the socket. It begins with a null byte, so that it is no file."""
+    """Return the name of the socket. The name begins with a null byte, so that the socket is no file."""
     identity = "\0".join(["/".join(segments(root)), job_id, str(worker.pid), str(worker.started)])
     return f"\0airflow-provider-ckpt/{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

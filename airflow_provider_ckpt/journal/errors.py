@@ -13,7 +13,7 @@ class RequestTooLargeError(InvalidInputError):
 
 
 class UnknownEventError(TerminalError):
-    """Error for an event of a later release. ``where`` names the journal or the entry."""
+    """Error for an event that only a newer version of this library can read. ``where`` names the journal or entry."""
 
     template = (
         "{where} holds an event {what}, written by release {written_by}, which this release ({release}) "
@@ -48,6 +48,7 @@ class CorruptJournalError(TerminalError):
 
 
 class JournalUnwritableError(TransientError):
-    """Error for a failed write, after which the journal refuses all writes. The next driver reads what was written."""
+    """Error for a failed write, after which the journal refuses all writes. The next driver finds out
+    whether the storage has the entry."""
 
     template = "the journal of job {job_id} cannot be written: {reason}; this attempt stops"

@@ -21,16 +21,16 @@ _ENCODER = json.JSONEncoder(allow_nan=False, check_circular=False)
 def encode(event: Event) -> str:
     """Return the event as JSON text.
 
-    Raises ValueError for a number that JSON does not have.
+    Raises ValueError for a number that JSON does not have (NaN, infinity).
     """
     return _ENCODER.encode(_EVENTS.to_json(event))
 
 
 def decode(data: Mapping[str, Any], written_by: str = "unknown") -> Event:
-    """Return the event of parsed JSON. ``written_by`` is the release that wrote it, for the error.
+    """Return the event of parsed JSON. ``written_by`` is the library version that wrote it, for error messages.
 
-    Raises UnknownEventError for a type, a field or a value of a later release, and DamagedFormError for data that no
-    release has written.
+    Raises UnknownEventError for a type, a field or a value of a newer library version, and DamagedFormError for data
+    that no version has written.
     """
     try:
         return _EVENTS.from_json(data)
@@ -54,7 +54,7 @@ def _unknown(problem: str, written_by: str) -> UnknownEventError:
 
 
 def decode_all(body: Any) -> list[Event]:
-    """Return the events of a journal entry.
+    """Return the events of a journal entry from its parsed JSON ``body``.
 
     Raises the errors of :func:`decode`.
     """
@@ -65,5 +65,5 @@ def decode_all(body: Any) -> list[Event]:
 
 
 def release() -> str:
-    """Return the release of this library, which each entry records."""
+    """Return the version of this library, which each journal entry records; "unknown" if the package has none."""
     return str(getattr(sys.modules.get("airflow_provider_ckpt"), "__version__", "unknown"))

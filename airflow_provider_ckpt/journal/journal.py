@@ -3,15 +3,16 @@
 1. An epoch claim is an entry that is created only if it is absent. After it the log is listed again (R3). Claims are
    never deleted.
 2. A driver is fenced when it finds an entry that it has neither written nor read. Such an entry is from a later driver.
-3. An entry contains the events of one flush, all or none. A decision is flushed at once, with all events before it. An
-   event that decides nothing (``JournalEvent.decides``) waits for other events, and may be lost with its driver.
+3. An entry contains all events of one flush, or does not exist. An event that decides something is flushed at once,
+   with all events before it. Any other event waits in the buffer (``JournalEvent.decides``), and is lost if the driver
+   dies.
 4. If an entry cannot be written, the journal refuses all later writes.
-5. A damaged entry stops ``claim``, even if it is the last entry. ``replay`` reports it, with the state before it. A
-   damaged entry was intact earlier, because sound storage has no partial entries. Its events may have been carried out
-   ("completed n", then released), and a driver without them could release twice. A person must restore the entry from a
-   backup, or start another job from a checkpoint.
+5. A damaged entry stops ``claim``, even if it is the last entry. ``replay`` returns the state before the entry, and
+   describes the damage. A damaged entry was intact earlier, because sound storage has no partial entries. A driver may
+   have acted on its events ("completed n", then released). A driver that skips them could release twice. A person must
+   restore the entry from a backup, or start another job from a checkpoint.
 
-Texts are cleaned because they may come from Spark, from libraries or from the user's code.
+Causes and reasons in events are cleaned of secrets, because Spark, libraries or the user's code may have written them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Journal:
     """The journal of one job, for its owner (after :meth:`claim`) or a reader.
 
     The journal is not thread-safe and has no threads: the owner calls :meth:`tick`. ``buffer_bytes`` and
-    ``flush_interval`` (in seconds) limit how many events without decisions can be lost (FLIP-383). ``clock`` never goes
-    back.
+    ``flush_interval`` (in seconds) limit how many events that decide nothing can be lost (FLIP-383).
+    ``clock`` returns seconds, and never goes back.
     """
 
     def __init__(
@@ -72,18 +73,18 @@ class Journal:
         self._clock = clock
         self._state = JobState(job_id)
         self._writer: str | None = None
-        """Writer of the last entry that was read."""
+        """Writer of the last entry that was read; None before the first."""
         self._epoch: int | None = None
         self._buffer: list[str] = []
         self._buffered = 0
         self._due: float | None = None
         self._broken: CkptError | None = None
         self.predecessor: Worker | None = None
-        """The worker of the driver whose epoch :meth:`claim` ended; None if there was none."""
+        """The process of the driver whose epoch :meth:`claim` ended; None if no driver had the job before."""
 
     @property
     def state(self) -> JobState:
-        """The state after all events that were read, written or buffered so far. Callers must not change it."""
+        """The state after all events that this object has read, written or buffered. Callers must not change it."""
         return self._state
 
     @property
@@ -94,9 +95,9 @@ class Journal:
     # ---- reading
 
     def replay(self) -> JobState:
-        """Read the whole journal without writing. Stop at a damaged entry, and describe it in ``damage``.
+        """Read the whole journal and return the state. Stop at a damaged entry, and describe it in ``JobState.damage``.
 
-        Raises UnknownEventError or NewerFormatError if a newer release wrote it.
+        Raises UnknownEventError or NewerFormatError if a newer version of this library wrote the journal.
         """
         self._state, self._writer = JobState(self.job_id), None
         try:
@@ -108,7 +109,10 @@ class Journal:
         return self._state
 
     def refresh(self) -> JobState:
-        """Read the entries added since the last read, without listing. The first call reads the whole journal."""
+        """Read the entries added since the last read, without a LIST, and return the state.
+
+        The first call replays the whole journal. So does a call after damage, or if unread entries were truncated.
+        """
         if self._state.damage or not self._log.loaded:
             return self.replay()
         try:
@@ -121,7 +125,10 @@ class Journal:
         return self._state
 
     def reread(self) -> JobState:
-        """Refresh, or replay if the journal was replaced by another one. This costs one request more than refresh."""
+        """Return the state like :meth:`refresh`, but replay if another journal has replaced this one.
+
+        This costs one request more than :meth:`refresh`.
+        """
         position, writer = self._state.position, self._writer
         state = self.refresh()
         try:  # checked after the read, which continued the known journal only if that entry still exists
@@ -131,7 +138,10 @@ class Journal:
         return state if is_same else self.replay()
 
     def _fold(self, entries: Iterable[Entry]) -> None:
-        """Apply the events of ``entries`` to the state. Stop at damage: an entry whose events do not fit the state."""
+        """Apply the events of ``entries`` to the state.
+
+        If the events of an entry do not fit the state, record damage and stop.
+        """
         for entry in entries:
             try:
                 for event in entry.value:
@@ -147,12 +157,12 @@ class Journal:
 
     @property
     def is_compact(self) -> bool:
-        """True if the snapshot at the head is the last entry read so far."""
+        """True if the last entry that was read is the snapshot at the head of the log."""
         return self._log.head == self._log.next_number - 1
 
     @property
     def uncompacted(self) -> int:
-        """Number of entries read after the snapshot at the head, or of all entries if there is no snapshot."""
+        """How many entries were read after the snapshot at the head; without a snapshot, how many entries were read."""
         return self._log.next_number - self._log.head - 1
 
     # ---- owning
@@ -168,18 +178,19 @@ class Journal:
         deployment: int = 0,
         upgrades: int = 0,
     ) -> int:
-        """Take the job over: append the next epoch, and return it.
+        """Take the job over: append a claim of the next epoch, and return that epoch.
 
-        ``admit`` is called with the state, and refuses the claim by an error, which is raised. No entry can come
-        between the accepted state and the claim: if another writer is faster, ``admit`` is called with the new state.
+        ``admit`` is called with the state. An error that it raises refuses the claim, and is passed on. No entry can
+        come between the accepted state and the claim: if another writer is faster, ``admit`` is called with the new
+        state.
 
         Args:
-            attempt: The caller's name for this try.
+            attempt: Name of the caller's run, for the journal.
             now: Epoch seconds.
-            releases_only: True if the caller runs nothing. :class:`EpochClaimed` explains this argument, ``deployment``
-                and ``upgrades``.
+            releases_only: True if the caller runs no query. :class:`EpochClaimed` explains this argument,
+                ``deployment`` and ``upgrades``.
 
-        Raises CorruptJournalError, and FencedError if a still later driver has claimed the job meanwhile.
+        Raises CorruptJournalError, and FencedError if a later driver has claimed the job directly after this claim.
         """
         self._epoch, self._broken = None, None
         self._buffer, self._buffered, self._due = [], 0, None
@@ -203,7 +214,7 @@ class Journal:
     def write(self, event: Event) -> None:
         """Write an event. If the event ``decides``, it is durable on return, with all events buffered before it.
 
-        Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have.
+        Raises the errors of :meth:`flush`, and ValueError for a number that JSON does not have (NaN, infinity).
         """
         self._check_writable()
         event = cleaned(event)
@@ -217,9 +228,9 @@ class Journal:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffer as one entry.
+        """Write the buffered events as one entry. Do nothing if there are none.
 
-        Raises FencedError or JournalUnwritableError. Every later call raises the same error again.
+        Raises FencedError or JournalUnwritableError. Every later write raises the same error again.
         """
         self._check_writable()
         if self._buffer:
@@ -242,9 +253,9 @@ class Journal:
             raise self._fence(self._epoch or 0)
 
     def compact(self, now: float) -> None:
-        """Write the state as one event, and move the head of the log to it.
+        """Write the state as one event, and move the head of the log to its entry. Older entries are deleted.
 
-        Raises the errors of :meth:`flush`, and the storage's errors if only the truncation failed. The journal is then
+        Raises the errors of :meth:`flush`, and the storage's errors if only the deletion failed. The journal is then
         intact, and the next compaction deletes the old entries.
         """
         self.truncate(self.write_snapshot(now))
@@ -256,7 +267,7 @@ class Journal:
         return self._log.next_number - 1
 
     def truncate(self, head: int) -> None:
-        """Move the head of the log, the second half of :meth:`compact`. Any thread may call this."""
+        """Move the head of the log to entry ``head``, the second half of :meth:`compact`. Any thread may call this."""
         self._log.truncate(head)
 
     def _append(self, texts: list[str]) -> None:
@@ -297,7 +308,7 @@ class Journal:
 
 
 def list_jobs(storage: Storage) -> list[JobState]:
-    """Return the state of every job under a checkpoint root. The error of a job is in its ``damage``."""
+    """Return the state of each job under a checkpoint root. ``JobState.damage`` says why a journal cannot be read."""
     return [_state_of(storage, name) for name in job_ids(storage)]
 
 
@@ -335,7 +346,7 @@ _TEXTS = ("cause", "reason", "why")
 
 
 def cleaned(event: Event) -> Event:
-    """Return the event with its texts cleaned of this driver's secrets, passwords in URIs and colours."""
+    """Return the event without this driver's secrets, passwords in URIs and terminal colours in its texts."""
     texts = {name: text for name in _TEXTS if isinstance(text := getattr(event, name, None), str)}
     cleaned_texts = {name: without_colours(redact_given(text)) for name, text in texts.items()}
     if cleaned_texts == texts:

@@ -37,21 +37,22 @@ R = TypeVar("R", bound=JobRequest)
 
 VERSION = 1
 MOST_BYTES = 64 << 10
-"""Most bytes of a request, enough to change some hundred operators."""
+"""Maximum size of a request's file in bytes, enough to change some hundred operators."""
 MOST_FILES = 1_000
-"""Most files of a job's folder that are read. An object store lists as many names with one request."""
+"""Maximum number of files in a job's folder of requests that are read. An object store lists 1,000 names at once."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.~-]{0,199}")
 _LATEST = 253_402_300_800.0
 """Latest time of a request in epoch seconds: the end of the year 9999."""
 _LAST_EPOCH = 2**63 - 1
 _MAX_PROBLEM = 300
-"""Most characters of a problem."""
+"""Maximum length in characters of the text that says why a request is invalid."""
 _ENVELOPE_KEYS = ("format", "version", "kind", CHECKSUM)
 """Keys of a file that are no fields of the request."""
 
 
 def write_request(storage: Storage, job_id: str, request: R) -> R:
-    """Write a request for the driver of ``request.epoch``. Return the request with its new name, and with a time.
+    """Write a request for the driver of ``request.epoch``. Return the request with its new name, and
+    with the current time if it had none.
 
     Raises InvalidJobIdError, RequestTooLargeError, and the storage's errors.
     """
@@ -84,14 +85,14 @@ def pending_requests(
 
 
 def in_order(requests: Iterable[JobRequest]) -> list[JobRequest]:
-    """Return the requests by epoch and time, invalid requests last."""
+    """Return the requests sorted by epoch, then by time. Invalid requests come last."""
     return sorted(
         requests, key=lambda request: (isinstance(request, InvalidRequest), request.epoch, request.at, request.name)
     )
 
 
 def request_names(storage: Storage, job_id: str) -> list[str]:
-    """Return the names of at most MOST_FILES files that may be requests."""
+    """Return the names of at most MOST_FILES files that may be requests, without ".json"."""
     listed = storage.list_some(requests_path(job_id), MOST_FILES)
     return [entry.removesuffix(".json") for entry in listed if entry.endswith(".json")]
 
@@ -117,7 +118,7 @@ def _requests_before(storage: Storage, job_id: str, epoch: int) -> list[JobReque
 
 
 def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
-    """Delete the requests to exit (``exit_if_it_fails``) up to ``epoch``, and return how many there were.
+    """Delete requests to exit (``exit_if_it_fails``) for epochs up to ``epoch``. Return how many there were.
 
     The process that wrote these requests was about to end, and now wants the job to continue. A request that a driver
     has already accepted is still carried out.
@@ -133,7 +134,7 @@ def withdraw_leaves(storage: Storage, job_id: str, epoch: int) -> int:
 def read_request(storage: Storage, job_id: str, name: str, epoch: int) -> JobRequest | None:
     """Return the request in a file; None if the file is gone.
 
-    ``epoch`` is the epoch of the driver that reads the file, for an invalid request without an epoch.
+    ``epoch`` is the epoch of the driver that reads the file. An invalid request without an epoch gets this epoch.
 
     Raises only errors which mean that the storage cannot be reached.
     """

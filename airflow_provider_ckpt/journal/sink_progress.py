@@ -13,7 +13,7 @@ class SinkProgress:
 
     Args:
         released: Last checkpoint that the sink has released; None if it has released none.
-        epoch: First epoch of the sink in the job. Output that was staged under its uid earlier does not count.
+        epoch: First epoch whose staged output counts for the sink. Earlier output under its uid is void.
     """
 
     released: CheckpointCompleted | None = None

@@ -24,7 +24,7 @@ from airflow_provider_ckpt.printable import instant_text
 
 @dataclass(frozen=True)
 class SplitProgress:
-    """Numbers of splits of a source. ``assigned`` counts splits that are assigned and not done."""
+    """How many splits a source has (``total``), how many are ``done``, and how many are ``assigned`` and not done."""
 
     source: str
     total: int
@@ -46,11 +46,11 @@ class SplitProgress:
 class JobState(Reconfigurations):
     """The state of a job. Its parts are in ``journal.kinds``, each with the events that change it.
 
-    A checkpoint number 0 means that there is none. Times are epoch seconds.
+    A checkpoint number 0 means that there is no such checkpoint. Times are epoch seconds.
     """
 
     damage: list[str] = field(default_factory=list, metadata=UNRECORDED)
-    """Problems of the journal. The state is that of the intact entries before the first problem."""
+    """Problems of the journal. If there is a problem, the state has only the events before it."""
     position: int = field(default=-1, compare=False, metadata=UNRECORDED)
     """Number of the last entry that was read; -1 if none was."""
 
@@ -61,11 +61,11 @@ class JobState(Reconfigurations):
 
     @property
     def is_batch(self) -> bool:
-        """True if the last run was in batch mode."""
+        """True if the last run was in batch mode; False if no run has recorded a plan."""
         return self.plan is not None and self.plan.definition.mode == "batch"
 
     def refuse_deleted(self) -> None:
-        """Refuse a deleted job. Each claim that resumes the job, or releases for it, calls this.
+        """Refuse a job whose deletion has begun. Each claim that resumes the job, or releases for it, calls this.
 
         Raises JobDeletedError.
         """
@@ -80,11 +80,11 @@ class JobState(Reconfigurations):
         return JobStatus.FINISHED in (self.status, self.deletion.was if self.deletion is not None else None)
 
     def valid_from(self, uid: str) -> int:
-        """Return the first epoch whose attempts count for a vertex or source. Earlier results are void."""
+        """Return the first epoch whose results count for the vertex or source ``uid``; 0 if no epoch is excluded."""
         return max(self.from_scratch_epoch, self.introduced.get(uid, (0, 0))[0])
 
     def valid_snapshots(self) -> dict[SubtaskId, Snapshot]:
-        """Return the valid snapshots of the last completed checkpoint.
+        """Return subtask → its snapshot in the last completed checkpoint, if the snapshot is valid.
 
         Snapshots from before a restart from scratch, or of an operator that was dropped and has come back, do not
         count.
@@ -103,7 +103,7 @@ class JobState(Reconfigurations):
         }
 
     def finished_operators(self) -> list[str]:
-        """Return the sorted uids of ended sources, and of all operators of vertices without unfinished subtasks."""
+        """Return the sorted uids of ended sources, and of operators in vertices whose subtasks have all finished."""
         finished = {uid for uids in (*self.ended.values(), *self.dropped.values()) for uid in uids}
         graph = self.graph()
         for vertex in graph.vertices:
@@ -133,7 +133,7 @@ class JobState(Reconfigurations):
 
     @property
     def unreleased(self) -> tuple[int, ...]:
-        """The remembered checkpoints that are completed and not released, ascending."""
+        """Completed checkpoints in the history that at least one sink has not released, ascending."""
         return tuple(number for number in sorted(self.checkpoints) if number > self.last_released)
 
     def released_by_sink(self) -> dict[str, SinkProgress]:
@@ -149,16 +149,17 @@ class JobState(Reconfigurations):
     def has_event_time(self) -> bool:
         """True if the watermarks of the job's queries show how far its results are complete.
 
-        By the recorded plan, a query must have a watermark, and no query may output results later than its watermark.
+        By the recorded plan, at least one query must have a watermark. No query may output results later than its
+        watermark.
         """
         return bool(self._with_event_time())
 
     def watermark(self, checkpoint: int) -> int | None:
         """Return the event time, in epoch milliseconds, up to which the output of a remembered checkpoint is complete.
 
-        Every window that ends by then is closed. The value is the lowest watermark of the unfinished queries with event
-        time, and MAX_WATERMARK if all of them are at their end. The value is None if an unfinished query has no
-        watermark yet, if the job has no event time, or if the checkpoint is not remembered.
+        Every window that ends at or before this time is closed. The value is the lowest watermark of the unfinished
+        queries with event time, and MAX_WATERMARK if all of them are at their end. The value is None if an unfinished
+        query has no watermark yet, if the job has no event time, or if the checkpoint is not remembered.
 
         A checkpoint is one cut through all queries, so every query has read all that its producers published before the
         cut.
@@ -187,7 +188,7 @@ class JobState(Reconfigurations):
         return {vertex: rows for vertex, rows in dropped.items() if rows}
 
     def with_timers(self) -> list[str]:
-        """Return the unfinished vertices whose state may wait for processing-time timers, which a drain discards."""
+        """Return unfinished vertices whose state may wait for processing-time timers. A drain discards such state."""
         recorded = self.definition
         vertices = {} if recorded is None else recorded.vertices
         ended = {subtask.vertex for subtask in self.end_of_data}
@@ -202,14 +203,14 @@ class JobState(Reconfigurations):
         return sum(counts["files"] for counts in self.changed_counts.values())
 
     def known_changed(self) -> frozenset[str]:
-        """Return the paths that the last reports of changed files name."""
+        """Return the paths of changed files in the reports that the state remembers."""
         return frozenset(file.path for event in self.changed_files for file in event.files)
 
     def times(self, checkpoint: int | None = None) -> dict[str, dict[str, SourceTimes]]:
         """Return vertex → source → event times of the rows read, up to a remembered checkpoint.
 
-        The default is the last completed checkpoint. Only queries with state report event times. The source of an input
-        from another query is that query.
+        The default is the last completed checkpoint. Only queries with state report event times. For an input
+        from another query, the source is the vertex of that query.
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         producers = {edge.uid: edge.producer for edge in self.graph().edges}
@@ -225,7 +226,10 @@ class JobState(Reconfigurations):
         return sum(time.unfit for times in self.times(checkpoint).values() for time in times.values())
 
     def watermarks(self) -> dict[str, int]:
-        """Return vertex → watermark of its query in epoch milliseconds, for unfinished queries with a watermark."""
+        """Return vertex → watermark of its query in epoch milliseconds, at the last completed checkpoint.
+
+        Finished queries, and queries without a watermark, are missing.
+        """
         done = self.checkpoints.get(self.last_completed)
         marks = (
             [
@@ -258,21 +262,22 @@ class JobState(Reconfigurations):
 
     @property
     def is_held(self) -> bool:
-        """True if a driver has claimed the job and journaled no end. It answers requests when the job is RUNNING."""
+        """True if a driver has claimed the job and journaled no end. The driver answers requests when the job is
+        RUNNING."""
         return self.epoch > 0 if self.status is None else self.status.is_alive
 
     def graph(self) -> JobGraph:
-        """Return the graph that the job ran last; an empty graph if it has not run."""
+        """Return the graph of the last recorded plan, else the submitted graph; an empty graph if there is neither."""
         recorded = self.plan or self.created
         return JobGraph((), ()) if recorded is None else recorded.graph
 
     @property
     def hosts(self) -> Mapping[SubtaskId, SubtaskId]:
-        """Subtask → subtask in whose process it runs (:class:`PlanRecorded`)."""
+        """Subtask that a rescale added → subtask in whose process it runs (:class:`PlanRecorded`)."""
         return {} if self.plan is None else self.plan.hosts
 
     def with_colocated(self, subtasks: Iterable[SubtaskId]) -> tuple[SubtaskId, ...]:
-        """Return ``subtasks`` and the subtasks that a rescale placed with them, if these may already begin."""
+        """Return ``subtasks``, and the subtasks that a rescale placed in their processes and that may already begin."""
         given, waiting = tuple(subtasks), () if self.plan is None else self.plan.waiting
         guests = [guest for guest, host in sorted(self.hosts.items()) if host in given and guest not in given]
         return (*given, *(guest for guest in guests if guest not in waiting))
@@ -280,7 +285,7 @@ class JobState(Reconfigurations):
     def subtasks_of_process(self, name: str) -> tuple[SubtaskId, ...]:
         """Return the subtasks that a process runs if it is started for ``name`` (:meth:`JobGraph.subtasks_named`).
 
-        Subtasks that a rescale has placed with them are included when they may begin. Without a plan there are none.
+        Subtasks that a rescale has placed with them are included when they may begin. Empty if no plan is recorded.
         """
         if self.plan is None:
             return ()
@@ -300,7 +305,7 @@ class JobState(Reconfigurations):
 
     @property
     def settings(self) -> Settings:
-        """Vertex → settings that users changed while the job ran."""
+        """Vertex → settings that users changed while the job ran; empty if no plan is recorded."""
         return {} if self.plan is None else self.plan.settings
 
     def checkpoint_views(self) -> list[CheckpointView]:

@@ -34,7 +34,7 @@ _FIRST_KEYS = (
 
 @dataclass(frozen=True)
 class _Key:
-    """A field of the state in the document."""
+    """A key of the document, for one field of the state."""
 
     name: str
     write: Callable[[Any], Any]
@@ -44,7 +44,7 @@ class _Key:
 
 
 def state_to_json(state: JobState) -> dict[str, Any]:
-    """Return the state as a JSON document with format and version. The document omits ``JobState.damage``."""
+    """Return the state as a JSON document with format and version. It omits UNRECORDED fields, such as ``damage``."""
     values = ((key, getattr(state, key.name)) for key in _KEYS)
     return {
         "format": PREFIX + _KIND,
@@ -132,7 +132,8 @@ class StateSnapshot(JournalEvent):
     at: Instant
 
     def apply(self, state: JobState) -> None:
-        """Replace the content of ``state``, except ``damage``. Call this one time, because nothing is copied."""
+        """Replace the content of ``state``, except ``damage``. Call this one time, because ``state`` then shares all
+        values with this event."""
         damage = state.damage
         state.__dict__.update(self.state.__dict__)
         state.damage = damage

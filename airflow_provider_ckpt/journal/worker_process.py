@@ -19,7 +19,7 @@ _KILL_TIMEOUT = 30.0
 
 
 def identify(application_id: str | None = None) -> Worker:
-    """Return the identity of this process."""
+    """Return the identity of this process. ``application_id`` is the id of its Spark application, or None."""
     pid = os.getpid()
     started = None
     with contextlib.suppress(OSError):  # without a start time only the fence stops it
@@ -28,7 +28,10 @@ def identify(application_id: str | None = None) -> Worker:
 
 
 def identify_shared() -> Worker:
-    """Return the identity of a process that no later driver may kill: without a start time, only the fence stops it."""
+    """Return the identity of this process without its start time.
+
+    So no later driver kills the process, and only the fence stops it.
+    """
     return replace(identify(), started=None)
 
 
@@ -59,7 +62,8 @@ def end_worker(
 
     Call this after the claim and before any Spark folder is touched. Return "gone" (it had exited before), "left" (it
     exited by itself), "killed", or "unreachable" (only the fence stops the worker). An unreachable process is on
-    another host, belongs to another user, is no driver of this job, or does not end. A journal may be forged.
+    another host, belongs to another user, has no mark as this job's driver, or does not end. Only a marked process
+    is killed, because a journal may be forged.
     """
     alive = is_alive(worker)
     if alive is None:

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.subtasklog.records import Open
 
 
 def fenced(records: Iterable[Numbered]) -> frozenset[AttemptId]:
-    """Return the fenced attempts of a log: a later ``open`` follows theirs. ``open`` records are never deleted."""
+    """Return the fenced attempts of a log: all that opened it, except the last. ``open`` records are never deleted."""
     opens = [record.attempt for _, record in records if isinstance(record, Open)]
     return frozenset(opens[:-1])
 
@@ -32,7 +32,7 @@ class _Unlistable(Collection[str]):
 
 
 class AttemptsExcept(_Unlistable):
-    """The names of all attempts except those that are over, whose staged output may be deleted."""
+    """The names of all attempts except ``ended``. Only staged output of attempts in ``ended`` may be deleted."""
 
     def __init__(self, ended: Iterable[str]) -> None:
         self._over = frozenset(ended)
@@ -45,7 +45,7 @@ class AttemptsExcept(_Unlistable):
 
 
 class LivingAttempts(_Unlistable):
-    """The names of all attempts that may still publish: those of ``epoch`` and later, except the ``fenced`` attempts.
+    """The names of all attempts that may still publish: attempts of ``epoch`` and later, except ``fenced`` attempts.
 
     Unknown names are included, so that their files are not deleted.
 

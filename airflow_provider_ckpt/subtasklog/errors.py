@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import OvertakenError, TerminalError, Transien
 
 
 class UnknownRecordError(TerminalError):
-    """A log entry of an unknown type. ``where`` names the log or the entry."""
+    """Error for a log entry of an unknown type. ``where`` names the log or the entry."""
 
     template = (
         "{where} holds a record of type {kind!r}, which this version does not know; "
@@ -15,7 +15,10 @@ class UnknownRecordError(TerminalError):
 
 
 class BatchConflictError(TerminalError):
-    """A batch that does not follow the entries of its log. A repeated batch with equal offsets is no conflict (R1)."""
+    """Error for a batch that does not follow the last batch of its log.
+
+    A repeated batch with equal offsets is no conflict (R1).
+    """
 
     template = (
         "batch {batch_id} of {log} was offered after batch {last}; the Spark checkpoint folder and the log "
@@ -24,13 +27,16 @@ class BatchConflictError(TerminalError):
 
 
 class EndedLogError(TerminalError):
-    """A record after the end of data or of the partition. The tail of the log decides about the end (R11)."""
+    """Error for an append after the log's end of data or end of partition, which is final (R11)."""
 
     template = "{log} is at its {end}, which ends the subtask's data for good; a {record} cannot follow it"
 
 
 class PreparedLostError(TerminalError):
-    """A lost or unreadable note of a staged batch that Spark has committed. Spark will not run that batch again."""
+    """Error for a lost or unreadable note of a staged batch that Spark has committed.
+
+    Spark will not run that batch again.
+    """
 
     template = (
         "{uri} {problem}. It records what the last batch that Spark committed has staged; without it the rows of that "
@@ -40,7 +46,7 @@ class PreparedLostError(TerminalError):
 
 
 class PartitionFilesDamagedError(TerminalError):
-    """Published files of a result partition that are missing or have another size."""
+    """Error for published files of a result partition that are missing, or whose size has changed."""
 
     template = (
         "{uri} was published with {size} bytes and {found}; its rows would be lost to the partition's readers: put "
@@ -49,7 +55,7 @@ class PartitionFilesDamagedError(TerminalError):
 
 
 class ResultLostError(TransientError):
-    """A missing file of a result in BATCH mode. The next run produces it again.
+    """Error for a missing file of a result in BATCH mode. The next run produces the file again.
 
     Nothing that depends on the file is released. Each run checks for missing files before it begins (FLIP-383).
     """
@@ -61,6 +67,6 @@ class ResultLostError(TransientError):
 
 
 class LogFencedError(OvertakenError):
-    """A later attempt of the subtask owns the log. The fenced attempt must stop at once (R3)."""
+    """Error if a later attempt of the subtask has opened the log. The fenced attempt must stop at once (R3)."""
 
     template = "{log} was taken over by attempt {attempt} of epoch {epoch}; this attempt is fenced and stops"

@@ -5,11 +5,11 @@ order (:meth:`InputGate.poll`). It does no I/O and has no clock.
 
 1. Data after barrier *n* is fed only after the consumer took its snapshot of *n*. So a published batch can never be
    ahead of a barrier that is not in its subtask's snapshot (the cut, R19).
-2. Unaligned: the snapshot is due as soon as any input shows barrier *n*. The records between the consumer's position
-   and the barrier are durable in the partition, so nothing has to be copied.
-3. Aligned: an input that shows barrier *n* waits until every other input shows it or has ended, and all fed batches
-   were read (R24). After the timeout the gate becomes unaligned.
-4. Barriers of older epochs, and ids at or below the last snapshot, are passed (R10).
+2. Unaligned: the snapshot of *n* is due as soon as barrier *n* is the next record of any input. The records between the
+   consumer's position and the barrier are durable in the partition, so nothing has to be copied.
+3. Aligned: an input at barrier *n* waits until every other input is at barrier *n* or has ended. It also waits until
+   the consumer has read all fed batches (R24). After the timeout the gate becomes unaligned.
+4. The gate skips barriers of earlier epochs, and barriers of checkpoints up to the last snapshot (R10).
 5. An input whose rows replace earlier rows is fed one batch at a time, because two versions of a row in one batch would
    have no order.
 """
@@ -32,7 +32,7 @@ class TakeSnapshot:
 
 @dataclass(frozen=True)
 class FeedBatch:
-    """The action to feed this batch of the input to the query."""
+    """The action to feed ``batch``, at ``position`` in the log of input ``edge``, to the query."""
 
     edge: str
     position: int
@@ -41,7 +41,7 @@ class FeedBatch:
 
 @dataclass(frozen=True)
 class InputPassed:
-    """The action to record that all data of the input below ``position`` was fed. ``ended``: no record follows."""
+    """The action to record that all data of ``edge`` below ``position`` was fed. ``ended``: no record follows."""
 
     edge: str
     position: int
@@ -89,7 +89,7 @@ class InputGate:
         self._since: dict[int, float] = {}
 
     def add(self, edge: str) -> None:
-        """Add an input, of which no record was offered."""
+        """Add an input, before its first record is offered. An existing input stays as it is."""
         self._inputs.setdefault(edge, _Input())
 
     def offer(self, edge: str, position: int, record: Record) -> None:
@@ -149,7 +149,7 @@ class InputGate:
         return barrier.epoch == self._epoch and barrier.checkpoint > passed
 
     def _subsume(self) -> bool:
-        """Subsume all barriers below the highest one (R10). Return True if this releases an input."""
+        """Skip all barriers below the highest barrier at which an input waits (R10). Return False if there are none."""
         held = [state.held_by for state in self._inputs.values() if state.held_by is not None]
         if not held or min(held) == max(held):
             return False

@@ -1,7 +1,7 @@
 """Readers of a subtask's log: its consumers, and the processes that release its output.
 
-* :class:`LogReader` is their interface. In the writer's own process, :class:`SubtaskLog` implements it without requests
-  to the storage.
+* :class:`LogReader` is the interface of all readers. In the writer's own process, :class:`SubtaskLog` implements it
+  without requests to the storage.
 * :class:`TailingLogReader` reads a log whose writer may be in any process. :class:`TailedLogs` holds the logs of a job.
 * :class:`EdgeLog` omits the files of batches that were published before an edge existed (R7).
 * :class:`CurrentLog` follows a subtask from attempt to attempt, in the process of its writers.
@@ -40,7 +40,7 @@ class LogReader(Protocol):
         """True if the log has an end of data."""
 
     def records(self, start: int = 0) -> list[Numbered]:
-        """Return the live records with number >= ``start``, in order, including new ones."""
+        """Return the live records with number >= ``start``, in order, up to the log's newest record."""
 
     def forget(self, head: int, kept: Container[int]) -> None:
         """Drop truncated entries below ``head`` from memory. ``kept``: numbers that the truncation did not delete."""
@@ -71,7 +71,7 @@ class TailingLogReader:
         return self._state().end_of_data is not None
 
     def records(self, start: int = 0) -> list[Numbered]:
-        """Return all live records from ``start`` on, because callers that release or delete need all of them.
+        """Return all live records with number >= ``start``. Callers that release or delete need all of them.
 
         Raises CorruptLogError, BelowHeadError if the log was truncated beyond the records that were read, and the
         storage's errors.
@@ -89,7 +89,7 @@ class TailingLogReader:
         is_first = not self._entries.loaded
         self._records += numbered(self._entries.tail())
         if is_first:
-            self._head = self._entries.head  # deleted entries below it were not read
+            self._head = self._entries.head  # deleted entries below the head were not read
         while self._entries.is_cut_short:  # the next call raises an error or returns more
             self._records += numbered(self._entries.tail())
         if self._entries.head > self._head:  # a truncation, perhaps by another process
@@ -102,7 +102,7 @@ class TailingLogReader:
 
 
 class TailedLogs(dict[SubtaskId, TailingLogReader]):
-    """Subtask → its log, which one reader tails for all callers.
+    """Subtask → the reader of its log, which all callers share.
 
     The logs of ``subtasks`` are opened at the start. Other logs are opened on first use, for subtasks of a rescale.
     """
@@ -121,7 +121,7 @@ class TailedLogs(dict[SubtaskId, TailingLogReader]):
 class EdgeLog:
     """A :class:`LogReader` that omits the files of batches from before the edge existed.
 
-    A consumer that is added to a job passes these batches, because the data of some of them may already be deleted.
+    A consumer that is added to a job skips these batches, because some of their data may already be deleted.
     ``since`` is the layout of the producer's partition in which the edge was added.
     """
 
@@ -153,10 +153,10 @@ class EdgeLog:
 
 
 class CurrentLog:
-    """The log of a subtask's current attempt. ``logs``: subtask → that log, which each new attempt replaces.
+    """The log of a subtask's current attempt. ``logs``: subtask → log of its current attempt.
 
-    A subtask that a rescale has added has no log until its first attempt opens it. An older log in its folder is not
-    read.
+    Each new attempt replaces the log there. A subtask that a rescale has added has no log until its first attempt opens
+    it. An older log in its folder is not read.
     """
 
     def __init__(self, logs: Mapping[SubtaskId, SubtaskLog], subtask: SubtaskId) -> None:

@@ -30,15 +30,16 @@ class LogState:
     last_batch: Batch | None = None
     last_batch_position: int = -1
     barriers: dict[tuple[int, int], Snapshot] = field(default_factory=dict)
-    """(epoch, checkpoint) → snapshot."""
+    """(epoch, checkpoint) of a barrier in the log → its snapshot."""
     end_of_data: EndMode | None = None
     """Mode of the end of data; None while more batches may follow."""
     closed: bool = False
     tries: dict[str, int] = field(default_factory=dict)
-    """:attr:`SupervisedTry.of` → number of the latest try of the supervisor that has opened the log."""
+    """Task of the supervisor (:attr:`SupervisedTry.of`) → number of the latest try of this task that has opened the
+    log."""
 
     def has_later_try(self, than: SupervisedTry | None) -> bool:
-        """Return True if a later try than ``than`` of the same task has opened the log, at any time."""
+        """Return True if a later try of the task of ``than`` has ever opened the log; False if ``than`` is None."""
         return than is not None and self.tries.get(than.of, than.number) > than.number
 
     def apply(self, record: Record, number: int) -> None:
@@ -59,11 +60,11 @@ class LogState:
             self.closed = True
 
     def forget(self, head: int) -> None:
-        """Drop the barriers below ``head``."""
+        """Drop the barriers at positions below ``head`` from memory."""
         self.barriers = {key: barrier for key, barrier in self.barriers.items() if barrier.position >= head}
 
     def snapshot_at(self, position: int) -> Snapshot:
-        """Return the snapshot for a barrier at ``position``: the state after everything that was published before."""
+        """Return the snapshot for a barrier at the next ``position``: the state after all entries before it."""
         batch = self.last_batch
         finished = self.end_of_data is not None
         if batch is None:
@@ -83,7 +84,10 @@ class LogState:
 
 
 def void_ranges(records: Iterable[Numbered]) -> list[Range]:
-    """Return half-open ranges of entry numbers that a later Open has made void, from a position on (R4) or singly."""
+    """Return half-open ranges of the entry numbers that a later Open has made void.
+
+    An Open voids the earlier entries from its ``continues_at`` on (R4), and the entries in its ``voids``.
+    """
     ranges: list[Range] = []
     for number, record in records:
         if isinstance(record, Open):
@@ -101,14 +105,14 @@ def live(records: Iterable[Numbered]) -> list[Numbered]:
 
 
 def from_number(records: list[Numbered], start: int) -> list[Numbered]:
-    """Return the live records with number >= ``start``, in order. ``records`` must be complete."""
+    """Return the live records with number >= ``start``, in order. ``records`` must have every Open of the log."""
     if void_ranges(records):
         return [(number, record) for number, record in live(records) if number >= start]
     return records[bisect.bisect_left(records, start, key=lambda numbered: numbered[0]) :]
 
 
 def from_epoch(records: list[Numbered], epoch: int) -> list[Numbered]:
-    """Return the records written by attempts of ``epoch`` or later. Epoch 0 returns all.
+    """Return the live records that attempts of ``epoch`` or later have written; for epoch 0 all live records.
 
     ``records`` must begin with the log's first record, because Open records stay in a log for ever.
     """

@@ -14,8 +14,8 @@ from airflow_provider_ckpt.subtasklog.records import Batch, PartitionFile
 def lost_entries(storage: Storage, partition: str, records: Iterable[Numbered]) -> list[int]:
     """Return the positions of live entries with a file that is missing or has another size than the log records.
 
-    An empty file is lost, too, because Spark would read it as a file without rows. Lists the partition with one
-    request.
+    A file that has become empty is lost, too, because Spark would read it as a file without rows. This lists the
+    partition with one request.
 
     Raises the storage's errors, because a partition that cannot be listed is not lost.
     """

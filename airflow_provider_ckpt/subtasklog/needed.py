@@ -11,9 +11,9 @@ from airflow_provider_ckpt.subtasklog.records import Batch, Record
 FEW = 250
 WORTH_KEEPING = 3
 WORTH_KEEPING_MANY = 100
-"""Factors for :func:`log_head`: the head moves past unreleased entries if this many times more entries can be deleted.
-
-Entries below the head are read one by one, others in packs. So the factor is high for more than FEW unreleased entries.
+"""Factors for :func:`log_head`: the head moves past n unreleased entries if at least factor × n entries can be deleted.
+Readers read entries below the head one by one, and later entries in packs. So the factor is high for more than FEW
+unreleased entries.
 """
 
 
@@ -24,10 +24,10 @@ def log_head(
     unreleased_from: int | None,
     consumers: Iterable[int],
 ) -> int:
-    """Return the number of the first entry of a log that must not be deleted.
+    """Return the entry number to which the head of a log can move. Entries below it can be deleted.
 
-    Consumers and sinks need batches and ends. Consumers need no batches without rows, and neither needs the barriers
-    that an idle subtask appends. If a closed gate keeps a few batches unreleased while many barriers follow, the head
+    Sinks need batches and ends. Consumers need batches with rows, and ends. No consumer or sink needs barriers, which
+    an idle subtask also appends. If a closed gate keeps a few batches unreleased while many barriers follow, the head
     moves past these batches. The truncation then keeps them separately (:func:`~.log_state.kept_below`).
 
     Args:
@@ -55,13 +55,13 @@ def _is_read(record: Record) -> bool:
 
 
 def held_from(unreleased_from: int | None, consumers: Iterable[int]) -> int | None:
-    """Return the position from which a consumer or sink may still need entries; None without consumers and sinks."""
+    """Return the position from which a consumer or sink may still need entries; None if there are neither."""
     starts = [*consumers, *(() if unreleased_from is None else (unreleased_from,))]
     return min(starts, default=None)
 
 
 def data_head(consumers: Iterable[int]) -> tuple[int, ...]:
-    """Return (position below which every consumer has read the data files,); () without consumers.
+    """Return a tuple with the position below which every consumer has read the data; () without consumers.
 
     The entry below the lowest input position stays, because a consumer with a read limit may have read it in part.
     """

@@ -1,4 +1,7 @@
-"""Durable notes of staged but unpublished batches. The next attempt publishes those that Spark has committed (R1)."""
+"""Durable notes of staged but unpublished batches.
+
+The next attempt publishes the batches that Spark has committed (R1).
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,23 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Prepared:
-    """A note of a batch that is staged and written, but not published, because Spark has not committed it (R1)."""
+    """A note of a staged and written batch. Spark commits the batch after the note, and then it is published (R1)."""
 
     attempt: AttemptId
     batch_id: int
     files: tuple[PartitionFile, ...]
     handles: Mapping[str, Mapping[str, Any]]
     rows: int = 0
-    """Rows in ``files``."""
+    """Number of rows in ``files``."""
     late_rows: int = 0
-    """Late rows of the batch that the query has dropped."""
+    """Number of late rows that the query has dropped in the batch."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict)
     """Input → the event times in the batch's rows."""
     malformed: Mapping[str, int] = field(default_factory=dict)
     """Source uid → number of its rows in the batch that do not fit its schema."""
 
     def batch(self) -> Batch:
-        """Return the batch for the log, without offsets."""
+        """Return the batch as a record for the log, with empty ``offsets``."""
         return Batch(
             self.batch_id,
             {},
@@ -53,7 +56,7 @@ class Prepared:
 
 
 class PreparedStore:
-    """The notes of the last staged batches, one object per attempt."""
+    """The notes of a subtask's staged batches. Each attempt has one object, with its last staged batch."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
@@ -79,7 +82,7 @@ class PreparedStore:
         self._storage.replace(self._path(prepared.attempt), document)
 
     def read(self, attempt: AttemptId) -> Prepared | None:
-        """Return the note of an attempt; None if it has none. Raises PreparedLostError, NewerFormatError."""
+        """Return the note of ``attempt``; None if the attempt has none. Raises PreparedLostError, NewerFormatError."""
         path = self._path(attempt)
         try:
             data = self._storage.read(path)
@@ -106,7 +109,7 @@ class PreparedStore:
         return [note for note in notes if note is not None]
 
     def delete_before(self, attempt: AttemptId) -> None:
-        """Delete the notes of earlier attempts. Their committed batches must be published, and the fence checked."""
+        """Delete the notes of earlier attempts. Before that, publish their committed batches and check the fence."""
         for name in self._storage.list(self._folder):
             other = AttemptId.find(name.removesuffix(".json"))
             if other is not None and other < attempt:

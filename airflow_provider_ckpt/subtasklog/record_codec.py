@@ -23,9 +23,9 @@ def record_to_json(record: Record) -> dict[str, Any]:
 
 
 def record_from_json(body: Json) -> Record:
-    """Read a record.
+    """Return the record of parsed JSON.
 
-    Raises UnknownRecordError for an unknown record type, and UnknownFormError for unknown fields.
+    Raises UnknownRecordError for an unknown record type, UnknownFormError for unknown fields, and DamagedFormError.
     """
     if not isinstance(body, Mapping) or not isinstance(body.get("type"), str):
         raise DamagedFormError(what=f"{shown(body)} is no record")
@@ -39,7 +39,8 @@ VERSION = 1
 
 
 PACK = 1000
-"""Number of entries that are packed into one object, about 300 KB. A source with 100,000 splits has as many entries."""
+"""Number of entries that are packed into one object, about 300 KB. A source with 100,000 splits may need 100,000
+entries."""
 
 
 def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
@@ -48,7 +49,7 @@ def subtask_entries(storage: Storage, path: str, *, pack: int = 0) -> AppendLog:
 
 
 def _is_open(entry: Entry) -> bool:
-    """Return True for an Open record. None is ever deleted: a fenced attempt would append at its number (R3)."""
+    """Return True for an Open record, which is never deleted: a fenced attempt could append under its number (R3)."""
     return isinstance(entry.body, dict) and entry.body.get("type") == "Open"
 
 

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.split import Ranges
 from airflow_provider_ckpt.model.supervised_try import SupervisedTry
 
 EndMode = Literal["finish", "drain"]
-"""The way in which data end: ``finish`` after all input was read, ``drain`` at the positions of live sources."""
+"""How a subtask's data ended: ``finish`` if all input was read, ``drain`` if a drain ended its live sources."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PartitionFile:
 
     @property
     def folder(self) -> str:
-        """Name of the folder of everything that was staged with this file: ``<attempt>-<batch>-<nonce>``."""
+        """Name of the folder with all files of this file's batch: ``<attempt>-<batch>-<nonce>``."""
         return self.path.split("/")[-2]
 
 
@@ -62,10 +62,11 @@ class Batch:
     offsets: Mapping[str, str]
     """Source name → Spark's offset JSON, as planned in ``offsets/<batch id>``."""
     inputs: Mapping[str, int] = field(default_factory=dict)
-    """Edge uid → position in the producer's log before which all entries were read."""
+    """Channel → end position (exclusive) of the producer's entries that were read. The last entry may be read in
+    part."""
     files: tuple[PartitionFile, ...] = ()
     handles: Mapping[str, Json] = field(default_factory=dict)
-    """Sink uid → staged handle."""
+    """Sink uid → handle of the output that the sink has staged for this batch."""
     watermark: int | None = None
     """Event time in epoch milliseconds up to which the published output is complete; None without event time.
 
@@ -75,13 +76,13 @@ class Batch:
     ended: tuple[str, ...] = ()
     """Sources and edges read to their end by this batch or an earlier one (R2)."""
     rows: Count = field(default=0, metadata=OMIT_EMPTY)
-    """Rows in ``files``."""
+    """Number of rows in ``files``."""
     late_rows: Count = field(default=0, metadata=OMIT_EMPTY)
-    """Late rows that the query has dropped in all its batches up to this one."""
+    """Number of late rows that the query has dropped in all its batches up to this one."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Input of a query with state → event times in its rows of all batches up to this one."""
+    """Input of a query with state → event times of the input's rows in all batches up to this one."""
     malformed: Mapping[str, Count] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source uid → its rows that do not fit its schema, in all batches up to this one."""
+    """Source uid → number of its rows that do not fit its schema, in all batches up to this one."""
     splits: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
     """The splits that this entry completes (R14); empty for a vertex without splits."""
 

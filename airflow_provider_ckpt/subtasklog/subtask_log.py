@@ -36,11 +36,11 @@ from airflow_provider_ckpt.subtasklog.records import (
 )
 
 FORGET_EVERY = 1000
-"""Number of records in memory after which the writer reads the log's current head."""
+"""Whenever the writer has this many more records in memory, it reads the log's head and drops truncated entries."""
 
 
 class SubtaskLog:
-    """The log of one subtask. ``path`` is its folder under the storage's root.
+    """The log of one subtask, for its writer. ``path`` is the log's folder under the storage's root.
 
     Every method that appends raises LogFencedError if a later attempt has opened the log. A failed barrier has no
     consequences: the next append finds out whether the barrier was written. After any other failed append the log
@@ -60,7 +60,7 @@ class SubtaskLog:
 
     @property
     def position(self) -> int:
-        """The number of the next entry."""
+        """The number that the next appended entry gets."""
         return self._log.next_number
 
     @property
@@ -74,7 +74,7 @@ class SubtaskLog:
         return self._broken is not None
 
     def load(self) -> LogState:
-        """Read the whole log. Call this once, before :meth:`open`."""
+        """Read the whole log and return its state. Call this before :meth:`open`."""
         with self._lock:
             self._remember(numbered(self._log.load()))
             return self.state
@@ -90,12 +90,13 @@ class SubtaskLog:
     ) -> LogState:
         """Claim the log for ``attempt``, so that earlier attempts can no longer append. Return the resulting state.
 
-        The state includes entries that an earlier attempt appended just before the claim. The attempt's Spark folder
-        has its name.
+        The state includes entries that an earlier attempt appended just before the claim. The attempt's Spark
+        folder has the attempt's name.
 
         Args:
-            continues_at: See :class:`Open`.
-            lost: Entries that are void. They also void the ends of the log, because the lost input must be read again.
+            continues_at: Position at which the attempt resumes; None voids no entries (:class:`Open`).
+            lost: Positions of entries whose files are lost. The Open makes them void, and also the ends of the log,
+                because the lost input must be read again.
             supervised: The supervisor's try; None if the supervisor does not count its tries.
             unless_closed: True to leave a log unchanged that another attempt has closed meanwhile, and to return its
                 state.
@@ -125,10 +126,11 @@ class SubtaskLog:
     def append_batch(self, batch: Batch) -> int:
         """Append one micro-batch and return its position. The append is the micro-batch boundary (R1).
 
-        A repeated batch with equal offsets is ignored. Batch ids increase, but need not be consecutive (R21).
+        A repeated batch with equal offsets is not appended again. Batch ids increase, but need not be consecutive
+        (R21).
 
-        Raises BatchConflictError if the offsets of a repeated batch differ or its id is below the last one,
-        EndedLogError after the end of data.
+        Raises BatchConflictError if a repeated batch has other offsets or an id is below the last id, and EndedLogError
+        after the end of data.
         """
         with self._lock:
             last = self.state.last_batch
@@ -152,10 +154,10 @@ class SubtaskLog:
         """Append barrier ``checkpoint``, unless it is already in the log, and return its snapshot.
 
         After a TransientError the caller may continue without this checkpoint. The next append writes a missing barrier
-        again. Readers ignore it like the barrier of any aborted checkpoint.
+        again. Readers ignore this barrier, like the barrier of any aborted checkpoint.
         """
         with self._lock:
-            self._settle()  # before the fold is read, because it lags the log if the last barrier was written
+            self._settle()  # before ``state`` is read, because ``state`` lags the log if the last barrier was written
             existing = self.state.barriers.get((epoch, checkpoint))
             if existing is not None:
                 return existing
@@ -174,7 +176,7 @@ class SubtaskLog:
                 self._append(EndOfPartition())
 
     def check_fenced(self) -> None:
-        """Raise LogFencedError if another attempt has opened the log (R8). The check is cheap."""
+        """Raise LogFencedError if another attempt has opened the log (R8). This costs one request."""
         with self._lock:
             self._refuse_broken()
             if self._log.is_overtaken():
@@ -220,7 +222,7 @@ class SubtaskLog:
         return number
 
     def _settle(self) -> None:
-        """Append the failed barrier again. The log writes equal entries only one time, whatever became of the first.
+        """Append the failed barrier again. If the storage has the first entry, the log writes no second, equal entry.
 
         A read is not enough, because an abandoned request may still be in flight.
         """
@@ -234,7 +236,7 @@ class SubtaskLog:
         self.state.apply(record, number)
 
     def _refuse_broken(self) -> None:
-        """Raise the error of a fenced or failed append. After such an error ``state`` may lag the log."""
+        """Raise the error of an earlier fenced or failed append again. Since then ``state`` may lag the log."""
         if self._broken is not None:
             raise self._broken
 
@@ -267,7 +269,10 @@ class SubtaskLog:
             )
 
     def _read_new(self) -> None:
-        """Read entries appended meanwhile: this attempt's failed barrier, or an ``open`` of another attempt."""
+        """Read new entries: this attempt's failed barrier, or an ``open`` of another attempt.
+
+        Raises LogFencedError for such an ``open``.
+        """
         for number, record in numbered(self._log.tail()):
             if isinstance(record, Open):
                 # permanently, because after this entry was read the next append would come after it, and succeed

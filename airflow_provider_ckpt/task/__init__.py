@@ -1,1 +1,1 @@
-"""The next action of a task, its log and its inputs, without Spark."""
+"""The parts of tasks that need no Spark: the choice of the next action, the log and the inputs."""

@@ -1,4 +1,7 @@
-"""The actions that the TaskMachine requests from a task. The task's runner carries them out and reports them done."""
+"""The actions that the TaskMachine requests from a task.
+
+The task carries an action out, and then calls the method of the machine that the action names.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,18 @@ class PauseQuery:
 
 @dataclass(frozen=True)
 class ReadAvailable:
-    """Action: restart the query at a boundary, to read what its sources have now and end. Then call ``query_ended``."""
+    """Action: at a batch boundary, restart the query, which then reads what its sources have, and ends.
+
+    Then call ``query_ended``.
+    """
 
 
 @dataclass(frozen=True)
 class EndData:
-    """Action: at a boundary, fire the windows and append the end of data (R11, R12). Then call ``data_ended``."""
+    """Action: at a batch boundary, fire the remaining windows and append the end of data (R11, R12).
+
+    Then call ``data_ended``.
+    """
 
     mode: EndMode
 
@@ -53,7 +62,7 @@ class AnnounceEnd:
 
 @dataclass(frozen=True)
 class PostReport:
-    """Action: post ``report``."""
+    """Action: post ``report`` to the JobMaster."""
 
     report: Report
 

@@ -24,10 +24,10 @@ class BoundedWait:
     _due_at: float = 0.0
 
     def is_due(self, unread: object, now: float) -> bool:
-        """Return True if a check is due at time ``now``. Callers may poll this.
+        """Return True, one time for each check, if a check is due at ``now``. Callers may poll this.
 
-        The first check is due after ``FIRST_CHECK`` seconds without progress. The next pauses double, up to
-        ``LONGEST_PAUSE``. ``unread`` is the unread input, or a false value if there is none.
+        The first check is due after ``FIRST_CHECK`` seconds without progress. Each later pause is twice as
+        long, at most ``LONGEST_PAUSE``. ``unread`` is the unread input, or a false value if there is none.
         """
         if unread != self._unread:
             self._unread, self._checks, self._due_at = unread, 0, now + FIRST_CHECK
@@ -52,7 +52,7 @@ class BoundedOffsets:
     _last_check: tuple[str | None, str | None] = (None, None)
 
     def read(self, offset: str | None) -> None:
-        """Record that a batch up to ``offset`` (the source's own JSON) was committed, perhaps beyond the ends."""
+        """Record that Spark has committed a batch up to ``offset`` (the source's own JSON), perhaps beyond the ends."""
         self._offset = offset
         body = offset_object(offset)
         if offset is None or body is None:
@@ -69,7 +69,7 @@ class BoundedOffsets:
 
     @property
     def left(self) -> int | None:
-        """Records up to the frozen ends that are not read; None before the first batch, which shows where it starts."""
+        """Number of unread Kafka records before the frozen ends; None before the first batch, which shows the start."""
         body = offset_object(self._offset)
         if body is None:
             return None if self.remaining else 0
@@ -79,7 +79,7 @@ class BoundedOffsets:
         )
 
     def is_stuck(self, now: float) -> bool:
-        """Return True if a check is due that the topics still have the remaining rows. Callers may poll this."""
+        """Return True if it is time to check that the topics still have the remaining rows. Callers may poll this."""
         return self._wait.is_due(self.remaining and (self.remaining, self._offset), now)
 
     def has_lost_rows(self, reason: str | None) -> bool:

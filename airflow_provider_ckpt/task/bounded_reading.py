@@ -39,7 +39,7 @@ class BoundedReading:
             return any(isinstance(action, BuildQuery) for action in actions)
 
     def begin(self) -> None:
-        """Report that the task runs. Its input must be ready."""
+        """Report that the task runs. Call this when the task's input is ready."""
         with self.publication.lock:
             self._carry_out(self.machine.planned(self._reads, ends_by_itself=False, progress=_NO_PROGRESS))
             self._carry_out(self.machine.started(_NO_PROGRESS))

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import TerminalError
 
 
 class SourceFilesGoneError(TerminalError):
-    """Files of a frozen list that vanished before they were read. The bounded source could never end without them."""
+    """Error if files of a bounded source's frozen list are gone before they were read. The source could never end."""
 
     template = (
         "files that bounded source {uid!r} still has to read are gone: {count} in all, {path} among them. Put them "

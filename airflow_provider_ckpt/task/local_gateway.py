@@ -30,7 +30,7 @@ from airflow_provider_ckpt.task.task import Task
 log = logging.getLogger(__name__)
 
 LAST_BATCH = 5.0
-"""Seconds for running batches to end when a job is STOPPED. A batch that ends need not be repeated."""
+"""Seconds that running batches have to end when a job is STOPPED. A batch that ends need not be repeated."""
 
 
 class LocalGateway:
@@ -41,7 +41,7 @@ class LocalGateway:
 
     Args:
         tasks: unfinished subtask → its task.
-        on_crash: called with a task and its error, from any thread.
+        on_crash: called with a failed task and its error, from any thread.
         restarts: creates the next attempts of failed tasks.
     """
 
@@ -57,7 +57,8 @@ class LocalGateway:
         self._replaced: list[Task] = []
         self._side_by_side = TaskThreads("ckpt-barriers")
         self._crashed: list[Task] = []
-        """Tasks whose failure this gateway has reported. Each is reported once, even if the run takes long to end."""
+        """Tasks whose failure this gateway has reported. A failure is reported once, even if the run takes long to
+        end."""
 
     def start(self) -> None:
         """Do nothing, because tasks start when they are deployed."""
@@ -77,11 +78,11 @@ class LocalGateway:
             return
         task = self._tasks.get(command.subtask)
         if task is None or not self._is_addressed_to(task, command):
-            return  # it finished meanwhile, and its SubtaskDone in the inbox leads to a new plan
+            return  # the task finished meanwhile, and its SubtaskDone in the inbox leads to a new plan
         self._guard(task, lambda: self._carry_out(task, command))
 
     def _restart(self, command: RestartSubtask) -> None:
-        """Begin the next attempt of a subtask. Its task may be missing, if an earlier attempt failed to begin."""
+        """Begin the next attempt of a subtask. The subtask has no task if an earlier attempt failed to begin."""
         previous = self._tasks.get(command.subtask)
         if command.epoch != self._epoch or (previous is not None and previous.attempt != command.attempt):
             return
@@ -97,8 +98,7 @@ class LocalGateway:
     def _guard(self, task: Task, work: Callable[[], None]) -> None:
         """Run ``work`` of a task, and report its error to the coordinator.
 
-        The error of a task that the next attempt of this epoch has fenced is ignored, because that attempt has
-        reported.
+        The task's LogFencedError is ignored if a later attempt of this epoch has fenced the task, and so replaces it.
 
         Raises OvertakenError if a later driver owns the job.
         """

@@ -38,7 +38,7 @@ class ReadProgress:
 
     Attributes:
         ended: sources and input edges that were read to their end.
-        inputs_ended: True if every edge has shown its end, even if earlier data is unread.
+        inputs_ended: True if the end of every input edge is known, even if data before the end is unread.
         batch_id: number of the last published batch; -1 if there is none.
     """
 
@@ -55,7 +55,7 @@ class TaskMachine:
     """
 
     def __init__(self, task_id: TaskId, ends: Collection[str]) -> None:
-        """Create a machine in phase CREATED. ``ends``: sources and edges whose end shows in published batches.
+        """Create a machine in phase CREATED. ``ends``: sources and edges with an end that published batches show.
 
         Any other source is read until a drain, or until its query ends by itself.
         """
@@ -68,7 +68,8 @@ class TaskMachine:
         self._pause: PauseReason | None = None
         self._draining = self._at_once = self._ends_by_itself = False
         self.reads_available = False
-        """True in a drain, when the query reads what its sources have at its start, and then ends by itself."""
+        """True if a drain lets the query read only the rows that its sources have at its start. The query then ends by
+        itself."""
 
     # -- commands
 
@@ -93,7 +94,10 @@ class TaskMachine:
         return self._build()
 
     def pause(self, reason: PauseReason) -> list[Action]:
-        """Pause for ``reason``. A task that is already ending ignores the command and reports its end."""
+        """Pause the query for ``reason``. A query that is being built or started pauses after that.
+
+        A task that is already ending ignores the command and reports its end.
+        """
         if self.phase is TaskPhase.STARTING:
             self._pause = reason
             return []
@@ -117,7 +121,7 @@ class TaskMachine:
         return self.advance(progress)
 
     def finish(self) -> list[Action]:
-        """Return the action that appends the end of partition. The coordinator no longer needs the task."""
+        """Return the action that appends the end of partition; no action before the end of data."""
         return [EndPartition()] if self.phase is TaskPhase.AT_END_OF_DATA else []
 
     # -- facts
@@ -128,7 +132,7 @@ class TaskMachine:
         Args:
             reads: the sources and edges that the query reads.
             ends_by_itself: True if the query reads what its inputs have at its start, and then ends. Such a query
-                starts when every edge has shown its end.
+                starts when the ends of all input edges are known.
         """
         if self.phase is not TaskPhase.STARTING:
             return []
@@ -163,7 +167,7 @@ class TaskMachine:
         return self._check_end(progress)
 
     def query_ended(self) -> list[Action]:
-        early = TaskPhase.STARTING  # it may end before it is reported as running
+        early = TaskPhase.STARTING  # the query may end before it is reported as running
         mode: EndMode = "drain" if self.reads_available else "finish"
         return self._end(mode) if self.phase in (early, TaskPhase.RUNNING) else []
 
@@ -198,7 +202,7 @@ class TaskMachine:
         return [PauseQuery()]
 
     def _check_end(self, progress: ReadProgress) -> list[Action]:
-        """Return the action that ends the data if the last source has ended. Otherwise announce newly ended sources."""
+        """Return the action that ends the data if all sources have ended. Otherwise announce newly ended sources."""
         ends = self._reads & self._ends
         if self._reads <= ends & progress.ended:
             return self._end("finish")
@@ -211,7 +215,7 @@ class TaskMachine:
         return [AnnounceEnd(uid, progress.batch_id) for uid in newly_ended]
 
     def _read_available(self) -> list[Action]:
-        """Read what the sources have, and end. A running query restarts; any other query starts in this mode later."""
+        """Let the query read what its sources have, and end. A running query restarts for that."""
         is_new, self.reads_available = not self.reads_available, True
         return [ReadAvailable()] if is_new and self.phase is TaskPhase.RUNNING else []
 

@@ -29,8 +29,8 @@ class Publication:
     """The writer of the log of one attempt of one subtask. All threads append batches, barriers and ends through it.
 
     ``lock`` guards the order of log entries and reports, and the state that must agree with them: the inputs and the
-    task's :class:`~.machine.TaskMachine`. No thread holds it while Spark works, because a barrier must pass while a
-    batch takes hours. Methods that append raise the errors of :class:`SubtaskLog`.
+    task's :class:`~.machine.TaskMachine`. No thread holds the lock while Spark works, because a barrier must pass while
+    a batch takes hours. Methods that append raise the errors of :class:`SubtaskLog`.
 
     Args:
         post: posts a report. It must not block.
@@ -69,7 +69,9 @@ class Publication:
             self.inputs.published()
 
     def publish(self, batch: Batch, *, follows: int | None = None) -> int:
-        """Append the batch to the log, which publishes it, and return its position. Act on the inputs before and after.
+        """Publish ``batch``: append it to the log, and return its position.
+
+        Before and after, take due snapshots and feed inputs.
 
         Args:
             batch: the batch. Its late rows, event times and malformed rows exclude those of earlier batches. This
@@ -77,7 +79,7 @@ class Publication:
             follows: number of the previous batch, if the state was repartitioned after that batch (R21). None means the
                 previous number.
 
-        Raises BatchConflictError if an entry between this batch and the last published one is missing.
+        Raises BatchConflictError if the batch before this one is not published.
         """
         with self.lock:
             self._refuse_gap(batch.batch_id, batch.batch_id - 1 if follows is None else follows)
@@ -94,7 +96,7 @@ class Publication:
             return position
 
     def trigger(self, checkpoint: int) -> bool:
-        """Append a barrier at the last published entry and acknowledge it. Return True if it is in the log.
+        """Append a barrier at the last published entry and acknowledge it. Return True if the barrier is in the log.
 
         If the storage does not accept the barrier now, the barrier is declined. The coordinator then decides whether
         the run survives. If an earlier append has broken the log, nothing is reported, because the failure of the task
@@ -153,7 +155,7 @@ class Publication:
 
     @property
     def times(self) -> TimesByInput:
-        """Input → event times of its published rows."""
+        """Input → event times of the input's rows in all published batches; empty before the first batch."""
         last = self.log.state.last_batch
         return {} if last is None else last.times
 
@@ -169,7 +171,10 @@ class Publication:
         )
 
     def _refuse_gap(self, batch_id: int, follows: int) -> None:
-        """Refuse a batch if an earlier batch has no entry. Spark numbers the batches of a folder without gaps."""
+        """Refuse batch ``batch_id`` if batch ``follows``, which precedes it, is not published.
+
+        Spark numbers the batches of a folder without gaps.
+        """
         last = self.log.state.last_batch
         if follows > self.last_batch():
             raise BatchConflictError(
@@ -177,6 +182,6 @@ class Publication:
             )
 
     def _positions(self, inputs: Inputs) -> dict[str, int]:
-        """Return edge → position. A dropped edge has its last position."""
+        """Return channel → position up to which its input is read. A dropped channel keeps its last position."""
         last = self.log.state.last_batch
         return {**({} if last is None else last.inputs), **inputs.positions()}

@@ -1,4 +1,4 @@
-"""The files that a query has read, with their status at that time. A producer may still write to such a file."""
+"""The files that a query has read, with their status when it read them. A producer may still write to such a file."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from airflow_provider_ckpt.model.file_status import ChangedFile, FileStatus
 from airflow_provider_ckpt.sparkfiles.seen_files import shown_path, without_scheme
 
 YOUNG = 120.0
-"""Seconds. A file that changed so shortly before it was read may still change. Older files are compared at the end."""
+"""A file that was modified within this many seconds before it was read is young: it may still change. Older files are
+compared only when the run ends."""
 FIRST_COMPARISON = 3.0
-"""Seconds from reading a young file to the first comparison. The next pauses double, up to ``LAST_COMPARISON``."""
+"""Seconds from reading a young file to the first comparison. Each later pause is twice as long, at most
+``LAST_COMPARISON``."""
 LAST_COMPARISON = 60.0
 MOST_COMPARED = 100
-"""Largest number of files in one comparison while the query runs."""
+"""Maximum number of files in one comparison while the query runs."""
 MOST_WATCHED = 1_000
-"""Most young files of a source that are compared while the query runs. Others are compared when the run ends."""
+"""Maximum number of young files of a source that are compared during the run. Other files are compared at its end."""
 KEPT = 100_000
-"""Largest number of files of a source whose sizes are remembered. The oldest files are forgotten first."""
+"""Maximum number of files of a source whose status is remembered. The oldest files are forgotten first."""
 
 
 @dataclass
@@ -47,7 +49,7 @@ class ReadFiles:
         self._next_due = math.inf
 
     def add(self, uid: str, files: Iterable[FileStatus], now: float, wall: float) -> None:
-        """Remember files that a published batch has read. ``wall`` is the wall-clock time in epoch seconds."""
+        """Remember files that a published batch has read. ``wall`` is the current wall-clock time in epoch seconds."""
         source = self._sources.setdefault(uid, _Source())
         for file in files:
             key = key_of(file.path)
@@ -64,7 +66,10 @@ class ReadFiles:
         return now >= self._next_due
 
     def due(self, now: float) -> dict[str, list[str]]:
-        """Return source → paths to compare now, at most ``MOST_COMPARED`` in all. Double the pause of each path."""
+        """Return source → paths that are due at ``now``, at most ``MOST_COMPARED`` in all.
+
+        Double the pause of each path.
+        """
         due_paths: dict[str, list[str]] = {}
         remaining = MOST_COMPARED
         for uid, source in self._sources.items():
@@ -81,7 +86,7 @@ class ReadFiles:
         return due_paths
 
     def settles_at(self, uids: Collection[str]) -> float:
-        """Return the latest time at which a first comparison of files of ``uids`` is due; 0 if none is outstanding."""
+        """Return when the last young file of the sources ``uids`` is due for its first comparison; 0 if none waits."""
         sources = [source for uid, source in self._sources.items() if uid in uids]
         due_times = [
             file.due for source in sources for file in source.watched.values() if file.pause == FIRST_COMPARISON
@@ -94,8 +99,8 @@ class ReadFiles:
         """Return the files that have changed since they were read, or since their last report.
 
         Args:
-            current: the current status of files. Files that were not read are ignored.
-            planned: normal path → modification time, for files that earlier drivers have read.
+            current: the current status of files. Files that were never read are ignored.
+            planned: normal path → modification time when an earlier driver read the file; None if there was none.
         """
         source = self._sources.setdefault(uid, _Source())
         changed_files = []
@@ -113,5 +118,5 @@ class ReadFiles:
 
 
 def key_of(path: str) -> str:
-    """Return the normal path of ``path``, which has no escaped characters."""
+    """Return the normal path of ``path``: without scheme and leading slash. ``path`` must have no escapes."""
     return without_scheme(path).lstrip("/")

@@ -28,7 +28,7 @@ class TaskFactory(Protocol):
 
 
 LAST_RESTART = 10.0
-"""Seconds to wait for restarts in progress when the run ends. One of them may be the reason for the end."""
+"""Maximum seconds that the end of a run waits for restarts in progress. A restart may be the reason for the end."""
 
 
 class Restarts:
@@ -48,7 +48,7 @@ class Restarts:
         self._threads = DaemonThreads()
         self._created: dict[SubtaskId, Task] = {}
         self._unstopped: dict[SubtaskId, tuple[Task, ...]] = {}
-        """Tasks that could not be stopped. The next restart tries again."""
+        """Subtask → tasks that could not be stopped. The subtask's next restart tries again."""
 
     def begin(self, command: RestartSubtask, previous: Iterable[Task]) -> None:
         """Begin a restart and return at once. ``previous`` are tasks of earlier attempts that may still run."""
@@ -56,7 +56,7 @@ class Restarts:
         self._threads.start(f"ckpt-restart-{command.subtask}", lambda: self._run(command, tasks))
 
     def created_task(self, subtask: SubtaskId, attempt: AttemptId) -> Task | None:
-        """Return the task of ``attempt``; None if the attempt was created elsewhere, or has nothing to do."""
+        """Return the task of ``attempt``; None if no restart created it, or it has nothing to do."""
         task = self._created.get(subtask)
         return task if task is not None and task.attempt == attempt else None
 

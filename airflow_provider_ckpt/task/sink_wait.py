@@ -1,4 +1,4 @@
-"""The waits for a sink's target that accepts no rows for a time: a lock, a standby or a restarting server."""
+"""The waits for a sink's target that accepts no rows for a time: it is locked, on standby or restarting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_ckpt.errors import CkptError
 
 T = TypeVar("T")
 LONGEST_PAUSE = 10.0
-"""Longest pause in seconds between two tries. The first pause is 1 s, and each later pause is twice as long."""
+"""Longest pause in seconds between two tries. The first pause is 1 s. Pauses double up to this limit."""
 _POLL = 0.1
 
 

@@ -131,13 +131,14 @@ class SplitReading(BoundedReading):
 
 
 SMALL = 3.0
-"""Seconds. A split that takes this long is always read alone."""
+"""If a single split takes this many seconds on average, splits are read one by one."""
 SHORT = 3.0
-"""Seconds that splits read together should take, or 1.5 times the time of a single split if that is more."""
+"""Seconds that a joint read of splits should take. The target is 1.5 times the time of a single split, if that is
+more."""
 _GAIN_FACTOR = 1.5
 _TOO_LONG_FACTOR = 2
 _GROWTH_FACTOR = 4
-"""Factor by which the number of splits grows, if even that many splits would take less than the wanted time."""
+"""Factor by which the number of splits grows, if that many splits would still take less than the wanted time."""
 _ABORT_FACTOR = 3
 _SINGLE_READS = 4
 
@@ -146,14 +147,14 @@ class SplitBatchSize:
     """The number of splits that one attempt reads together. ``most`` is the user's limit.
 
     A driver that dies loses the work since the last published entry. For small splits this is a few seconds. For splits
-    that are larger than earlier ones it is at most :attr:`abort_after`.
+        that are larger than the splits before, the loss is at most :attr:`abort_after`.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._now = 1
         self._single_seconds = 0.0
-        """Average time of a single split in seconds, weighted towards the latest splits; 0 before the first."""
+        """Average time of a single split in seconds, weighted towards the latest splits; 0 before the first split."""
         self._failures = 0
         self._single_reads_left = 0
 
@@ -171,7 +172,10 @@ class SplitBatchSize:
         return max(SHORT, _GAIN_FACTOR * self._single_seconds)
 
     def took(self, count: int, seconds: float) -> None:
-        """Record that ``count`` splits read together took ``seconds``."""
+        """Record that ``count`` splits, read together, took ``seconds``.
+
+        This may change how many are read together next.
+        """
         if count == 1:
             self._record_single(seconds)
         elif count == 2 and seconds > _GAIN_FACTOR * self._single_seconds:
@@ -182,7 +186,7 @@ class SplitBatchSize:
             self._now = min((_GROWTH_FACTOR if seconds < self._wanted / _GROWTH_FACTOR else 2) * count, self._most)
 
     def failed(self) -> None:
-        """Record that a read of several splits failed or was aborted. These and some later splits are read singly."""
+        """Record that a joint read failed or was aborted. Its splits and some later splits are read one by one."""
         self._read_singly(_SINGLE_READS * _SINGLE_READS << min(self._failures, 20))  # twice as many after each failure
         self._failures += 1
 

@@ -40,7 +40,10 @@ class Task(Protocol):
         """Try the query of ``plan`` for a reconfiguration while the current query runs. Report the result."""
 
     def drain(self, *, at_once: bool = False) -> None:
-        """Read what the unbounded sources have now, and end them. ``at_once``: end them without further reading."""
+        """Read bounded sources to their ends, then what unbounded sources have, and end.
+
+        ``at_once``: end the unbounded sources without further reading.
+        """
 
     def assign(self, splits: Iterable[str], *, is_last: bool) -> None:
         """Add splits to read. ``is_last``: True if no more will follow, so that the task ends its data after them."""
@@ -57,7 +60,7 @@ class Task(Protocol):
         """Raise the error that ended the task, if no other method has raised it. Called about once a second."""
 
     def wait_for_batch(self, until: float) -> None:
-        """Return between two batches, or at the time ``until`` (of ``time.monotonic``) if that is earlier."""
+        """Wait until no micro-batch runs, but at most until the time ``until`` (of ``time.monotonic``)."""
 
     def stop(self) -> None:
         """Stop at once, because the run is over. The next attempt repeats the unpublished work."""

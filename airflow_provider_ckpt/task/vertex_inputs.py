@@ -36,7 +36,10 @@ class EdgeInput:
         return self.ended and not self.feed.has_unread()
 
     def position(self) -> int:
-        """Return the input position for a snapshot. Entries that passed the gate count as read if nothing is unread."""
+        """Return the input position for a snapshot.
+
+        Entries that passed the gate count as read if no fed data is unread.
+        """
         return self.read if self.feed.has_unread() else max(self.read, self.passed)
 
 
@@ -62,11 +65,11 @@ class BoundedInput:
 
     @property
     def left(self) -> int:
-        """Files of the frozen list that are not read."""
+        """Number of files of the frozen list that were not read."""
         return len(self.remaining)
 
     def is_stuck(self, now: float) -> bool:
-        """Return True if a check is due that the remaining files still exist. Callers may poll this."""
+        """Return True if it is time to check that the remaining files still exist. Callers may poll this."""
         return self._wait.is_due(len(self.remaining), now)
 
     def refuse_missing(self, existing: Iterable[str]) -> None:
@@ -122,7 +125,7 @@ class Inputs:
 
     @property
     def names(self) -> frozenset[str]:
-        """The sources of the query whose end shows in published batches."""
+        """The query's sources that have an end: bounded sources, and sources that read edges."""
         return frozenset({*self._channels, *self.bounded})
 
     def advance(self, offsets: Mapping[str, str]) -> None:
@@ -207,7 +210,7 @@ class Inputs:
 
 
 def past_inputs(edges: Iterable[EdgeInput], last: Batch | None) -> dict[str, PastFiles]:
-    """Return source of the query → its past files, which Spark's logs of edges no longer need (R7).
+    """Return source of the query → its past files: they were read, and Spark's logs of edges no longer need them (R7).
 
     Args:
         edges: all edges of the subtask. Their feeds have begun, and nothing more is fed.

@@ -26,9 +26,9 @@ def first_attempts(epoch: int, subtasks: Iterable[SubtaskId]) -> dict[SubtaskId,
 
 
 def continues_at(log: SubtaskLog, *, batch: bool, by_split: bool) -> int | None:
-    """Return the log position from which the next attempt of a subtask continues; None for after all published entries.
+    """Return the log position from which the next attempt of a subtask continues; None to continue after all entries.
 
-    In batch mode an attempt without its end of data is void as a whole (R23), except for a source with splits, of which
-    each split counts by itself.
+    In batch mode an attempt without its end of data is void as a whole (R23). The exception is a source with splits,
+    where each split counts separately.
     """
     return 0 if batch and not by_split and log.state.end_of_data is None else None

@@ -82,7 +82,7 @@ def check_closed(state: JobState, logs: Mapping[SubtaskId, SubtaskLog]) -> None:
 
 
 def reopened(log: str, subtask: SubtaskId) -> SubtaskLogLostError:
-    """Return the error for a log without an end, if the subtask has ended according to the journal."""
+    """Return the error for a log without an end whose subtask has ended according to the journal."""
     return SubtaskLogLostError(
         "{log} has no end, and the journal has {subtask} at its end, or finished: entries were removed; bring them "
         "back from a backup, or run the job under another id",

@@ -30,9 +30,9 @@ def open_logs(
 ) -> dict[SubtaskId, AttemptId]:
     """Open every log, which fences all earlier attempts. Return unfinished subtask → its attempt.
 
-    A log may have an end that the journal lacks, because the previous driver died too early. The tail of the log
-    decides (R11), so such a subtask is journaled as finished. From here on only the returned and later attempts append
-    to the logs.
+    A log may have an end that the journal lacks, because the previous driver died before it journaled the end. An end
+    in the log is final (R11), so such a subtask is journaled as finished. From here on only the returned and later
+    attempts append to the logs.
 
     Args:
         restore: Point to go back to; None to continue after all published entries.
@@ -70,10 +70,10 @@ def open_logs(
 
 
 def void_removed_logs(journal: OwnedJournal, storage: Storage, epoch: int) -> None:
-    """Void the logs of subtasks that a source with splits no longer has, if its earlier results do not count.
+    """Void the logs of subtasks that a source with splits no longer has, if the source's old results are void.
 
     A rescale may bring such a subtask back, and consumers read its log before the subtask starts. The old entries must
-    be void by then, because their splits are read again (R21).
+    be void before that, because their splits are read again (R21).
     """
     state = journal.state
     for vertex in state.graph().vertices:

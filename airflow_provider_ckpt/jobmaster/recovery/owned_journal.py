@@ -1,4 +1,4 @@
-"""The journal of a job, before and after this driver has claimed it."""
+"""The journal of a job in its driver: opened before the claim, and shared by the driver's threads after it."""
 
 from __future__ import annotations
 

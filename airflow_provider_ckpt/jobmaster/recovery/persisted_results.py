@@ -105,7 +105,7 @@ def persisted_folders(storage: Storage, state: JobState, vertex: JobVertex) -> I
 
 
 def unnamed_paths(storage: Storage, partition: str, named: frozenset[str]) -> Iterator[str]:
-    """Yield the paths in a partition that are not in ``named``, as few and as high in the tree as possible."""
+    """Yield the paths in a partition outside of the folders in ``named``. A folder outside is yielded as a whole."""
     for name in storage.list(partition):
         path = f"{partition}/{name}"
         inside = frozenset(folder.removeprefix(f"{name}/") for folder in named if folder.startswith(f"{name}/"))

@@ -178,7 +178,7 @@ class Reconciler:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Turn off garbage collection while the logs are read, because it would need a third of the time."""
+    """Turn off Python's garbage collection while the logs are read, because it would take a third of the time."""
     is_on = gc.isenabled()
     gc.disable()
     try:

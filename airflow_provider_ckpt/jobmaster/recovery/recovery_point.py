@@ -51,11 +51,11 @@ def find_recovery_point(
 ) -> RecoveryPoint:
     """Return where the run starts. Nothing is written.
 
-    Call this after the claim, because the previous driver may complete its restore until then.
+    Call this after the claim, because the previous driver may complete its restore before the claim.
 
     Args:
         from_scratch: True if no checkpoint covers anything and the job's definition has changed too much to resume.
-        requested: Checked checkpoint that the user wants to go back to (:func:`~.restore.restore_point`).
+        requested: Point to which the user wants to go back, from :func:`~.restore.restore_point`; None to resume.
     """
     if from_scratch:
         return RecoveryPoint(beginning(state))

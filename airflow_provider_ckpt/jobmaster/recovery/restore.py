@@ -23,10 +23,10 @@ _NAME = re.compile(r"chk-(\d+)")
 
 @dataclass(frozen=True)
 class RestorePoint:
-    """The point to which the job goes back. Everything that its completed checkpoint covers stays.
+    """The point to which the job goes back. Everything that ``completed`` covers stays.
 
-    For a restart from scratch ``completed`` is None, and ``checkpoint`` is the last checkpoint, which covers nothing,
-    or 0.
+    For a restart from scratch ``completed`` is None, and ``checkpoint`` is the last completed checkpoint, which
+    covers nothing, or 0.
     """
 
     checkpoint: int
@@ -37,7 +37,7 @@ class RestorePoint:
         return self.completed is None
 
     def continues_at(self, subtask: SubtaskId) -> int:
-        """Return the log position from which the subtask's entries up to its next ``open`` are void (R4)."""
+        """Return the position from which the subtask's log entries are void, up to the next ``open`` (R4)."""
         return 0 if self.completed is None else position(self.completed, subtask) + 1
 
 
@@ -123,7 +123,7 @@ def restored_event(point: RestorePoint, state: JobState, now: float) -> Restored
 def _was_dropped(uid: str, at: int, snapshots: list[Snapshot]) -> bool:
     """Return whether a source was already dropped at the checkpoint.
 
-    A vertex with several subtasks cannot be judged by ``at``, because each subtask numbers its own batches. Its source
+    A vertex with several subtasks cannot be judged by ``at``, because each subtask numbers its own batches. The source
     was dropped if every subtask had read it to its end.
 
     Args:

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 
 
 def restored(state: JobState, splits: Mapping[str, RestoredSplits] | None = None) -> RestoredState:
-    """Return the state with which the coordinator starts. Tasks report the ends of data that only a log has."""
+    """Return the state with which the coordinator starts. Tasks report an end of data that only a log has."""
     return RestoredState(
         last_triggered=state.last_triggered,
         last_completed=state.last_completed,

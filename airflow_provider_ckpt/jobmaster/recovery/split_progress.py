@@ -65,10 +65,10 @@ def readers_wanted(state: JobState, uid: str, declared: int) -> int:
 
 
 def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
-    """Return how many subtasks the vertex of a source with splits has, if the job declares ``parallelism``.
+    """Return how many subtasks the vertex of a source with splits must have, if the job declares ``parallelism``.
 
     A job that resumes with another parallelism keeps its ended subtasks, which never run again (R11), and gets the
-    missing number of new subtasks. With the same parallelism the vertex stays as it is.
+    missing number of new subtasks. With the same parallelism the vertex keeps its subtasks.
     """
     definition = state.definition
     if definition is None:
@@ -86,7 +86,7 @@ def subtasks_needed(state: JobState, uid: str, parallelism: int) -> int:
 def unread_splits(
     storage: Storage, job_id: str, state: JobState, logs: Mapping[SubtaskId, TailingLogReader]
 ) -> dict[str, RestoredSplits]:
-    """Return source → state of its splits, for sources that have not ended.
+    """Return source → state of its splits, for the sources with splits that have not ended.
 
     Assigned splits stay with their attempts (W13).
     """

@@ -21,7 +21,7 @@ GRACE = 10.0
 
 
 RECENT = 60.0
-"""Seconds from its last journal entry for which a driver on another host counts as alive."""
+"""A driver on another host counts as alive for this many seconds after its last journal entry."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def claim(
     """Claim the next epoch, then make sure that the previous driver is gone. No other function kills a driver.
 
     A driver marks itself before its claim, so that its successor recognises the process. The previous driver had the
-    epoch before the claim, even if it started after this driver. ``attempt`` names this try in the journal.
+    epoch before the claim, even if it started after this driver. ``attempt`` names this run in the journal.
     """
     now, only = time.time(), releases_only
     mark(worker, journal.root, journal.job_id)
@@ -95,7 +95,7 @@ def refuse_living_driver(state: JobState, now: float, root: str) -> None:
 
 
 def _wait(now: float, last: float) -> str:
-    """Return a sentence on how long a driver on another host still counts as alive after its last sign of life."""
+    """Return a sentence on how long a driver on another host still counts as alive after its last journal entry."""
     seconds = math.floor(last + RECENT - now) + 1
     return (
         f". If that driver is gone, run this again in {seconds} s: a driver on another host counts as alive until "
@@ -104,7 +104,7 @@ def _wait(now: float, last: float) -> str:
 
 
 def _last_entry_time(state: JobState) -> float | None:
-    """Return the time, in epoch seconds, of the newest journal entry whose time is in the state, or None."""
+    """Return the time, in epoch seconds, of the newest journal entry whose time is in the state; None without any."""
     begun = [event.at for event in (state.created, state.plan) if event is not None]
     checkpoints = [
         event.at for events in (state.checkpoints, state.triggered, state.releases) for event in events.values()

@@ -43,7 +43,7 @@ class Releaser:
         self._thread = ThreadPoolExecutor(max(1, len(sinks)), thread_name_prefix="ckpt-release")
 
     def release(self, sink: str, completed: CheckpointCompleted, progress: ReleaseProgress) -> None:
-        """Release in ``sink`` the staged output up to ``completed``. The answer comes as a message."""
+        """Release in ``sink`` the staged output up to ``completed``, in another thread, which posts the answer."""
         self._thread.submit(self._run, sink, completed, progress)
 
     def close(self) -> None:

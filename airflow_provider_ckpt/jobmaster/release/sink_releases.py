@@ -1,7 +1,7 @@
 """Releases of a checkpoint's output in a sink, and in the sinks of the same transaction (R9).
 
-Each sink's release is requested alone. The first request of a transaction releases all of its sinks. No staged row is
-counted twice or missed, even if the answer to a release was lost. A handle describes one staged batch.
+Each sink's release is requested separately. The first request of a transaction releases all of its sinks. No staged row
+is counted twice or missed, even if the answer to a release was lost. A handle describes one staged batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_provider_ckpt.subtasklog.records import Batch
 
 Counts = Mapping[str, int]
 EARLIER_ROWS = "earlier_rows"
-"""Key of the number of rows that an earlier call had already released. The number in ``rows`` includes them."""
+"""Key in counts: number of rows that an earlier call had already released. The count ``rows`` includes these rows."""
 ReleaseProgress = Mapping[str, SinkProgress]
 """Sink uid → progress of its releases."""
 _NOTHING = SinkProgress()
@@ -35,7 +35,7 @@ class SinkReleases:
     """The releases of one run.
 
     Args:
-        graph: Function that returns the graph that the job runs now.
+        graph: Function that returns the job's current graph.
         logs: Subtask → its loaded log, for every subtask that a checkpoint covers.
     """
 
@@ -170,7 +170,10 @@ class TransactionGroup:
         self._uncollected: dict[str, dict[int, Counts]] = {}
 
     def carry_out(self, uid: str, checkpoint: int, release: Callable[[], Mapping[str, Counts]]) -> dict[str, int]:
-        """Release the transaction with ``release``, unless that is done. Return the uncollected counts of ``uid``."""
+        """Call ``release``, which releases in all sinks, unless ``uid`` has already released ``checkpoint``.
+
+        Return the counts of ``uid`` that no earlier call has returned. They may be from another sink's call.
+        """
         with self._lock:  # a concurrent call would only wait in the database
             if self._reached.get(uid, 0) < checkpoint:
                 for member, counts in release().items():

@@ -1,1 +1,1 @@
-"""The search for data that a job no longer needs, and their deletion."""
+"""The search for data that a job no longer needs, and the deletion of such data."""

@@ -51,7 +51,7 @@ def collect_garbage(
     epoch: int,
     check_fenced: Callable[[], None],
 ) -> int:
-    """Delete leftovers of fenced attempts that no live log entry names. Return how many were found.
+    """Delete leftovers of fenced attempts that no live log entry names. Return how many leftovers were found.
 
     A leftover that cannot be deleted is logged and stays. In the targets of sinks only staged output of this job's
     attempts is deleted. A job of the same id under another root may stage there, too.
@@ -162,9 +162,9 @@ def clean_up(storage: Storage, job_id: str, graph: JobGraph, sinks: Mapping[str,
 
 
 def deleted_files(storage: Storage, state: JobState) -> Iterator[str]:
-    """Yield the folders that a FINISHED job no longer needs, including those from before a restart from scratch.
+    """Yield the folders that a FINISHED job no longer needs, also folders from before a restart from scratch.
 
-    Raises the errors of :func:`persisted_folders`, before any folder of that partition is yielded.
+    Raises the errors of :func:`persisted_folders`, before any folder is yielded.
     """
     kept = {
         partition: folders

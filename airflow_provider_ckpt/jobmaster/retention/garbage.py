@@ -21,11 +21,11 @@ class Reason(str, Enum):
     FEED = "feed"
     """Feed of an earlier attempt of the consumer. The current attempt has its own copy (R8)."""
     OPERATOR = "operator"
-    """Data of an operator that the job no longer has, or from before the job was restarted from scratch."""
+    """Data of an operator that the job no longer has, or data from before a restart from scratch."""
     SUBTASK = "subtask"
     """Data of a finished subtask that no restore starts again."""
     STAGED = "staged"
-    """Staged output in the target of a sink that can no longer be released (R5)."""
+    """Staged output that can no longer be released, in the target of a sink (R5)."""
     REQUEST = "request"
     """A request to an earlier driver (R22)."""
     DEPLOYMENT = "deployment"
@@ -33,7 +33,7 @@ class Reason(str, Enum):
     CHECKPOINT = "checkpoint"
     """The portable copy of a checkpoint that the journal no longer remembers."""
     FROZEN = "frozen"
-    """The frozen list of a source from before a restart of the job, or of the source, from scratch (R11)."""
+    """The frozen list of a source from before a restart from scratch, or from before the source was dropped (R11)."""
     TEMPORARY = "temporary"
     """Temporary file of a killed writer, or of an unknown writer if the file is at least an hour old."""
 
@@ -65,7 +65,8 @@ class JobGarbage:
     garbage: tuple[Garbage, ...] = ()
     """Garbage that a deletion would remove, or has removed."""
     skipped: str | None = None
-    """Why the garbage is not deleted now, or not all of it: for example, the job may be running."""
+    """Why some or all garbage is not deleted now, for example because the job may be running; None if nothing was
+    skipped."""
     problem: str | None = None
     """An error that ended the search or the deletion of the job's garbage, or None."""
     left: tuple[str, ...] = ()
@@ -82,7 +83,7 @@ class JobGarbage:
 
 @dataclass(frozen=True)
 class StrangeFolder:
-    """A folder under a root that is no job, judged by its name. It is never touched."""
+    """A folder under a root that, by its name, is no job. The garbage collection never changes it."""
 
     name: str
     what: str

@@ -31,7 +31,7 @@ class GarbageRemoval:
         self._deleted: list[Garbage] = []
 
     def run(self) -> JobGarbage:
-        """Delete garbage of the first search that a second search finds, too. Return the deleted pieces.
+        """Delete garbage of the first search that a second search finds, too. Return the deleted pieces as JobGarbage.
 
         An error during the deletion becomes the ``problem`` of the result.
 

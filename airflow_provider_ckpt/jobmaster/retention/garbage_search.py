@@ -98,7 +98,7 @@ def _result(
 
 
 def _unlistable_sinks(state: JobState, sinks: Mapping[str, BoundSink]) -> list[str]:
-    """Return the sinks whose staged output is unknown, because it cannot be listed or the sink is not recorded."""
+    """Return the sinks whose staged output is unknown: not in ``sinks``, or unable to list their staged output."""
     uids = {uid for vertex in state.graph().vertices for uid in vertex.sinks}
     return sorted(uid for uid in uids if uid not in sinks or sinks[uid].staged() is None)
 
@@ -149,7 +149,7 @@ def _frozen(storage: Storage, state: JobState) -> Iterator[Garbage]:
         was_dropped = uid in state.abandoned and uid not in state.graph().operators
         is_past = epoch < state.valid_from(uid) or (was_dropped and epoch <= state.epoch)
         if is_past and path not in named and path == f"{folder}/{name}":
-            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads to it
+            yield from _file(storage, late_path(path), Reason.FROZEN)  # first, because the list's name leads here
             yield from _file(storage, path, Reason.FROZEN)
 
 

@@ -47,7 +47,8 @@ _UNFINISHED = "Run it to its end. To lose that, add --unfinished (in Python unfi
 
 @dataclass(frozen=True)
 class DeletionTerms:
-    """The losses that a user accepts before a deletion. A FINISHED job without persisted results needs none.
+    """The losses that a user accepts before a deletion. A FINISHED job without persisted results, whose output is
+    all released, needs none of them.
 
     Args:
         unfinished: Also delete a job that is STOPPED or FAILED. The work that the next run would have resumed is lost.
@@ -238,7 +239,7 @@ class JobDeletion:
 
 
 def _attempt(state: JobState) -> str:
-    """Return the deletion's attempt name. It begins with the last attempt's name, by which a task finds its job."""
+    """Return the deletion's attempt name. It begins with the last attempt's name, by which an Airflow task finds it."""
     return f"{(state.attempt or '').removesuffix(_DELETE)}{_DELETE}"
 
 

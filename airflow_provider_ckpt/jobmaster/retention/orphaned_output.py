@@ -55,7 +55,7 @@ Order = tuple[int, int]
 
 @dataclass(frozen=True)
 class SubtaskFiles:
-    """The files and records of a subtask at one moment. Paths are relative to its folder."""
+    """The files and records of a subtask at one moment. Paths are relative to the subtask's folder."""
 
     subtask: SubtaskId
     home: str
@@ -84,7 +84,7 @@ class SubtaskFiles:
 
     @property
     def publishable(self) -> tuple[Prepared, ...]:
-        """The prepared batches that may still be published: those above the last published batch."""
+        """The prepared batches that may still be published: all except published batches of attempts that are over."""
         last = self.state.last_batch
         last_published = -1 if last is None else last.batch_id
         return tuple(
@@ -93,12 +93,12 @@ class SubtaskFiles:
 
     @property
     def named_folders(self) -> frozenset[str]:
-        """Folders of data files that live entries, or publishable batches, name."""
+        """Names of the data folders to which live log entries or publishable batches refer."""
         return frozenset(file.folder for batch in self._live_batches() for file in batch.files)
 
     @property
     def named_handles(self) -> frozenset[str]:
-        """Ids of staged batches that live entries, or publishable batches, name."""
+        """Ids of the staged batches to which live log entries or publishable batches refer."""
         return frozenset(str(handle["id"]) for batch in self._live_batches() for handle in batch.handles.values())
 
     def _live_batches(self) -> Iterator[Batch | Prepared]:
@@ -143,14 +143,14 @@ def orphans(subtask_files: SubtaskFiles) -> Iterator[Garbage]:
             unneeded = unit.attempt not in (publisher, subtask_files.newest)
         elif part == "prepared":
             unneeded = unit.attempt not in kept_attempts
-        else:  # only its own batch reads a copy in scratch, and only its own attempt reads one in trial
+        else:  # only its own batch reads a copy in scratch, and only its own attempt reads a copy in trial
             unneeded = part in ("scratch", "trial") or unit.name not in named
         if unneeded:
             yield unit.garbage(subtask_files.home, Reason.ATTEMPT)
 
 
 def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garbage]:
-    """Yield the feeds in ``path`` of a consumer's attempts before ``before``, its newest attempt.
+    """Yield feeds in ``path`` of a consumer's attempts before ``before``, which is the consumer's newest attempt.
 
     Every later attempt continues the feed of the newest attempt, so nothing is yielded if that feed does not exist.
     """
@@ -164,7 +164,7 @@ def old_feeds(producer: SubtaskFiles, path: str, before: Order) -> Iterator[Garb
 
 
 def abandoned(subtask_files: SubtaskFiles, epoch: int) -> Iterator[Garbage]:
-    """Yield all files of a subtask whose entries no longer count, up to the ``epoch`` of the state.
+    """Yield the files, of epochs up to ``epoch``, of a subtask whose log entries no longer count.
 
     An operator that comes back in a later epoch needs none of these files.
     """
@@ -178,8 +178,8 @@ def left_by_finished(
     """Yield files that a finished subtask no longer needs: its Spark folders, prepared records and copies.
 
     The last completed checkpoint covers the end of the subtask, and no restore starts the subtask again (R6, R7). Files
-    after ``epoch`` are left out, because an operator that is removed may come back. ``is_read`` is True if every reader
-    has finished, so that the partition's data and feeds are yielded, too.
+    of epochs after ``epoch`` are left out, because a removed operator may come back. ``is_read`` is True if every
+    reader has finished, so that the partition's data and feeds are yielded, too.
     """
     for unit in _units_until(files, opened, epoch):
         if is_read or not unit.path.startswith("partition/"):

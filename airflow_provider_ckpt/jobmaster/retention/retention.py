@@ -1,7 +1,7 @@
 """Housekeeping after a checkpoint: write its portable copy, and delete data that is no longer needed (R3, R6, R7).
 
 Housekeeping runs in its own thread. Data files are deleted before the log entries that name them. If the storage is
-slower than the checkpoints, only the newest checkpoint is handled, because it includes the skipped checkpoints.
+slower than the checkpoints, data is deleted only after the newest checkpoint, which includes skipped ones.
 """
 
 from __future__ import annotations
@@ -46,23 +46,24 @@ log = logging.getLogger(__name__)
 KIND = "checkpoint"
 VERSION = 1
 TRUNCATE_AT = 16
-"""Least number of unneeded log entries for a truncation. For an idle or ended log the number is twice as high."""
+"""Minimum number of unneeded log entries for a truncation. For an idle or ended log the minimum is twice as high."""
 PURGE_AT = 8
-"""Least number of unneeded batches for a purge of a Spark folder. Each batch has about six files."""
+"""Minimum number of unneeded batches for a purge of a Spark folder. Each batch has about six files."""
 WORTH_A_SNAPSHOT = 64
-"""Least number of journal entries for a snapshot, in a job with one vertex. A replay of fewer entries is as fast."""
+"""Minimum number of journal entries for a snapshot, in a job with one vertex. Fewer entries are read as fast as a
+snapshot."""
 
 
 class Retention:
     """Housekeeping of one run.
 
     Args:
-        graph: Function that returns the graph that the job runs now.
+        graph: Function that returns the job's current graph.
         logs: Readers of all subtasks' logs. Only the subtask's task writes to its log.
-        retained: Number of completed checkpoints that can be restored.
+        retained: Number of completed checkpoints for which the data of a restore is kept.
         final_only: Sinks that release with the final checkpoint only.
-        snapshot_min_pause: Least seconds between journal snapshots in batch mode, which takes no checkpoints before the
-            end. None for streaming mode: there a checkpoint compacts the journal.
+        snapshot_min_pause: Minimum seconds between journal snapshots in batch mode, which takes no checkpoints before
+            the end. None for streaming mode: there a checkpoint compacts the journal.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Retention:
         self._last_progress: dict[SubtaskId, int] = {}
         """Subtask → its progress at the last check: its retained position plus the first position that is needed."""
         self._heads: dict[SubtaskId, int] = {}
-        """Subtask → position at which this JobMaster has truncated its log."""
+        """Subtask → position to which this JobMaster has truncated the subtask's log."""
         self._cleared: dict[SubtaskId, bool] = {}
         """Finished subtask whose unneeded files are deleted → True if its partition data is deleted, too."""
         self._purged: dict[SubtaskId, int] = {}
@@ -153,7 +154,7 @@ class Retention:
             log.warning("housekeeping after checkpoint %d failed: %s", number, error)
 
     def _run_step(self, number: int, step: Callable[[], None]) -> bool:
-        """Run ``step``. Return False if it failed. Raises OvertakenError."""
+        """Run ``step``. Log its error and return False if it failed. Raises only OvertakenError."""
         try:
             step()
         except OvertakenError:
@@ -194,7 +195,7 @@ class Retention:
         del self._without_copy[completed.checkpoint]
 
     def _delete_old(self, oldest: int) -> None:
-        """Delete the copies of checkpoints below ``oldest``, except one for each newer checkpoint without a copy."""
+        """Delete the copies of checkpoints below ``oldest``, but keep one for each newer checkpoint without a copy."""
         names = self._storage.list(f"{job_path(self._job_id)}/checkpoints")
         numbers = sorted(int(digits) for name in names if (digits := name.removeprefix("chk-")).isdecimal())
         old = [number for number in numbers if number < oldest]
@@ -205,7 +206,7 @@ class Retention:
                 self._removal.delete(checkpoint_path(self._job_id, number))
 
     def _with_copies(self, numbers: list[int]) -> list[int]:
-        """Return the checkpoints of ``numbers`` with a written copy. A failed write may leave a folder."""
+        """Return those of ``numbers`` whose checkpoint has a copy. A failed write may leave a folder without a copy."""
         files = {path for path, _ in self._storage.files(f"{job_path(self._job_id)}/checkpoints")}
         return [number for number in numbers if f"chk-{number}/_metadata" in files]
 
@@ -224,7 +225,7 @@ class Retention:
 
         Args:
             retained: Position of the subtask in the oldest retained checkpoint, which is the lowest.
-            consumers: Positions of its consumers in the retained checkpoints.
+            consumers: Positions in this log of the subtask's consumers, in the retained checkpoints.
         """
         unreleased = self._unreleased_from(subtask)
         start = held_from(unreleased, consumers)
@@ -263,9 +264,9 @@ class Retention:
             self._purged[subtask] = batch
 
     def _clear_finished(self, subtask: SubtaskId, retained: list[CheckpointCompleted]) -> None:
-        """Delete the files that a finished subtask no longer needs, and its data if all readers have finished (R7).
+        """Delete files that a finished subtask no longer needs; partition data only if all readers have finished (R7).
 
-        The files are listed before the fence check, and each name has its attempt. So no file of a later driver is
+        The files are listed before the fence check, and each name contains an attempt. So no file of a later driver is
         deleted. The results of a job in batch mode stay until the job has FINISHED.
         """
         if self._is_batch or not _is_finished(subtask, retained):
@@ -289,7 +290,7 @@ class Retention:
         self._cleared[subtask] = is_read
 
     def _delete_data(self, subtask: SubtaskId, head: int) -> None:
-        """Delete the data of entries below ``head``, if it is not already deleted. The entries may stay longer."""
+        """Delete the data files of entries below ``head`` that still exist. The entries themselves may stay longer."""
         self._journal.check_fenced()
         partition = partition_path(self._job_id, subtask.vertex, subtask.number)
         start = self._deleted_below.get(subtask, 0)
@@ -298,7 +299,7 @@ class Retention:
         self._deleted_below[subtask] = max(start, head)
 
     def _consumer_positions(self, subtask: SubtaskId, checkpoint: CheckpointCompleted) -> list[int]:
-        """Return up to which position each consumer had read the log at the checkpoint. Finished consumers read all."""
+        """Return up to which position each consumer had read the log at the checkpoint. Finished ones have read all."""
         positions = []
         for consumer, channel in readers(self._graph(), subtask):
             snapshot = checkpoint.subtasks.get(consumer)
@@ -309,7 +310,7 @@ class Retention:
         return positions
 
     def _dropped_consumers_head(self, subtask: SubtaskId, oldest: CheckpointCompleted) -> tuple[int, ...]:
-        """Return the end of the data for dropped consumers, if the partition has no other readers."""
+        """Return (position up to which only dropped consumers needed the data,); () if the vertex never dropped any."""
         return (position(oldest, subtask),) if self._graph().vertex(subtask.vertex).layout else ()
 
     def _unreleased_from(self, subtask: SubtaskId) -> int | None:
@@ -324,7 +325,7 @@ class Retention:
 
 
 def worth_a_snapshot(graph: JobGraph) -> int:
-    """Return the least number of journal entries for a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
+    """Return the minimum number of journal entries for a snapshot: more for more vertices (20 vertices: 0.5 MB)."""
     return WORTH_A_SNAPSHOT * (3 + len(graph.vertices)) // 4
 
 

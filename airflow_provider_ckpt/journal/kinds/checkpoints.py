@@ -17,26 +17,29 @@ from airflow_provider_ckpt.model.progress import Snapshot
 
 @dataclass
 class Checkpoints(StatePart):
-    """The checkpoints of a job. A number 0 means that there is none."""
+    """The checkpoints of a job. A checkpoint number 0 means that there is no such checkpoint."""
 
     last_triggered: Count = 0
     pending: Count = 0
-    """The checkpoint in progress. A checkpoint of an earlier epoch does not count, because no driver completes it."""
+    """Number of the checkpoint in progress. A claim resets it to 0, because no later driver completes that
+    checkpoint."""
     triggered: dict[int, CheckpointTriggered] = field(default_factory=dict, metadata=listed_by("checkpoint"))
-    """Triggered checkpoints that did not complete, the last ``HISTORY``."""
+    """Checkpoint → its trigger, for checkpoints that are not complete: in progress, aborted or lost; at most
+    ``HISTORY``."""
     checkpoints: dict[int, CheckpointCompleted] = field(default_factory=dict, metadata=listed_by("checkpoint"))
     last_completed: Count = 0
     completed_count: Count = 0
     aborted: dict[int, str] = field(default_factory=dict)
     aborted_count: Count = 0
     releases: dict[int, CheckpointReleased] = field(default_factory=dict, metadata=listed_by("checkpoint"))
-    """Checkpoint → its releases. A checkpoint above ``last_released`` is released in some sinks only."""
+    """Checkpoint → its releases in sinks. A checkpoint above ``last_released`` is released in some sinks only."""
     last_released: Count = 0
     """The last checkpoint that every sink has released."""
     sinks_released: dict[str, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Sink → last released checkpoint, if that is above ``last_released``."""
+    """Sink → last checkpoint that it has released. Sinks that have released none above ``last_released`` are
+    missing."""
     released_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Sink → counts of all its releases since the job began, such as ``rows`` and ``files``."""
+    """Sink → totals of its releases since the job began, such as ``rows`` and ``files``."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,11 @@ class CheckpointTriggered(JournalEvent):
 
 @dataclass(frozen=True)
 class CheckpointCompleted(JournalEvent):
-    """The commit point of a checkpoint.
+    """A checkpoint is complete: every subtask has reached it. This event is its commit point.
 
     Args:
-        subtasks: Subtask → its snapshot.
-        operators: Operator → its state.
+        subtasks: Subtask → its snapshot (log position, source offsets, watermark).
+        operators: Operator → "running", "partially finished" or "finished".
     """
 
     checkpoint: Count
@@ -74,8 +77,8 @@ class CheckpointCompleted(JournalEvent):
 
     @property
     def is_final(self) -> bool:
-        """True if the checkpoint covers all data. An ordinary checkpoint does so if all ends of data precede its
-        barriers."""
+        """True if the checkpoint covers all data of the job. An ordinary checkpoint does that if every subtask had
+        reached its end of data before the barrier."""
         return self.kind == "final" or all(snapshot.finished for snapshot in self.subtasks.values())
 
     def apply(self, state: Checkpoints) -> None:
@@ -96,7 +99,7 @@ class CheckpointAborted(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because no later driver completes or reuses the triggered checkpoint."""
+        """Return False. Even if the event is lost, no later driver completes the checkpoint or reuses its number."""
         return False
 
     def apply(self, state: Checkpoints) -> None:
@@ -108,7 +111,10 @@ class CheckpointAborted(JournalEvent):
 
 @dataclass(frozen=True)
 class CheckpointReleased(JournalEvent):
-    """All sinks have released everything up to ``checkpoint``. ``sinks``: sink → its released counts."""
+    """All sinks have released everything up to ``checkpoint``.
+
+    ``sinks``: sink → counts of its release, such as ``rows``.
+    """
 
     checkpoint: Count
     at: Instant
@@ -129,7 +135,7 @@ class CheckpointReleased(JournalEvent):
 
 @dataclass(frozen=True)
 class SinkReleased(JournalEvent):
-    """One sink has released everything up to ``checkpoint``, and other sinks have not."""
+    """``sink`` has released everything up to ``checkpoint``, and at least one other sink has not."""
 
     sink: str
     checkpoint: Count
@@ -138,7 +144,7 @@ class SinkReleased(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because a release that is not journaled is repeated, which changes nothing (R9)."""
+        """Return False. If the event is lost, the next driver repeats the release, which changes nothing (R9)."""
         return False
 
     def apply(self, state: Checkpoints) -> None:
@@ -149,7 +155,7 @@ class SinkReleased(JournalEvent):
 
 
 def _remember(history: dict[int, Any], number: int, value: Any, needed: Collection[int] = ()) -> None:
-    """Add to a history, and drop its lowest number if it is full.
+    """Add ``value`` to a history under ``number``. Drop the lowest number if there are more than HISTORY.
 
     Args:
         needed: Numbers that are never dropped.
@@ -160,7 +166,7 @@ def _remember(history: dict[int, Any], number: int, value: Any, needed: Collecti
 
 
 def _count_release(state: Checkpoints, sink: str, checkpoint: int, counts: Mapping[str, int]) -> None:
-    """Add the counts of a release to the totals, unless the sink has released that checkpoint before (R9)."""
+    """Add the counts of a release to the sink's totals, unless the sink has released ``checkpoint`` before (R9)."""
     if checkpoint > max(state.last_released, state.sinks_released.get(sink, 0)):
         state.released_counts[sink] = added(state.released_counts.get(sink, {}), counts)
 

@@ -1,4 +1,4 @@
-"""The deletion of a job's files. The journal records it for ever."""
+"""The deletion of a job's files, which the job's journal records for ever."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from airflow_provider_ckpt.model.limits import Instant
 @dataclass
 class Deletion(JobProgress):
     deletion: DeletionBegun | None = field(default=None, metadata=OMIT_EMPTY)
-    """The deletion, or None. After its begin no driver claims the job. The job's status is DELETED when the deletion is
-    complete."""
+    """The begin of the job's deletion; None if there was none. No driver resumes the job after it. When the deletion is
+    complete, the job's status is DELETED."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class DeletionBegun(JournalEvent):
     was: JobStatus | None
     at: Instant
     attempts: tuple[str, ...] = ()
-    """Names of all attempts that ever opened a log of the job. Staged output of other attempts belongs to another job.
-    When the logs are deleted, only this list names the attempts."""
+    """Names of all attempts that ever opened a log of the job. Staged output of an attempt that is not in this list
+    belongs to another job. No other record names the attempts when the logs are deleted."""
 
     def apply(self, state: Deletion) -> None:
         state.deletion = self

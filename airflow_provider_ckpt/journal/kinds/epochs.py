@@ -29,18 +29,19 @@ class Epochs(Deletion, Checkpoints, Reconciled):
     worker: Worker = field(default_factory=Worker)
     plan: PlanRecorded | None = None
     restored: Count = 0
-    """The checkpoint of the last restore. ``restored_epoch`` is the epoch of the driver that began this restore, or 0
-    if the job was never restored."""
+    """The checkpoint to which the last restore set the job back; 0 if there was no restore. ``restored_epoch`` is the
+    epoch of the driver that began this restore, or 0."""
     restored_epoch: Count = 0
     introduced: dict[str, tuple[int, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Operator → (epoch that added it after other epochs had run, last completed checkpoint at that time). Earlier
-    results under its uid do not count."""
+    """Operator → (epoch that added it after other epochs had run, last checkpoint that had completed before). Earlier
+    results under the operator's uid do not count."""
     abandoned: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
     """Uids of all operators that the job has ever dropped, even if they came back."""
     prepared_by: str | None = field(default=None, metadata=OMIT_EMPTY)
     """Value of ``attempt`` when the current or last deployment was prepared; None after a claim without workers."""
     driver_since: Count = field(default=0, metadata=OMIT_EMPTY)
-    """The first epoch of the current driver if it was upgraded, else 0. It reads requests from this epoch on."""
+    """The first epoch of the current driver if it has upgraded the job, else 0. The driver reads requests from this
+    epoch on."""
     from_scratch_epoch: Count = field(default=0, metadata=OMIT_EMPTY)
     """Epoch of the last restart from scratch; 0 if there was none."""
 
@@ -54,14 +55,13 @@ class EpochClaimed(JournalEvent):
     worker: Worker
     at: Instant
     releases_only: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True if the claim is for a release or a deletion, which runs nothing. Such a claim does not change the job's
-    status."""
+    """True if the claiming process runs no query: it releases, deletes the job, or changes its next run. Such a claim
+    does not change the job's status."""
     deployment: Count = field(default=0, metadata=OMIT_EMPTY)
     """The epoch of the deployment whose JobMaster claims the job; 0 for any other claim. The workers of the deployment
     continue, with their assigned splits (W4)."""
     upgrades: Count = field(default=0, metadata=OMIT_EMPTY)
-    """For the claim of an upgrade, the first epoch of the driver, which has run the previous version; 0 for other
-    claims."""
+    """First epoch of the driver, if it claims the job again for an upgrade to another version; 0 for other claims."""
 
     def apply(self, state: Epochs) -> None:
         state.epoch, state.attempt = self.epoch, self.attempt
@@ -89,7 +89,7 @@ class PlanRecorded(JournalEvent):
 
     Args:
         schemas: Vertex uid → output schema as Spark's JSON text.
-        definition: Definition with which a later start is compared.
+        definition: Definition of the job. A later start compares its own definition with this one.
     """
 
     graph: JobGraph
@@ -108,7 +108,7 @@ class PlanRecorded(JournalEvent):
     """Subtask that a rescale added while workers ran the job → its host, the subtask in whose process it runs. The
     number of processes cannot grow, because Airflow plans its tasks earlier."""
     waiting: tuple[SubtaskId, ...] = field(default=(), metadata=OMIT_EMPTY)
-    """Subtasks of ``hosts`` that must not begin yet (:class:`SubtasksAdded`)."""
+    """Subtasks of ``hosts`` that must not begin before :class:`SubtasksAdded` names them."""
 
     def apply(self, state: Epochs) -> None:
         if state.plan is not None:
@@ -122,7 +122,7 @@ class PlanRecorded(JournalEvent):
 
 @dataclass(frozen=True)
 class DeploymentPrepared(JournalEvent):
-    """The logs are open, and the Spark folders are at the point from which this epoch's plan continues.
+    """A planner has opened the logs, and set the Spark folders to the point from which this epoch's plan continues.
 
     From here on workers may begin, and a JobMaster may claim the next epoch for them (W9, W19). If a planner dies
     before this event, the next planner prepares everything again.
@@ -137,10 +137,10 @@ class DeploymentPrepared(JournalEvent):
 
 @dataclass(frozen=True)
 class SubtasksAdded(JournalEvent):
-    """All consumers of the new ``subtasks`` have resumed with their outputs as inputs (R21).
+    """All consumers of the new ``subtasks`` have resumed, and read the outputs of the new subtasks, too (R21).
 
-    From here on checkpoints include the subtasks, and the workers of their hosts begin them. If a subtask began
-    earlier, a consumer could read its log beyond a checkpoint that does not include the subtask.
+    After this event checkpoints include the subtasks, and the workers of their hosts begin them. If a new subtask began
+    earlier, a consumer could read the subtask's log beyond a checkpoint without this subtask.
     """
 
     subtasks: tuple[SubtaskId, ...]
@@ -154,11 +154,13 @@ class SubtasksAdded(JournalEvent):
 
 @dataclass(frozen=True)
 class Restored(JournalEvent):
-    """The job was set back to a completed checkpoint (R4). Sources that ended or were dropped after the checkpoint are
-    read again, and subtasks that finished after the checkpoint run again.
+    """The job is set back to the completed ``checkpoint``, or restarted from scratch (R4).
+
+    Sources that ended or were dropped after the checkpoint are read again, and subtasks that finished after the
+    checkpoint run again.
 
     Args:
-        dropped: Vertex → source → batch before which it was dropped, for sources dropped before the checkpoint.
+        dropped: Vertex → source → last batch before the source was dropped, if that was before the checkpoint.
         from_scratch: True for a restart from scratch, to no checkpoint. The ends of sources are then frozen again.
     """
 
@@ -187,7 +189,7 @@ class Restored(JournalEvent):
 
 
 def _drop_operator(state: Epochs, uid: str) -> None:
-    """Drop all decisions about an operator. An operator that comes back under the same uid is a new operator."""
+    """Remove all decisions about a dropped operator. An operator that comes back under its uid is a new operator."""
     state.abandoned.add(uid)
     state.frozen.pop(uid, None)
     drop_splits(state, uid)

@@ -6,26 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 HISTORY = 100
-"""Most entries of each history in the state: of completed checkpoints, aborted checkpoints, and answered requests."""
+"""Maximum length of each history in the state, for example of completed checkpoints or of answered requests."""
 LISTED_BY = "listed by"
 
 
 def listed_by(name: str) -> Mapping[str, str]:
-    """Return the metadata for a dict field of the state: field ``name`` of an event → the event."""
+    """Return the metadata for a dict field of the state that holds events, with their field ``name`` as key."""
     return {LISTED_BY: name}
 
 
 class JournalEvent:
     """An event: a frozen dataclass whose JSON follows from its fields (``model.json_form``).
 
-    Its ``apply`` changes the :class:`StatePart` in its module. Events are applied in the order of the journal.
+    ``apply`` changes the :class:`StatePart` that the same module defines. Events are applied in the order of the
+    journal.
     """
 
     @property
     def decides(self) -> bool:
         """True if the event must be durable before the action that follows it.
 
-        Any other event may wait in the write buffer, and be lost with its driver.
+        False if the event may wait in the write buffer, and be lost if the driver dies.
         """
         return True
 

@@ -17,12 +17,12 @@ from airflow_provider_ckpt.model.submitted_options import SubmittedOptions
 class JobProgress(AnsweredRequests):
     created: JobCreated | None = None
     status: JobStatus | None = None
-    """Last journaled status; None if there is none. The first driver of a job journals its first status when the job is
-    RUNNING (``JobState.is_held``)."""
+    """Last journaled status of the job; None if none was journaled. The first driver of a job journals no status until
+    the job is RUNNING or its run ends (``JobState.is_held``)."""
     cause: str | None = None
     running_since: Instant | None = field(default=None, metadata=OMIT_EMPTY)
-    """Time when all subtasks of the deployment were first running, for all its JobMasters. None before that, and for a
-    job without workers."""
+    """Time when all subtasks of the deployment first ran together; later JobMasters of the deployment keep it. None
+    before that, and for a job without workers."""
 
 
 def _document(options: SubmittedOptions) -> dict[str, object]:

@@ -20,8 +20,9 @@ class Reset:
     """A subtask that runs again.
 
     Args:
-        positions: Void entries of the subtask's log, whose files are gone.
-        consumer: Subtask that needs the result; the subtask itself, with empty ``positions``, if its log is gone.
+        positions: Positions of void entries in the subtask's log. Files of these entries are gone.
+        consumer: Subtask that must read the result. It is ``subtask`` itself if the result must outlive the job, or,
+            with empty ``positions``, if the log is gone.
         splits: Splits of the void entries; None for a vertex without splits, whose whole output is void.
     """
 
@@ -41,8 +42,8 @@ class Reconciled(Sources, Splits, Subtasks):
 class JobReconciled(JournalEvent):
     """A resumed job keeps the results of ``kept``, and runs ``reset`` again (Flink: ExecutionVertexReset).
 
-    The event is written after the claim and before any log is opened. If the driver dies meanwhile, the next driver
-    finds the same in the logs and partitions.
+    The event is written after the claim and before any log is opened. If the driver dies before it
+    opens a log, the next driver derives the same event from logs and partitions.
 
     Args:
         kept: Subtasks at their end of data that do not run again.

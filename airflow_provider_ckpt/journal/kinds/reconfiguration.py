@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestR
 from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 REMEMBERED = 20
-"""Number of reconfigurations that are remembered, for display."""
+"""Maximum number of reconfigurations in the state. They are for display, and the oldest is dropped first."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class PhaseTimes:
 @dataclass
 class Reconfigurations(Epochs):
     reconfigured: Count = field(default=0, metadata=OMIT_EMPTY)
-    """Number of the last decided change."""
+    """Sequence number of the last decided change, from 1; 0 if there was none."""
     reconfigured_at: Instant = field(default=0.0, metadata=OMIT_EMPTY)
     """Time when the last change was decided; 0 if there was none."""
     reconfigured_for: str | None = field(default=None, metadata=OMIT_EMPTY)
     """Name of the request for the last decided change; None if there was no request."""
     reconfigurations: list[ReconfigurationEnded] = field(default_factory=list, metadata=OMIT_EMPTY)
-    """The last decided changes, oldest first. The outcome of a change is ACCEPTED until its queries run again, and
-    remains so if its driver dies earlier. Every later run applies the change in any case."""
+    """The last decided changes, oldest first. The outcome of a change is ACCEPTED until its queries run again. It
+    stays ACCEPTED if the driver dies before that. Every later run applies the change in both cases."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class Reconfigured(JournalEvent):
     the change (R21).
 
     Args:
-        number: Number of the reconfiguration, counted from 1 over the life of the job.
-        settings: Vertex → all its settings that were changed so far.
-        graph: Rescale of sources with splits, or None.
-        by: Controller that asked for the change, or None.
-        request: Request for the change, or None. This event decides the request, even if its driver dies before it
-            answers.
+        number: Sequence number of the change, from 1 over the life of the job.
+        settings: Vertex → all its changed settings, by this change and by earlier changes.
+        graph: New graph of a rescale of sources with splits; None if the change rescales no source.
+        by: Name of the controller that asked for the change; None if a user asked.
+        request: Name of the user's request for the change, or None. The change is valid even if the driver dies before
+            it answers the request.
     """
 
     number: Count
@@ -104,12 +104,12 @@ class Reconfigured(JournalEvent):
 
 @dataclass(frozen=True)
 class ReconfigurationEnded(JournalEvent):
-    """The outcome of a reconfiguration, when every affected vertex runs again.
+    """The outcome of a reconfiguration, journaled when every affected vertex runs again, or when it was not applied.
 
     Args:
-        number: Number of the reconfiguration; 0 if it was not applied.
-        took: Vertex → its durations.
-        by: Controller that asked for the change, or None.
+        number: Sequence number of the change (:class:`Reconfigured`); 0 if the change was not applied.
+        took: Vertex → durations of the change's phases.
+        by: Name of the controller that asked for the change; None if a user asked.
         why: The controller's reason, or None.
     """
 
@@ -123,7 +123,7 @@ class ReconfigurationEnded(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because Reconfigured has decided."""
+        """Return False, because :class:`Reconfigured` has decided the change. This event only reports the outcome."""
         return False
 
     def apply(self, state: Reconfigurations) -> None:
@@ -135,7 +135,7 @@ _DECIDED = RequestOutcome(RequestResult.ACCEPTED, "decided; every later attempt 
 
 
 def _remember(state: Reconfigurations, reconfiguration: ReconfigurationEnded) -> None:
-    """Remember a reconfiguration, and replace the earlier record of the same number."""
+    """Add a reconfiguration to the history. It replaces the earlier record with the same ``number``."""
     others = [earlier for earlier in state.reconfigurations if earlier.number != reconfiguration.number]
     state.reconfigurations = [*others, reconfiguration][-REMEMBERED:]
 

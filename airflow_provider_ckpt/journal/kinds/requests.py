@@ -1,4 +1,4 @@
-"""Answers to requests of users (``journal.requests``)."""
+"""Answers to requests of users (``journal.request_files``)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from airflow_provider_ckpt.model.request_outcome import RequestOutcome, RequestR
 class AnsweredRequests(StatePart):
     answered: set[str] = field(default_factory=set)
     outcomes: dict[str, RequestOutcome] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Request → its last answer, for the last ``HISTORY`` requests. An accepted request without a last answer is in
-    ``answered`` only."""
+    """Request → its last answer: completed, failed or refused; for at most ``HISTORY`` requests. A request whose only
+    answer is "accepted" is in ``answered`` only."""
     draining: bool = False
-    """True if a drain was accepted, in this or an earlier epoch. The next driver continues it."""
+    """True if a drain was accepted, in this or an earlier epoch. The next driver continues it. A stop or a restore ends
+    it."""
     deployment: Count = field(default=0, metadata=OMIT_EMPTY)
     """The epoch of the planner whose workers run the job; 0 without workers. It is the same for all JobMasters of the
     deployment, until a driver takes the job over or the job ends (W4)."""
     taken: set[str] = field(default_factory=set, metadata=OMIT_EMPTY)
-    """Requests in ``answered`` that a JobMaster of the deployment has accepted, without a last answer so far."""
+    """Requests that a JobMaster of the deployment has accepted, and that still lack their last answer."""
     retaken: set[str] = field(default_factory=set, compare=False, metadata=UNRECORDED)
     """Requests that were in ``taken`` when the current JobMaster claimed the job."""
 
@@ -53,19 +54,19 @@ class RequestAnswered(JournalEvent):
 
 
 def requeue_taken(state: AnsweredRequests) -> None:
-    """Reopen the requests that the previous JobMaster of the deployment had accepted, for the next JobMaster (W20)."""
+    """Mark requests in ``taken`` as unanswered, so that the next JobMaster of the deployment handles them (W20)."""
     state.answered -= state.taken
     state.retaken = set(state.taken)
     state.taken.clear()
 
 
 def forget_answered(state: AnsweredRequests) -> None:
-    """Forget requests whose answers are no longer remembered, because a new driver ignores earlier requests (R22)."""
+    """Remove requests without an outcome from ``answered``. A new driver ignores requests of earlier epochs (R22)."""
     state.answered &= state.outcomes.keys()
 
 
 def _remember_first(history: dict[str, RequestOutcome], name: str, value: RequestOutcome) -> None:
-    """Add to a history, and drop its oldest entry if it is full. Names of requests have no order."""
+    """Add ``value`` to a history under ``name``. Drop the entry that was added first if there are more than HISTORY."""
     history[name] = value
     if len(history) > HISTORY:
         del history[next(iter(history))]

@@ -1,4 +1,4 @@
-"""Bounded sources and input edges: their ends are frozen and reached, and then queries leave them out."""
+"""Events of bounded sources and input edges: the end is frozen, the end is reached, and a query leaves them out."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.model.limits import Count, Instant
 
 REMEMBERED = 20
-"""Number of reports of late or changed files that are remembered, for display."""
+"""Maximum number of reports of late files, and of changed files, in the state. They are for display."""
 
 
 @dataclass
 class Sources(StatePart):
     frozen: dict[str, SourceFrozen] = field(default_factory=dict, metadata=listed_by("uid"))
     ended: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Vertex → source or edge uid → batch that covers its end (R2)."""
+    """Vertex → uid of an ended source or input edge → batch up to which all of it is published (R2)."""
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)
     late_files: list[LateFilesFound] = field(default_factory=list)
     """The last reports of late files, oldest first."""
     forgotten_files: list[str] = field(default_factory=list, metadata=OMIT_EMPTY)
-    """Missing files that sources need not read, because users asked for that, oldest first."""
+    """Missing files that sources need not read, because users asked for that, in the order of the requests."""
     changed_files: list[SourceFilesChanged] = field(default_factory=list, metadata=OMIT_EMPTY)
     """The last reports of changed files, oldest first."""
     changed_counts: dict[str, dict[str, int]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → total ``files`` and ``bytes`` of all reports."""
+    """Source → number of changed ``files``, and of unread ``bytes`` in these files, over all reports."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class SourceEnded(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceDropped(JournalEvent):
-    """The next start of the vertex's query leaves out the source or ended edge."""
+    """From the next start on, the vertex's query leaves out an ended source or input edge."""
 
     vertex: str
     uid: str
@@ -104,12 +104,12 @@ class LateFilesFound(JournalEvent):
 
 @dataclass(frozen=True)
 class SourceFilesChanged(JournalEvent):
-    """Files of a source that changed after they were read.
+    """Report of files that changed after a source had read them.
 
     Args:
-        files: The first changed files.
-        count: Number of changed files.
-        unread: Least number of bytes that were not read.
+        files: The changed files, or only the first of them.
+        count: Number of all changed files.
+        unread: Lower bound of the number of bytes in these files that were not read.
     """
 
     uid: str
@@ -132,7 +132,7 @@ class SourceFilesChanged(JournalEvent):
 
 @dataclass(frozen=True)
 class FilesForgotten(JournalEvent):
-    """A user asked that sources no longer read files that are gone (``forget_files``)."""
+    """A user has asked that sources do without ``files``, which are gone (``forget_files``)."""
 
     files: tuple[str, ...]
     at: Instant

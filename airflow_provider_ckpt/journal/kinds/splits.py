@@ -1,4 +1,7 @@
-"""The splits of sources: assigned, done and covered by checkpoints. A split's number is its place in the list."""
+"""Events of the splits of sources: assigned, done and covered by checkpoints.
+
+A split's number is its place in the source's frozen list.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class Splits(StatePart):
     splits_assigned: dict[str, dict[SubtaskId, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → subtask → splits assigned to it in this epoch or deployment, and to no other subtask since."""
     splits_done: dict[str, Ranges] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Source → splits that are done, for display only, because the logs of the subtasks decide."""
+    """Source → splits that are done. This is for display only: a driver reads the subtasks' logs instead."""
     splits_covered: dict[str, dict[int, Ranges]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Source → checkpoint → splits that this checkpoint covers and the previous checkpoint does not. The subtasks' logs
     may no longer have these splits (R14)."""
@@ -35,7 +38,7 @@ class SplitsAssigned(JournalEvent):
     def apply(self, state: Splits) -> None:
         assigned = state.splits_assigned.setdefault(self.source, {})
         for subtask, splits in assigned.items():
-            assigned[subtask] = difference(splits, self.splits)  # another subtask has returned them, or had none
+            assigned[subtask] = difference(splits, self.splits)  # a subtask that had these splits has returned them
         assigned[self.subtask] = union(assigned.get(self.subtask, ()), self.splits)
 
 
@@ -50,7 +53,7 @@ class SplitsDone(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the entries in the subtask's log decide."""
+        """Return False, because the subtask's log already records the splits."""
         return False
 
     def apply(self, state: Splits) -> None:
@@ -70,7 +73,7 @@ class SplitsCovered(JournalEvent):
 
     @property
     def decides(self) -> bool:
-        """Return False, because the checkpoint's completion decides."""
+        """Return False, because the checkpoint's completion, in the same entry, is flushed at once."""
         return False
 
     def apply(self, state: Splits) -> None:
@@ -79,7 +82,7 @@ class SplitsCovered(JournalEvent):
 
 
 def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
-    """Return the splits that the last completed checkpoint covers."""
+    """Return the splits of ``source`` that the checkpoints up to ``last_completed`` cover."""
     covered: Ranges = ()
     for checkpoint, splits in state.splits_covered.get(source, {}).items():
         if checkpoint <= last_completed:
@@ -88,12 +91,12 @@ def covered_splits(state: Splits, source: str, last_completed: int) -> Ranges:
 
 
 def unassign_all(state: Splits) -> None:
-    """Unassign all splits, because another driver has claimed the job."""
+    """Remove all assignments of splits to subtasks, because another driver has claimed the job."""
     state.splits_assigned.clear()
 
 
 def rewind_splits(state: Splits, checkpoint: int) -> None:
-    """Set the done splits back to the splits that ``checkpoint`` covers; 0: none."""
+    """Set the done splits of all sources back to the splits that ``checkpoint`` covers; to none if it is 0."""
     for source in {*state.splits_done, *state.splits_covered}:
         covered = state.splits_covered.get(source, {})
         state.splits_covered[source] = {number: splits for number, splits in covered.items() if number <= checkpoint}

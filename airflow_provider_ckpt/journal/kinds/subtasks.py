@@ -15,7 +15,7 @@ class Subtasks(StatePart):
     end_of_data: set[SubtaskId] = field(default_factory=set)
     finished: set[SubtaskId] = field(default_factory=set)
     restarts: dict[SubtaskId, int] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Subtask → number of its restarts during a run, for display."""
+    """Subtask → how often it was restarted while a run continued, since the job began; for display."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class SubtaskRestarting(JournalEvent):
 
     Args:
         attempt: The attempt that failed.
-        number: Number of the restart, of at most ``limit`` in a row; 0 if a worker was lost, which does not count.
+        number: Which restart in a row this is, from 1 to ``limit``; 0 if a worker was lost, which does not count.
     """
 
     subtask: SubtaskId
