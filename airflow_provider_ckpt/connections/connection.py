@@ -34,7 +34,7 @@ class Connection:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every secret text in the forms in which a text may contain it, longest first."""
+        """Return every secret of the connection, in each spelling that a log or error may show, longest first."""
         secrets = [self.password] if self.password else []
         return as_printed([*secrets, *field_secrets(self.extra)], [self.login])
 

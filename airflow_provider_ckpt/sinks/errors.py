@@ -110,7 +110,7 @@ class ReleaseRecordLostError(TerminalError):
 
 
 class ForeignReleaseError(TerminalError):
-    """Another job of the same name has released the checkpoint number that this job's release needs."""
+    """The target has released this checkpoint's number without this job's rows, for another job of the same name."""
 
     template = (
         "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "

@@ -50,7 +50,7 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
 
 
 def _longest(error: BaseException, partition_by: Sequence[str], path: str) -> tuple[str, int] | None:
-    """Return (column, bytes) of the longest folder name in the error's lines with ``path``; None if all are allowed."""
+    """Return (column, bytes) of the longest folder name in the error's lines with ``path``; None if it is allowed."""
     columns = {name.casefold(): name for name in partition_by}
     if not columns:
         return None

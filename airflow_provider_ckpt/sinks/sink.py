@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Patient(Protocol):
-    """A function that calls ``act`` again while ``act`` fails with an error that may pass."""
+    """A function that calls ``act``, repeats it while it fails with an error that may pass, and returns its result."""
 
     def __call__(self, act: Callable[[], T]) -> T: ...
 
@@ -144,7 +144,7 @@ class StageRequest:
 
 
 def attempt_of(handle_id: str) -> str | None:
-    """Return the attempt in a handle's id; None if the text is no such id."""
+    """Return the attempt in a handle's id; None if the text is not the id of a handle."""
     parts = handle_id.rsplit("-", 2)
     if len(parts) != 3 or not parts[1].isdigit() or not _NONCE.fullmatch(parts[2]):
         return None
@@ -171,7 +171,7 @@ class Sink(ABC):
     def bind(self, context: SinkContext) -> BoundSink:
         """Return this sink bound to one job and uid.
 
-        Called once in each process that stages or releases. It may connect, but must not write. A zombie and its
+        Called once in each process that stages or releases. It may connect, but must not write. A fenced driver and its
         successor may use the sink at the same time (R8), and both must behave correctly.
         """
 
@@ -294,8 +294,8 @@ class BoundSink(ABC):
         call it, without Spark. The handles are in the order in which they were staged (per subtask).
 
         * If ``checkpoint`` <= :meth:`last_released`, the call changes nothing (R9). The check and the advance are one
-          atomic step of the target, so a zombie's late call changes nothing either. If the target shows that a handle
-          was never released, the call raises instead, because another job releases there.
+          atomic step of the target, so a fenced driver's late call changes nothing either. If the target shows that a
+          handle was never released, the call raises instead, because another job releases there.
         * A call may include several checkpoints. Handles that an earlier call with a lower checkpoint has released are
           skipped. The driver repeats them if it crashed before it wrote the journal.
         * Raises TransientError subclasses if another call may succeed, TerminalError subclasses if not.

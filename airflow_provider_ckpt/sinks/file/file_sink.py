@@ -145,9 +145,9 @@ _READ_BY: dict[str, dict[str, str | None]] = {
 
 
 def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options that change how files are read, as ``option.<name in lower case>``, and ``compression``.
+    """Return the options that change how files must be read, as ``option.<name in lower case>``, and ``compression``.
 
-    Other options are omitted, because they may be secrets.
+    An option at Spark's default is omitted. All other options are omitted, too, because they may be secrets.
     """
     normalized = {_ALIASES.get(name.lower(), name.lower()): _text(value) for name, value in _canonical_last(options)}
     defaults = _READ_BY.get(file_format, {})

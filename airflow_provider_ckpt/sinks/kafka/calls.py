@@ -78,7 +78,7 @@ class KafkaCalls:
     def create_client(self, make: Callable[[], Any]) -> Any:
         """Return the new client that ``make`` returns.
 
-        Raises InvalidSinkError, because another try would fail, too.
+        Raises InvalidSinkError if the Kafka library refuses the settings.
         """
         try:
             return make()

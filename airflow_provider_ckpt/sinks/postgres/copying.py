@@ -34,7 +34,7 @@ def copier(
     Args:
         statements: statements of one transaction. The last one is the COPY of the frame's columns and the columns that
             :func:`.staging.own_columns` adds.
-        timeout: time limit of an answer of the server, in seconds.
+        timeout: maximum time that the server may take for an answer, in seconds.
         arrow_types: prefix of each column's Arrow type; None if a column must be written as text.
         sample: rows, and PostgreSQL's own bytes for them.
         numbers_rows: True if the number of each row in the partition is copied, too.
@@ -121,9 +121,9 @@ class StatementWatchdog:
 
     @contextmanager
     def limit_time(self) -> Iterator[None]:
-        """Limit the time of each request to the server in the block.
+        """Cut the connection if the block's request to the server takes longer than the limit.
 
-        Raises OperationalError when the time is over.
+        Raises psycopg.OperationalError in that case.
         """
         import psycopg
 
@@ -182,8 +182,8 @@ class _BinaryEncoder:
     def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
         """Prepare the encoder for these columns. ``sample``: rows, and PostgreSQL's own bytes for them.
 
-        Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
-        errors for the columns.
+        Raises ImportError without pgpq, and ValueError if the installed pgpq writes other bytes for the sample. pgpq
+        may raise other errors for the columns.
         """
         import pgpq
         import pyarrow

@@ -159,7 +159,7 @@ class PostgresLedger(Ledger[Connection]):
         return {handle: (staging, size) for handle, staging, size in rows}
 
     def _statement(self, statement: str) -> sql.Composed:
-        """Return a statement for parameters. Each % in the schema's name is doubled."""
+        """Return the statement with the schema's name. A % in the name is doubled, because parameters follow."""
         return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
 
 

@@ -114,7 +114,7 @@ def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, 
 
 
 def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
-    """Return the table, or None if it does not exist."""
+    """Return the table as the catalog describes it; None if it does not exist."""
     row = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
     if row is None:
         return None

@@ -67,7 +67,7 @@ class _TriggerReader:
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Return True if the table exists, and add the effects of a write to the table."""
+        """Add the effects of a write to the table. Return True if the table exists."""
         for (engine,) in self._unseen_rows("table", name, _TABLE):
             for (definition,) in self._rows(_VIEW, name) if engine is None else ():
                 self._follow_view(trigger, definition)

@@ -18,7 +18,7 @@ def parse_table(text: str) -> TableName:
 
 
 def problem_of(name: str) -> str | None:
-    """Return why the sink refuses a table or column of that name in any database; None if it does not."""
+    """Return why a table or column name is refused, whichever database is used; None if it is accepted."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     if len(name) > MAX_NAME_LENGTH:

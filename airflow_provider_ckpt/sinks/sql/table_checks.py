@@ -1,4 +1,4 @@
-"""Checks whether rows of a schema can be released to the current SQL table. No I/O."""
+"""Checks that rows with given columns can be released to the SQL table as it is now. No I/O."""
 
 from __future__ import annotations
 
