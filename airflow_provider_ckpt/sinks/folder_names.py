@@ -12,9 +12,9 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.spark_exceptions import texts
 
 _LONGEST = 255
-"""Largest number of bytes in a file name on most file systems and HDFS."""
+"""Maximum number of bytes in a file name on most file systems and HDFS."""
 _FOLDER = re.compile(r"(?:(?<=/)|(?<=limit of ))([^/=]+)=([^/]*?)(?=/| \(exists=| in directory |$)")
-"""Pattern of a partition folder, (column, value), in the paths of Hadoop's errors. Spark has escaped both names."""
+"""Pattern of a partition folder, (column, value), in the paths of Hadoop's errors. Spark has escaped both parts."""
 _TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit")
 """Pattern of Hadoop's errors for a long name. On an object store these texts may have other causes."""
 

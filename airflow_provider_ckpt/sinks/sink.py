@@ -181,9 +181,9 @@ class Sink(ABC):
     def definition(self) -> Mapping[str, Any]:
         """Return the part of this sink that decides where its rows go and in which form: a JSON object without secrets.
 
-        The journal records it when the job first starts. Every later start compares it, key by key. A difference is
-        refused unless the key is in :attr:`changeable`. If a later version of a sink adds a setting, its key must be
-        absent while the setting has its default. ``type`` is the class.
+        The journal records the object when the job first starts. Every later start compares the recorded object with
+        the current one, key by key. A difference is refused unless the key is in :attr:`changeable`. If a later version
+        of a sink adds a setting, its key must be absent while the setting has its default. ``type`` is the class.
         """
         return {"type": f"{type(self).__module__}.{type(self).__qualname__}"}
 
@@ -196,10 +196,10 @@ class Sink(ABC):
         """
 
     def folder_conflicts(self, other: Sink) -> Sequence[str]:
-        """Return why the rows of both sinks cannot be read in one folder, for example keys of :meth:`definition`.
+        """Return what prevents reading both sinks' rows in one folder, for example keys of :meth:`definition`.
 
         ``other`` is a sink of the same job with a common folder in :meth:`spark_folders`. Called with :meth:`validate`;
-        a result that is not empty refuses the job. A sink whose folder is not read directly returns nothing.
+        the job is refused if the result is not empty. A sink whose folder is not read directly returns an empty result.
         """
         return ()
 
@@ -230,14 +230,14 @@ class BoundSink(ABC):
        checkpoint.
 
     Calls for one bound sink do not overlap, with one exception: :meth:`stage` may run in one thread, :meth:`release` in
-    another, and :meth:`staged` and :meth:`delete_staged` in a third one.
+    a second thread, and :meth:`staged` and :meth:`delete_staged` in a third thread.
     """
 
     def check_target(self) -> None:  # noqa: B027 - a target may take any job
         """Refuse a target that a new job must not write to, because other jobs wrote there.
 
-        Called once, for a job that is new under its root, before anything is written, also to the root. Reads only. The
-        job may be abandoned after the call.
+        Called once, for a job that is new under its root, before anything is written, also to the root. Reads only,
+        because the job may still be refused after the call.
 
         Raises subclasses of InvalidInputError.
         """
@@ -271,7 +271,7 @@ class BoundSink(ABC):
 
         Called inside ``foreachBatch`` in the Spark driver. When Spark repeats a batch, the call is repeated with
         another nonce, and the frame may hold other rows. Of several calls for one batch at most one handle is
-        published. :meth:`collect_garbage` deletes the rows of the others.
+        published. :meth:`collect_garbage` deletes the rows of the other calls.
 
         * Consumes the frame exactly once, also if it is empty (R18): no ``isEmpty``, no ``limit`` before.
         * An empty batch gives a handle without content and leaves nothing in the target.
@@ -329,7 +329,7 @@ class BoundSink(ABC):
 
     @abstractmethod
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete staged rows of this job and sink that no call will need again; return their ids, sorted.
+        """Delete staged rows of this job and sink that no later call needs; return their ids, sorted.
 
         Rows are garbage if their id is not in ``live_handles`` and their attempt is not in ``live_attempts``. If some
         rows cannot be deleted, delete the others and then raise :class:`~.errors.GarbageLeftError`. A driver that takes
@@ -340,22 +340,22 @@ class BoundSink(ABC):
         Args:
             live_handles: ids of all handles that are published, not voided by a restore (R4), and not released.
             live_attempts: attempts that may still publish, because they are not fenced (R5). It contains every attempt
-                except those that this job's logs show to be fenced: a job of the same id under another root may stage
-                in the same target. So it supports only ``in``.
+                except those that this job's logs show to be fenced, because a job of the same id under another root may
+                stage in the same target. So it cannot be iterated, and supports only ``in``.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         """Return the staged rows in the target: id of the handle -> bytes of each of its files. Reads only.
 
-        ``ckpt gc`` lists them, and the next attempt of a subtask deletes those of a failed attempt. None if the sink
-        cannot list staged rows; then only :meth:`collect_garbage` deletes them.
+        ``ckpt gc`` lists the rows, and the next attempt of a subtask deletes the rows of a failed attempt. None if the
+        sink cannot list staged rows; then only :meth:`collect_garbage` deletes them.
         """
         return None
 
     def delete_staged(self, ids: Collection[str]) -> None:
         """Delete the rows that were staged under these ids, and nothing else. Ignore ids that are gone.
 
-        Called only for ids of :meth:`staged` that :meth:`collect_garbage` would be right to delete.
+        Called only for ids of :meth:`staged` that :meth:`collect_garbage` may delete.
         """
         raise NotImplementedError("a sink that implements staged must implement delete_staged")
 

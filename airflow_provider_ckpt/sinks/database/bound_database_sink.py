@@ -114,7 +114,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
-        """Return ids of released handles whose staging tables still exist, which is possible only if a DROP commits."""
+        """Return ids of released handles whose staging tables still exist; empty if a release itself can drop them."""
         return []
 
     @abstractmethod
@@ -186,7 +186,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Call ``make``, which makes the staging table of the request, and return its value.
 
         Repeats the call while the database fails temporarily. The output of the previous try is deleted first, because
-        its commit may have happened although the reply was lost.
+        that try may have committed although the reply was lost.
         """
         tries = itertools.count()
 
@@ -275,7 +275,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 yield from self._problems(connection, columns) or ()
 
     def last_released(self) -> int:
-        """Return the ledger's last released checkpoint.
+        """Return the ledger's last released checkpoint; 0 if there is none.
 
         Raises OutputLostError if the table is gone and the last release had rows, which a new table would lack.
         """

@@ -21,7 +21,7 @@ A = TypeVar("A")
 STATEMENT_TIMEOUT = 3600
 """Default timeout of a statement in seconds. It is long because a statement may move a whole batch or empty a table."""
 MIN_TIMEOUT, MAX_TIMEOUT = 1, 86_400
-"""Limits of ``statement_timeout`` in seconds."""
+"""Minimum and maximum of ``statement_timeout`` in seconds."""
 
 
 @dataclass(frozen=True)

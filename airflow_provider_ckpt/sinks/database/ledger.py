@@ -44,7 +44,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def forget_released(self, connection: C, upto: int) -> None:
-        """Delete the records of handles that were released with checkpoint ``upto`` or an earlier one."""
+        """Delete the records of handles that were released with checkpoint ``upto`` or an earlier checkpoint."""
 
     @abstractmethod
     def has_other_sink_released(self, connection: C) -> bool:

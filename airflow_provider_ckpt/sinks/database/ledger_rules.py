@@ -99,7 +99,7 @@ class LedgerRules:
         return Decision(tuple(waiting.values()))
 
     def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
-        """Refuse a table or mode that differs from that of the sink's entry, if the sink has released.
+        """Refuse a table or mode that differs from the sink's ledger entry, if the sink has released.
 
         Such a sink was removed from the job for some runs. Its entry does not describe releases to another table.
 

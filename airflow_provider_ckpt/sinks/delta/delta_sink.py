@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, is_local, open_
 from airflow_provider_ckpt.storage.storage import Storage
 
 _AMBIGUOUS_PATH = re.compile(r"\\|%[0-9A-Fa-f]{2}")
-"""Pattern of a local path at which ``deltalake`` creates the table under one path and searches under another."""
+"""Pattern of a local path for which ``deltalake`` creates the table in one folder and searches it in another folder."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class BoundFileSink(BoundSink):
 
     1. Names are fixed when a batch is staged, and a repeated move moves nothing twice.
     2. The manifest entry is the release. It is created under the next number only if that number is free. Of two
-       releasers one wins, and the other one reads the winner's entry and starts over.
+       releasers one wins, and the other releaser reads the winner's entry and starts over.
     3. A handle records the number of manifest entries when it was staged. Only later entries can list the handle, so
        they show whether it was released. Missing files prove nothing, because readers may delete released files.
     4. A checkpoint without staged rows appends no entry, unless it is the first release and replaces other jobs' rows.

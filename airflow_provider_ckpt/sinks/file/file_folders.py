@@ -1,7 +1,7 @@
 """The two folders of a file sink: the table's folder for released files, and the bookkeeping folder for other files.
 
 Staged files are next to the table's folder, because not all readers skip hidden names as Spark does. DuckDB's ``**``
-and a folder scan of Polars list every file below a folder. Polars also refuses a folder whose files have two
+and a folder scan of Polars list every file below a folder. Polars also refuses a folder with files of two different
 extensions.
 """
 
@@ -17,13 +17,13 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 BOOKS_PREFIX = "_ckpt-"
-"""The prefix of a bookkeeping folder: the table ``revenue`` has ``_ckpt-revenue``."""
+"""The prefix of a bookkeeping folder: the folder for the table ``revenue`` is ``_ckpt-revenue``."""
 _WITHOUT_HOST = ("file", "memory")
 
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table. ``parent``: URI of their parent. ``target``, ``books``: paths relative to ``parent``."""
+    """The folders of a table. ``parent``: URI of the folder above. ``target``, ``books``: paths relative to it."""
 
     parent: str
     target: str

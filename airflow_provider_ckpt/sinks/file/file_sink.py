@@ -39,8 +39,8 @@ class FileSink(Sink):
         storage_options: fsspec options of the folder; None means those of the job's root. Spark reaches the same folder
             with its own Hadoop configuration, which on S3 is completed from these options.
         mode: how a new job treats the releases of other jobs in the folder. ``errorifexists`` refuses such a folder.
-            ``append`` adds to them. ``overwrite`` replaces them with the job's first release, and never deletes a file
-            that no job released.
+            ``append`` adds the job's files. ``overwrite`` replaces the other jobs' files in the job's first release,
+            and never deletes a file that no job released.
 
     File names contain job and sink, and each sink has its own manifests. Layout::
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BLANK_LINE = "CKPT_CSV_BLANK_LINE"
-"""The error text for a row that would be a blank line."""
+"""The text in Spark's error for a row that would be a blank line."""
 _BLANKS = "".join(map(chr, range(33)))
 """The characters that Spark, like Java, treats as white space."""
 
@@ -50,7 +50,7 @@ class FileWriter:
         """Return the options that make Spark's writer fail even without rows. Called after a write has failed.
 
         Each option is tried alone, in folders of ``uri``, because Spark raises many kinds of errors for bad options.
-        All are returned if only their combination fails. The list is empty if the options are not the cause.
+        All options are returned if only their combination fails, none if the options are not the cause.
         """
 
         def fails(trial: str, options: Mapping[str, Any]) -> bool:

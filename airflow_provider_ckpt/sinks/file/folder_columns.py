@@ -38,7 +38,7 @@ class FolderColumns:
     def check(self, given: SinkInput, *, is_first: bool) -> None:
         """Refuse input columns that differ from those of the rows in the folder.
 
-        Between its runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: True if
+        Between two runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: True if
         the sink has released nothing and adds to existing files.
 
         Raises TargetRefusedError.
@@ -107,7 +107,7 @@ class ColumnRecord:
     def read(self, name: SinkName) -> _Recorded | None:
         """Return the columns that a sink recorded; None if it recorded none.
 
-        Raises ReleaseRecordLostError.
+        Raises ReleaseRecordLostError if the record is damaged.
         """
         path, read = self._path(name), reader(_Recorded)
         columns: _Recorded | None = read_record(self._books, path, KIND, VERSION, "columns", read)

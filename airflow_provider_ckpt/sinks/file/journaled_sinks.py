@@ -1,4 +1,4 @@
-"""The sinks of a job, made from its journal, for a process that has the job's id but not its file."""
+"""The sinks of a job, made from its journal, for a process that has the job's id but not its Python file."""
 
 from __future__ import annotations
 

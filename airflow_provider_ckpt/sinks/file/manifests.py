@@ -1,4 +1,4 @@
-"""Functions that list the files a file sink has released. A release has one manifest. They need no Spark and no job.
+"""Functions that list the files a file sink has released, without Spark or the job. Each release has one manifest.
 
 Example::
 
@@ -41,7 +41,7 @@ def read_manifests(
         job_id: job of the releases; None means all jobs.
         sink: uid of the sink; None means all sinks.
         after: checkpoint above which releases are returned; None means all. An incremental reader passes the last
-            checkpoint it has read. It must also pass ``job_id`` and ``sink``, because numbers differ between jobs.
+            checkpoint it has read, with ``job_id`` and ``sink``, because each job counts its own checkpoints.
         storage_options: fsspec options of the folder.
 
     Raises ReleaseRecordLostError when manifests were deleted, and NewerFormatError when a newer version wrote them.

@@ -31,14 +31,14 @@ _WAYS = {
 class Occupancy:
     """The rules for one sink in a folder that sinks of other jobs may use, too. Jobs may start at the same time:
 
-    1. The turn log puts first releases in one order. A process appends a turn only after it has read the earlier ones.
-       Of two new jobs that refuse other jobs' rows, the second one reads the first one's turn and is refused.
+    1. The turn log puts first releases in one order. A process appends a turn only after it has read all earlier turns.
+       Of two new jobs that refuse other jobs' rows, the second job reads the first job's turn and is refused.
     2. The turn of an overwriting sink lists the sinks that it replaces. Its first manifest repeats the list, and hides
        their rows from readers of the manifests. A replaced sink never releases again, even if it has staged rows.
-    3. Of two overwriting sinks, the sink that releases later replaces the rows of the other one. A sink is refused if a
-       job that started later has replaced the folder. So an abandoned driver cannot replace its successor's rows.
-    4. Only files of replaced sinks are deleted, after the replacing manifest exists. Their names identify them. Any
-       process may delete them, at any time and repeatedly.
+    3. Of two overwriting sinks, the sink that releases later replaces the other sink's rows. A sink is refused if a job
+       that started later has replaced the folder. So an abandoned driver cannot replace its successor's rows.
+    4. Only files of replaced sinks are deleted, after the replacing manifest exists. A file's name states its sink. Any
+       process may delete the files, at any time and repeatedly.
 
     Sinks of one job never exclude or replace each other.
     """
@@ -112,15 +112,15 @@ class Occupancy:
     def refuse_superseded(self) -> None:
         """Refuse to release if another job has replaced this sink.
 
-        Called before files get their final names, and again before the manifest is appended. A sink that replaces this
-        one later finds the files and deletes them.
+        Called before files get their final names, and again before the manifest is appended. If another sink replaces
+        this sink after that, it finds the files and deletes them.
 
         Raises OutputSupersededError.
         """
         self._refuse_superseded(self._ownership.catch_up())
 
     def sweep(self, force: bool = False) -> None:
-        """Delete the files of the sinks that this one has replaced. Call it after this sink's first manifest exists.
+        """Delete the files of the sinks that this sink has replaced. Called after this sink's first manifest exists.
 
         Only the first call in a process lists the folder, unless ``force`` is set.
         """

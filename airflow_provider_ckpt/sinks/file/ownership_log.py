@@ -57,7 +57,7 @@ class OwnershipLog:
         self._ownership: list[OwnershipEntry] = []
 
     def catch_up(self) -> list[OwnershipEntry]:
-        """Read the turns that other processes have appended, and return all turns, by number."""
+        """Read the turns that other processes have appended, and return all turns in their order."""
         with self._log.lock:
             for number in range(len(self._ownership), self._log.catch_up()):
                 self._ownership.append(self._log.entry(number))

@@ -95,7 +95,7 @@ def _is_promoted(row_type: Any, table_type: Any) -> bool:
 
 
 def required_field(columns: Sequence[Column]) -> str | None:
-    """Return the name of the first required field, also a nested one; None if there is none. Map keys do not count."""
+    """Return the name of the first required or nested required field, except map keys; None if there is none."""
     for column in columns:
         inside = _required_inside(column.type)
         if not column.nullable or inside is not None:

@@ -36,7 +36,7 @@ class PartitionField:
     def expression(self) -> str | None:
         """Return a Spark SQL expression with one value for all rows of a partition.
 
-        None if the sink does not support the transform of this type.
+        None if the sink does not support the field's transform for the column's type.
         """
         column = quoted(self.source)
         if self.transform == "identity":

@@ -63,10 +63,10 @@ class BoundKafkaSink(BoundSink):
         self._records_ledgers: frozenset[str] = frozenset()
         """Ids of ledgers in the handles for which ``_records`` were read."""
         self._known_ledger_end: tuple[str, int] | None = None
-        """(id, end offset) of the ledger before the first batch was staged; None if not read."""
+        """(id, end offset) of the ledger before the first batch was staged; None if they were not read."""
         self._limits: TopicLimits | None = None
         self._topic_id = ""
-        """Id of the topic of ``_limits``."""
+        """Id of the topic when ``_limits`` were read; empty before that."""
 
     def __repr__(self) -> str:
         return f"BoundKafkaSink({self._context.uid!r}, {self._topic!r}, {self._client!r})"

@@ -194,7 +194,7 @@ class KafkaClient:
         return self._calls.create_client(lambda: kafka.Producer(settings))
 
     def _admin_client(self) -> Any:
-        """Return the client for administration, which must exist until the answers have arrived."""
+        """Return the client for administration. It is created once, and must exist until all answers have arrived."""
         if self._admin is None:
             admin = self._calls.create_client(lambda: self._calls.kafka.admin.AdminClient(self._settings))
             self._admin, self._calls.poll_errors = admin, lambda: admin.poll(0)

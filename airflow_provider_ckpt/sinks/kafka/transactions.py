@@ -31,7 +31,7 @@ class Transactions:
         self._calls.request("beginning a transaction", self._producer.begin_transaction)
 
     def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
-        """Send the rows of :meth:`KafkaStaging.messages`, and return their number."""
+        """Send the rows of :meth:`KafkaStaging.messages`. Return the number of sent rows."""
         sent = 0
         for rows in batches:
             sent += len(rows)

@@ -29,8 +29,8 @@ _TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
 """Option with which Spark's writer records statistics of long texts, cut to 64 bytes.
 
-For texts of some KB Spark otherwise omits all statistics, also the number of nulls. Cut statistics serve only upserts,
-whose staged files never enter the table.
+For texts of some KB Spark otherwise omits all statistics, also the number of nulls. Only upserts use the option: their
+staged files never enter the table.
 """
 
 
@@ -45,7 +45,7 @@ class BoundLakeSink(BoundSink):
        is free. Of two releasers one wins. The other releaser then commits the winner's intent, if the table lacks it.
     2. A commit records how many intents are in the table. It succeeds only on top of the table version from which that
        number was read. So each intent enters the table once.
-    3. A handle records the number of intents when it was staged. Only a later intent can contain it.
+    3. A handle records the number of intents when it was staged. Only a later intent can contain the handle.
     4. Staged files are deleted only after the commit is in the table.
     """
 
@@ -254,7 +254,7 @@ class BoundLakeSink(BoundSink):
     def _finish(
         self, roll_forward: TableCommits, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
     ) -> dict[str, int]:
-        """Delete the staged files of released batches. Return the release's counts; zeros if a later one is newest."""
+        """Delete the files of released batches. Return the release's counts; zeros if ``newest`` is a later release."""
         for handle in staged:
             roll_forward.files.delete(handle.id)
         return _counts(newest if checkpoint == newest.checkpoint else None)

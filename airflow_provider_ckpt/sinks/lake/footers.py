@@ -24,7 +24,7 @@ class Footer:
     ranges: Mapping[str, Range]
 
     def whole_numbers(self, columns: Sequence[Column]) -> dict[str, tuple[int | None, int | None, int]]:
-        """Return column -> range of ``integer`` and ``long`` columns. Texts have cut ranges, instants rounded ones."""
+        """Return column -> range of ``integer`` and ``long`` columns. Ranges of other types may be inexact."""
         return {
             column.name: self.ranges[column.name]
             for column in columns

@@ -96,8 +96,8 @@ class StatementWatchdog:
     """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
 
     Neither libpq nor psycopg has such a limit. A frozen server does not enforce ``statement_timeout``, while its kernel
-    acknowledges all data. The watchdog is the context of one connection. Its thread sleeps until the last deadline that
-    it read, so a statement only stores its own deadline.
+    acknowledges all data. Use the watchdog as the context manager of one connection. Its thread sleeps until the last
+    deadline that it read, so a statement only stores its own deadline.
     """
 
     def __init__(self, connection: Any, seconds: float) -> None:
@@ -152,7 +152,7 @@ class StatementWatchdog:
 
 
 class _Unwritable(Exception):
-    """A value in the rows cannot be written. Another attempt would fail, too."""
+    """A value in the rows cannot be written. Another try would fail, too."""
 
     def __init__(self, sqlstate: str, problem: str) -> None:
         super().__init__(problem)

@@ -73,7 +73,7 @@ _ON_LEDGER = {
 
 
 def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
-    """Return those rights of CREATE and USAGE that the user lacks; None if the schema does not exist.
+    """Return which of the rights CREATE and USAGE the database user lacks; None if the schema does not exist.
 
     Each right needs its own query, because a query for several returns True if the user has *one* of them.
     """

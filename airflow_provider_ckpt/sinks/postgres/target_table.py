@@ -89,7 +89,7 @@ class TargetTable:
 
     Args:
         kind: ``relkind`` of the catalog: ``r`` or ``p`` for a table.
-        hides_rows: True if row-level security may hide rows from this user.
+        hides_rows: True if row-level security may hide rows from the user of the connection.
         is_logged: True if the table, with all partitions, survives a crash of the server.
         has_foreign_partition: True if a partition is on another server.
         keys: sets of columns by which ON CONFLICT finds a row.

@@ -22,7 +22,7 @@ _TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
 _NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
 _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
 _TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
-"""The keys of ``ssl`` that the driver reads; it silently ignores others."""
+"""The keys of ``ssl`` that PyMySQL reads. It silently ignores other keys."""
 _AIRFLOW_KEYS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
 """Keys of a connection's extra that Airflow's own hook reads. This sink uses ``ssl`` and ignores the others."""
 
@@ -36,7 +36,7 @@ class Address:
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """Return the address in a URL; None if it cannot be parsed. The parser's error could show a secret.
+        """Return the address in a URL; None if it cannot be parsed, instead of an error that could show a secret.
 
         Raises InvalidSinkError.
         """
@@ -97,12 +97,12 @@ class Address:
 
     @property
     def database(self) -> str:
-        """The database of a table without a schema; empty if the address names none."""
+        """The database for tables whose names have no schema; empty if the address names no database."""
         return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
 
     @property
     def may_lack_tls(self) -> bool:
-        """True if PyMySQL may connect over a network without TLS, and no setting of the user permits that."""
+        """True if PyMySQL may connect over a network without TLS, and the user has not chosen that by a setting."""
         is_chosen = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
         return self.kind == "mysql" and not is_chosen and not is_on_this_machine(self.parameters.get("host"))
 

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text
 
 _IDLE = "SET SESSION wait_timeout = 60"
-"""Statement that ends the session after a minute of idleness, because a transaction that hangs blocks others."""
+"""Statement that makes the server end the session after a minute of idleness. A hanging transaction blocks others."""
 
 
 class _NotConnectedError(Exception):

@@ -97,7 +97,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
-        """Return those of the tables ``names`` that exist, and keep changes of a rolled back transaction."""
+        """Return those of the tables ``names`` that exist and cannot roll back changes."""
 
     @abstractmethod
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
@@ -115,7 +115,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
-        """Return the tables that the target's triggers of these events (INSERT, UPDATE, DELETE) write to."""
+        """Return the tables to which the target's triggers on ``events`` (INSERT, UPDATE, DELETE) write."""
 
     @abstractmethod
     def skips_conflicts(self, connection: Connection, name: TableName) -> bool:
@@ -125,7 +125,7 @@ class Dialect(ABC):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield the needed rights that the user lacks: SELECT, INSERT, UPDATE or DELETE. Change nothing."""
+        """Yield the ``needed`` rights (SELECT, INSERT, UPDATE, DELETE) that the database user lacks. Change nothing."""
 
     @abstractmethod
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:

@@ -16,7 +16,7 @@ _MISSING = (
 _LARGEST = 1_000_000
 """Maximum size of one INSERT in bytes. The limit is lower if the server accepts less."""
 NO_TLS = 2026
-"""MySQL's code for a missing TLS connection."""
+"""MySQL's code for a TLS connection that cannot be made."""
 LOGIN_CODES = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
 """Codes of MySQL and MariaDB for a refused login: user, password, host, an expired password, a locked account."""
 DATABASE_CODES = (1044, 1049)
@@ -61,9 +61,9 @@ def inserter(
     """
 
     def insert_partition(task_attempt: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Insert the rows of a partition, with a commit for each batch. ``task_attempt``: attempt of Spark's task.
+        """Insert the rows of a partition, with a commit for each batch. ``task_attempt``: attempt id of Spark's task.
 
-        A task that ran twice has two attempts, and only the rows of the successful one are released. So each batch may
+        A task that ran twice has two attempts, and only the successful attempt's rows are released. So each batch may
         be committed alone, and no lock is held while Spark computes the next batch. Refusals of the database are
         returned, not raised, because Spark would repeat the task in vain.
         """
@@ -264,7 +264,7 @@ def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tu
 
 
 def _row_literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
-    """Yield each row as an SQL literal. Plain types are written here, because the driver is slow."""
+    """Yield each row as an SQL literal. Plain types are written here, because PyMySQL is slow."""
     cursor = session.cursor()
     for row in zip(*(_value_literals(cursor, values) for values in columns), strict=True):
         yield f"({','.join(row)})"

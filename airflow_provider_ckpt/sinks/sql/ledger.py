@@ -128,7 +128,7 @@ class SqlLedger(Ledger[Connection]):
     def forget_released(self, connection: Connection, upto: int) -> None:
         """Delete the records of old handles whose staging tables are dropped.
 
-        While a staging table exists, only this record shows that its rows were released.
+        While a staging table exists, only the record of its handle shows that its rows were released.
         """
         table, staged = self.tables.released, self.tables.staged
         undropped = select(staged.c.handle).where(self._own_rows(staged))

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text, name_in
 
 Read = Callable[[TextClause, Mapping[str, Any]], list[Any]]
-"""A function that reads the catalog, and returns no rows if that fails."""
+"""A function that returns the rows of a query of the catalog, and no rows if the query fails."""
 _SIGNAL, _NO_PARTITION, _IS_NULL = 1644, 1526, 1048
 _CHECK = ("a row violates a CHECK", "Correct the rows (a function of the job), or the constraint")
 _FOREIGN_KEY = (

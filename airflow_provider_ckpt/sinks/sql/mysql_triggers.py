@@ -35,7 +35,7 @@ _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 
 
 def read_trigger_writes(connection: Connection, table: TableName, events: Collection[str]) -> TriggerWrites:
-    """Return the tables to which the table's triggers of these events write."""
+    """Return the tables to which the table's triggers on ``events`` write."""
     return _TriggerReader(connection).read(table, events)
 
 
@@ -114,7 +114,7 @@ class Words:
 
 
 def read_words(statement: str, schema: str) -> Words:
-    """Return the names in a statement. Unqualified names are in ``schema``."""
+    """Return the tables and routines that an SQL statement names. Unqualified names are in ``schema``."""
     tokens = list(_tokens(statement))
     writes, possible_routines, routines = [], set[TableName](), set[TableName]()
     for index, token in enumerate(tokens):

@@ -42,7 +42,7 @@ _MADE = {
 }
 _MAX_SCALE = 30
 _JSON_DIGITS = 15
-"""Largest number of digits of a decimal in MySQL's JSON, which stores a double. MariaDB's JSON is a LONGTEXT."""
+"""Maximum number of digits of a decimal in MySQL's JSON, which stores a double. MariaDB's JSON is a LONGTEXT."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
 """The type of a TIMESTAMP column with an explicit default.
 

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
 MAX_NAME_LENGTH = 64
-"""Largest number of characters of a name in MySQL."""
+"""Maximum number of characters of a name in MySQL."""
 
 
 def parse_table(text: str) -> TableName:

@@ -20,7 +20,7 @@ _RANK = "_ckpt_place"
 
 @dataclass(frozen=True)
 class SqlReleaseStatements:
-    """The statements of one sink's release. ``settings`` has the table and schema in the database's spelling."""
+    """The statements of one sink's release. ``settings``: with the databases of the target and the staging tables."""
 
     connection: Connection
     dialect: Dialect
@@ -34,7 +34,7 @@ class SqlReleaseStatements:
         self.connection.execute(select(literal(1)).select_from(existing_table(self.settings.table, [])).limit(0))
 
     def empty(self) -> bool:
-        """Delete all rows of the target. TRUNCATE is not used, because it commits."""
+        """Delete all rows of the target; return False if a trigger keeps some. TRUNCATE is not used: it commits."""
         target = existing_table(self.settings.table, [])
         self.connection.execute(delete(target))
         if not self.dialect.triggers_skip_rows:

@@ -121,7 +121,7 @@ def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, 
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
-    """Return unique index -> (column -> collation). The columns are empty for an expression or a partial index."""
+    """Return unique index -> (column -> collation). An index on an expression or on some rows has an empty dict."""
     indexes = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:
@@ -131,7 +131,7 @@ def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
 
 
 def _column(row: Any, *, is_rowid: bool) -> SqlColumn:
-    """Describe a column. A column of the rowid counts as NOT NULL, because SQLite replaces a NULL by a number."""
+    """Return a column's properties. The rowid's column counts as NOT NULL: SQLite replaces a NULL by a number."""
     return SqlColumn(
         type=row[2],
         not_null=bool(row[3]) or is_rowid,

@@ -81,7 +81,7 @@ def column_type_for(kind: Any) -> str | None:
 
 
 _BUSY = 30.0
-"""Seconds that a session waits for a lock, because only one session writes at a time."""
+"""Maximum time that a session waits for a lock, in seconds. Only one session writes at a time."""
 
 
 class RollbackOnClose(sqlite3.Connection):

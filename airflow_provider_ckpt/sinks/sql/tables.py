@@ -117,7 +117,7 @@ def _target() -> String:
 
 
 MAX_VALUES = 900
-"""Largest number of values in one statement. SQLite before 3.32 accepts 999; MySQL's packets hold far more."""
+"""Maximum number of values in one statement. SQLite before 3.32 accepts 999; MySQL's packets hold far more."""
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:
