@@ -19,8 +19,8 @@ class AirflowVariableGate:
     A user sets the Variable to ``true`` in the UI to release the held output. ``false`` and a missing Variable hold the
     output. Any other text, or a server that does not answer, fails the release, which is retried. Case is ignored.
 
-    Each time the releasing process (a driver, a JobMaster, ``ckpt release``) has rows to release, it reads the Variable
-    over Airflow's REST API.
+    The releasing process is a driver, a JobMaster or ``ckpt release``. It reads the Variable over Airflow's REST API
+    each time it has rows to release.
 
     Args:
         key: key of the Variable. ``{job_id}`` and ``{sink}`` in it are replaced.

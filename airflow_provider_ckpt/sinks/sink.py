@@ -179,7 +179,7 @@ class Sink(ABC):
     """Keys of :meth:`definition` that may differ between two runs of one job."""
 
     def definition(self) -> Mapping[str, Any]:
-        """Return the part of this sink that decides where its rows go and in which form: a JSON object without secrets.
+        """Return the settings that determine where this sink's rows go, and in which form: a JSON object, no secrets.
 
         The journal records the object when the job first starts. Every later start compares the recorded object with
         the current one, key by key. A difference is refused unless the key is in :attr:`changeable`. If a later version
@@ -229,8 +229,8 @@ class BoundSink(ABC):
     4. A crash between any two steps of :meth:`release` is repaired by another call, with the same or a higher
        checkpoint.
 
-    Calls for one bound sink do not overlap, with one exception: :meth:`stage` may run in one thread, :meth:`release` in
-    a second thread, and :meth:`staged` and :meth:`delete_staged` in a third thread.
+    Calls for one bound sink do not overlap, with one exception. Three threads may run at once: one for :meth:`stage`,
+    one for :meth:`release`, and one for :meth:`staged` and :meth:`delete_staged`.
     """
 
     def check_target(self) -> None:  # noqa: B027 - a target may take any job
@@ -332,16 +332,16 @@ class BoundSink(ABC):
         """Delete staged rows of this job and sink that no later call needs; return their ids, sorted.
 
         Rows are garbage if their id is not in ``live_handles`` and their attempt is not in ``live_attempts``. If some
-        rows cannot be deleted, delete the others and then raise :class:`~.errors.GarbageLeftError`. A driver that takes
-        the job over reports the error and continues; a deletion of the job stays incomplete. Idempotent.
+        rows cannot be deleted, delete all other garbage, then raise :class:`~.errors.GarbageLeftError`. A driver that
+        takes the job over reports the error and continues; a deletion of the job stays incomplete. Idempotent.
 
         Called when a driver has taken the job over, at the end of a job, and when it is deleted.
 
         Args:
             live_handles: ids of all handles that are published, not voided by a restore (R4), and not released.
             live_attempts: attempts that may still publish, because they are not fenced (R5). It contains every attempt
-                except those that this job's logs show to be fenced, because a job of the same id under another root may
-                stage in the same target. So it cannot be iterated, and supports only ``in``.
+                except those that this job's logs show to be fenced. A job of the same id under another root may stage
+                in the same target, so unknown attempts are contained, too. It supports only ``in``, no iteration.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:

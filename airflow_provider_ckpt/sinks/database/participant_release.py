@@ -23,8 +23,8 @@ _KEPT = (
 class ParticipantRelease(Generic[C]):
     """The work of one sink in a release of one or several sinks. ``connection`` is in the transaction of the release.
 
-    First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
-    sinks fill their tables. So a table to which foreign keys refer can be filled first and emptied last.
+    First :meth:`decide` is called for every sink, then :meth:`empty` in reverse order, then :meth:`fill` in order. So a
+    table to which foreign keys refer can be filled first and emptied last.
 
     ``problems``: returns why the table, as it is now, cannot accept the rows of given handles.
     """

@@ -47,8 +47,8 @@ class IcebergLakeTable(LakeTable):
     """An Iceberg table. Its property ``ckpt.<job>.<sink>.applied`` is the number of the sink's intents in the table.
 
     The property outlives snapshots. A commit is tried once, on top of the loaded version
-    (:class:`SingleAttemptCatalog`). Each commit makes a snapshot, also a commit without rows, because only then
-    pyiceberg checks that the loaded snapshot is still the newest.
+    (:class:`SingleAttemptCatalog`). Even a commit without rows makes a snapshot, because only then pyiceberg checks
+    that the loaded snapshot is still the newest.
 
     ``upserts``: True if pyiceberg upserts the rows, so that the staged files do not enter the table.
     """
@@ -259,9 +259,9 @@ class IcebergLakeTable(LakeTable):
 class SingleAttemptCatalog:
     """A catalog that forwards each commit one time to a ``pyiceberg.catalog.Catalog``.
 
-    Every conflict becomes a :class:`CommitConflict`, so pyiceberg never sees its own CommitFailedException. After that
-    error pyiceberg would retry on top of a version that the sink has not checked, and finally delete the manifests of
-    the commit. But the commit may be in the table: a client that repeats its request conflicts with its own first
+    Every conflict becomes a :class:`CommitConflict`, so pyiceberg never sees its own CommitFailedException. On that
+    error pyiceberg would retry on top of a version that the sink has not checked. Finally it would delete the manifests
+    of the commit. But the commit may be in the table: a client that repeats its request conflicts with its own first
     request. A table without these manifests cannot be read (R9).
 
     Each commit also fails if the schema or partition spec has changed since the checked version. Such a change makes no

@@ -95,7 +95,7 @@ class TableCommits:
         """Return the table's position; None if no table, no log entry and no handle exists.
 
         Raises ReleaseRecordLostError if the log or one of ``handles`` has another table's id, or more commits than the
-        table, or if only the table is gone.
+        table. It is also raised if only the table is gone.
         """
         snapshot = self._table.load()
         while True:
@@ -134,7 +134,7 @@ class TableCommits:
     def commit(self, position: Position, intent: Intent) -> None:
         """Commit an intent that was just appended after ``position``, without loading the table again.
 
-        The next :meth:`catch_up` finds out whether the commit succeeded. Raises the errors of that method.
+        The next :meth:`catch_up` finds out whether the commit succeeded. Raises the errors of :meth:`catch_up`.
         """
         try:
             self._apply(position.snapshot, intent, position.length + 1)

@@ -24,7 +24,7 @@ _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
 _TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
 """The keys of ``ssl`` that PyMySQL reads. It silently ignores other keys."""
 _AIRFLOW_KEYS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
-"""Keys of a connection's extra that Airflow's own hook reads. This sink uses ``ssl`` and ignores the others."""
+"""Keys of a connection's extra that Airflow's own hook reads. This sink uses ``ssl`` and ignores the rest."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text
 
 _IDLE = "SET SESSION wait_timeout = 60"
-"""Statement that makes the server end the session after a minute of idleness. A hanging transaction blocks others."""
+"""Statement that makes the server end an idle session after a minute, because its transaction may block others."""
 
 
 class _NotConnectedError(Exception):

@@ -110,7 +110,7 @@ def open_session(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> 
     """Return a session of PyMySQL, with a timeout for a server that accepts the connection and stays silent.
 
     A silent server is abandoned after ``connect_timeout``, like an unreachable one. A statement may take
-    ``read_timeout``. PyMySQL has one limit for login and statements, so this module opens the socket, and closes it if
+    ``read_timeout``. PyMySQL has one limit for login and statements. So this module opens the socket, and closes it if
     the login takes too long.
 
     Raises OperationalError (2026) if the server has no TLS and the parameters demand it.
