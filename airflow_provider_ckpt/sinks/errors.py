@@ -16,7 +16,7 @@ class MissingPackageError(InvalidInputError):
 
 
 class SinkInputError(InvalidInputError):
-    """The rows that flow into a sink cannot be written to its kind of target."""
+    """A sink cannot write its input: a column's name or type, or the output mode, does not fit."""
 
     template = "Sink {sink} cannot write its input: {problem}. {advice}."
 
@@ -100,7 +100,7 @@ class ReleaseRefusedError(TerminalError):
 
 
 class ReleaseRecordLostError(TerminalError):
-    """The target's record of releases is gone, damaged, or another than this job used. Rows would repeat or be lost."""
+    """The target's record of releases is gone, damaged, set back or recreated. A release would repeat or lose rows."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "

@@ -214,8 +214,8 @@ class Sink(ABC):
     def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
         """Return the folders to which Spark itself writes, each URI with its fsspec options.
 
-        Spark is configured to reach them. Called in the driver before any source is read, and without options after
-        :meth:`validate`; does no I/O. ``storage_options``: those of the job's root.
+        Spark is configured to reach them. Called in the driver before any source is read, and with an empty dict after
+        :meth:`validate`. Does no I/O. ``storage_options``: fsspec options of the job's root.
         """
         return ()
 

@@ -49,8 +49,8 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     """A ``DatabaseSink`` that is bound to one job.
 
     A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips
-    released handles, moves the rows of the other handles, records these, advances the entry and commits. No crash,
-    second releaser or late releaser does harm:
+    released handles, moves the rows of the other handles, records the moved handles, advances the entry and commits. No
+    crash, second releaser or late releaser does harm:
 
     1. The second of two releasers waits for the lock, and then reads what the first releaser has committed.
     2. If the reply to a commit is lost, the next call reads in the ledger whether the commit happened. Prepared

@@ -89,7 +89,7 @@ class DeltaSink(Sink):
     def folder_conflicts(self, other: Sink) -> list[str]:
         if not isinstance(other, DeltaSink):
             return ["type"]
-        if "overwrite" in (self.mode, other.mode):  # each sink would replace the releases of the other one
+        if "overwrite" in (self.mode, other.mode):  # each sink would replace the other sink's releases
             return ["mode"]
         return [] if list(self.partition_by) == list(other.partition_by) else ["partition_by"]
 

@@ -64,8 +64,8 @@ def _replaced(
 ) -> set[SinkName]:
     """Return the sinks whose releases another sink has replaced.
 
-    A selected sink replaces rows only if its first manifest existed when ``logs`` were read. Otherwise the caller would
-    omit the old rows without having the new ones. A selected sink that is not in ``logs`` had no manifest then.
+    A replacement by a selected sink is ignored if its first manifest appeared after ``logs`` were read. Otherwise
+    :func:`read_manifests` would return neither the old nor the new rows. A sink absent from ``logs`` had no manifest.
     """
     replaced: set[SinkName] = set()
     for name in {turn.name for turn in OwnershipLog(storage).catch_up() if turn.supersedes}:

@@ -69,7 +69,7 @@ class IcebergSink(Sink):
     def definition(self) -> dict[str, Any]:
         """Return the definition, without the catalog's properties, which may be secrets.
 
-        Handles record the table's id, which shows whether other properties lead to another table.
+        Handles record the table's id, which shows whether changed catalog properties lead to another table.
         """
         definition = {**super().definition(), "table": self.table, "mode": self.mode}
         if self.catalog_name:

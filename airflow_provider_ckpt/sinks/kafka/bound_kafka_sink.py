@@ -61,7 +61,7 @@ class BoundKafkaSink(BoundSink):
         """Ledger records from ``_records_since`` on, read after ``_transactions`` settled the earlier transactions."""
         self._records_since = -1
         self._records_ledgers: frozenset[str] = frozenset()
-        """Ids of ledgers in the handles for which ``_records`` were read."""
+        """Ledger ids that the handles name for which ``_records`` were read."""
         self._known_ledger_end: tuple[str, int] | None = None
         """(id, end offset) of the ledger before the first batch was staged; None if they were not read."""
         self._limits: TopicLimits | None = None

@@ -88,7 +88,7 @@ class Database:
                 StatementWatchdog(connection, self.timeout) as watchdog,
             ):  # uncommitted work is rolled back
                 connection.cursor_factory = _cursors(watchdog)
-                connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are visible after a lock
+                connection.isolation_level = IsolationLevel.READ_COMMITTED  # sees other commits after a wait for a lock
                 self._check_version(connection, failures)
                 for statement in TRANSACTION_SETTINGS:
                     connection.execute(statement)

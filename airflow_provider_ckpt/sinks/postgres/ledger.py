@@ -24,7 +24,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 VERSION = 1
 FORMAT = "airflow-provider-ckpt/postgres-ledger"
 _MAKING = 7263541
-"""Key of the advisory lock under which the tables are created, because concurrent ``IF NOT EXISTS`` may fail."""
+"""Key of the advisory lock under which the ledger is created, because concurrent ``IF NOT EXISTS`` may fail."""
 _TABLES = (
     "CREATE TABLE {schema}.format (format text PRIMARY KEY, version integer NOT NULL)",
     "CREATE TABLE {schema}.ledger (job text, sink text, target text NOT NULL, mode text NOT NULL, born text NOT NULL, "

@@ -61,9 +61,10 @@ GROUP BY i.indexrelid, i.indimmediate
 """
 """Query of (columns, True if ON CONFLICT may use the index) of each unique index.
 
-ON CONFLICT uses all indexes on its columns. An index that is checked at the end of the transaction is unfit. So is an
-index whose collation treats more texts as equal than the column's collation, which separates the rows of a batch. For
-all deterministic collations, equal texts are equal bytes. Both arrays count from 0.
+ON CONFLICT uses all unique indexes on its columns. An index that is checked only at the end of the transaction is
+unfit. An index is also unfit if its collation may treat texts as equal that the column's collation distinguishes,
+because a release removes duplicate keys by the column's collation. Two deterministic collations never differ in that:
+equal texts are equal bytes. The arrays ``indkey`` and ``indcollation`` count from 0.
 """
 
 _RULES = """

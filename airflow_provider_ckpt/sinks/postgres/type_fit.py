@@ -81,7 +81,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def fits_element(kind: Any, column: str) -> bool:
-    """Return True if an array's element type stores each value. PostgreSQL has one type for arrays of any depth."""
+    """Return True if an array of ``column`` stores elements of ``kind``. Arrays of any depth have one column type."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return kind["type"] == "array" and fits_element(kind["elementType"], column)

@@ -117,7 +117,7 @@ def open_session(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> 
     """
     session = _connect_with_timeout(connect, parameters)
     if _wants_tls(parameters) and not session._secure:
-        # Older versions of the driver ignore that the server has no TLS, and send everything unencrypted.
+        # Older versions of PyMySQL ignore that the server has no TLS, and send everything unencrypted.
         from pymysql.err import OperationalError
 
         session.close()
@@ -135,7 +135,7 @@ def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, 
     import threading
 
     timeout = parameters["connect_timeout"]
-    if parameters.get("unix_socket"):  # the driver counts a Unix socket as safe only if it has opened it itself
+    if parameters.get("unix_socket"):  # PyMySQL counts a Unix socket as safe only if it has opened it itself
         session = connect(**{**parameters, "read_timeout": min(timeout, parameters["read_timeout"])})
         # There is no public setting. All current versions read this value for each answer.
         session._read_timeout = parameters["read_timeout"]

@@ -1,8 +1,8 @@
 """The sink's own tables in MySQL or SQLite.
 
-A transaction moves a batch's rows to the target and records its handle in ``ckpt_released``. MySQL commits with each
-CREATE and DROP. So a batch is recorded in ``ckpt_staged`` before its staging table is created. The record is deleted
-after the table is gone. A process that creates or drops a staging table holds the lock of its record.
+A release moves a batch's rows to the target and adds its handle to ``ckpt_released`` in one transaction. MySQL commits
+with each CREATE and DROP. So a batch is recorded in ``ckpt_staged`` before its staging table is created. That record is
+deleted after the table is gone. A process that creates or drops a staging table holds the lock of the table's record.
 """
 
 from __future__ import annotations

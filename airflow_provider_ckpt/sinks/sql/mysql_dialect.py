@@ -68,7 +68,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         settings = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
         settings["write_timeout"] = min(settings["write_timeout"], settings["read_timeout"])
         if isinstance(settings.get("password"), str):
-            # servers expect UTF-8; the driver would encode a text as latin1
+            # servers expect UTF-8; PyMySQL would encode a text as latin1
             settings["password"] = settings["password"].encode()
         return settings
 
@@ -121,7 +121,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
                 yield right
 
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """Yield the missing rights. Statements on an absent table test them: the server checks rights first."""
+        """Yield the missing rights. Statements on an absent table test them: the server checks rights before tables."""
         table = existing_table(name, ["id"])
         statements: dict[str, Executable] = {
             "SELECT": select(table.c.id).where(false()),

@@ -44,7 +44,7 @@ _DECLARED = {
     "timestamp": ("TIMESTAMP", "DATETIME"),
     "timestamp_ntz": ("TIMESTAMP", "DATETIME"),
 }
-"""Spark type -> declared types that fit despite the affinity NUMERIC, which leaves such texts, 0 and 1 unchanged."""
+"""Spark type -> declared types that fit although their affinity is NUMERIC, which keeps texts of dates, 0 and 1."""
 
 
 def affinity(declared: str) -> str:
