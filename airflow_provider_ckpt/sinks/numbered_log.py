@@ -58,7 +58,7 @@ class NumberedLog(Generic[T]):
         self.lock = threading.RLock()
 
     def length(self) -> int:
-        """Return the number of known entries. Other processes may have appended more."""
+        """Return the number of entries that this process knows. Other processes may have appended more entries."""
         with self.lock:
             if self._length is None:
                 self._length = self._count_listed()

@@ -182,8 +182,9 @@ class Sink(ABC):
         """Return the settings that determine where this sink's rows go, and in which form: a JSON object, no secrets.
 
         The journal records the object when the job first starts. Every later start compares the recorded object with
-        the current one, key by key. A difference is refused unless the key is in :attr:`changeable`. If a later version
-        of a sink adds a setting, its key must be absent while the setting has its default. ``type`` is the class.
+        the current object, key by key. A difference is refused unless the key is in :attr:`changeable`. If a later
+        version of a sink adds a setting, its key must be absent while the setting has its default. ``type`` is the
+        class.
         """
         return {"type": f"{type(self).__module__}.{type(self).__qualname__}"}
 

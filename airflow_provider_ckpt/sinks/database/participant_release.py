@@ -61,7 +61,7 @@ class ParticipantRelease(Generic[C]):
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
-        """Refuse an altered table that no longer fits, because a narrower column may silently round or cut values."""
+        """Refuse a table that was altered so that rows no longer fit. Its columns may silently round or cut values."""
         self._statements.lock_definition()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")

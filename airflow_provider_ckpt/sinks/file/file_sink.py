@@ -33,7 +33,7 @@ class FileSink(Sink):
 
     Args:
         path: the folder, as a path or any fsspec URI (``s3://…``). A relative path is resolved against the working
-            directory of the process that binds the sink; use an absolute one if several processes do.
+            directory of the process that binds the sink. Use an absolute path if several processes bind it.
         partition_by: columns whose values become folders.
         options: options of Spark's writer (``header``, ``compression`` …).
         storage_options: fsspec options of the folder; None means those of the job's root. Spark reaches the same folder

@@ -34,7 +34,7 @@ class Occupancy:
     1. The turn log puts first releases in one order. A process appends a turn only after it has read all earlier turns.
        Of two new jobs that refuse other jobs' rows, the second job reads the first job's turn and is refused.
     2. The turn of an overwriting sink lists the sinks that it replaces. Its first manifest repeats the list, and hides
-       their rows from readers of the manifests. A replaced sink never releases again, even if it has staged rows.
+       replaced rows from readers of the manifests. A replaced sink never releases again, even if it has staged rows.
     3. Of two overwriting sinks, the sink that releases later replaces the other sink's rows. A sink is refused if a job
        that started later has replaced the folder. So an abandoned driver cannot replace its successor's rows.
     4. Only files of replaced sinks are deleted, after the replacing manifest exists. A file's name states its sink. Any

@@ -57,7 +57,7 @@ def _write_files(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterab
 
 
 def _keys(table: Any, rows: Any, key: Sequence[str]) -> Any:
-    """Return the key columns of a ``pyarrow.Table``, in the types of the table."""
+    """Return the key columns of ``rows`` (a ``pyarrow.Table``), cast to the Iceberg table's types."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     schema = schema_to_pyarrow(table.schema().select(*key), include_field_ids=False)

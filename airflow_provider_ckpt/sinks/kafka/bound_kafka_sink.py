@@ -61,7 +61,7 @@ class BoundKafkaSink(BoundSink):
         """Ledger records from ``_records_since`` on, read after ``_transactions`` settled the earlier transactions."""
         self._records_since = -1
         self._records_ledgers: frozenset[str] = frozenset()
-        """Ledger ids that the handles name for which ``_records`` were read."""
+        """Ids of the ledgers in the handles of the release for which ``_records`` were read."""
         self._known_ledger_end: tuple[str, int] | None = None
         """(id, end offset) of the ledger before the first batch was staged; None if they were not read."""
         self._limits: TopicLimits | None = None

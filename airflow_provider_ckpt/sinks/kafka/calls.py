@@ -68,7 +68,7 @@ class KafkaCalls:
         return confluent_kafka
 
     def on_error(self, error: Any) -> None:
-        """Store an error that a client reports to its ``error_cb``. Only such an error explains a failure to connect.
+        """Store an error that a client reports by ``error_cb``. Only such errors explain why a client cannot connect.
 
         A refused login is not overwritten, because the later error only reports that all brokers are down.
         """

@@ -40,7 +40,7 @@ class StartMark:
         self._path = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/start.json"
 
     def create(self, overwrites: int) -> None:
-        """Create the mark. An existing mark stays unchanged."""
+        """Create the mark with the number of replacements, ``overwrites``. An existing mark stays unchanged."""
         self._storage.create_if_absent(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
 
     def read(self) -> int | None:

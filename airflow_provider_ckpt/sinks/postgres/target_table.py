@@ -77,7 +77,7 @@ WHERE ev_class = %s AND ev_type IN ('2', '3', '4') AND (ev_enabled IN ('O', 'A')
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: True if it replaces the statement."""
+    """A table's rule. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: True if the rule replaces the statement."""
 
     name: str
     event: str
