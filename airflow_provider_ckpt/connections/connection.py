@@ -34,7 +34,7 @@ class Connection:
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return every secret text in the forms in which a text may contain it, longest first."""
+        """Return every secret of the connection, in each spelling that a log or error may show, longest first."""
         secrets = [self.password] if self.password else []
         return as_printed([*secrets, *field_secrets(self.extra)], [self.login])
 
@@ -70,7 +70,7 @@ def _read(conn_id: str, text: str) -> tuple[Connection | None, str]:
 
 
 def _json(data: bytes, subject: str) -> tuple[Any, str]:
-    """Return the value of a JSON text and "", or None and the problem, which shows none of the text."""
+    """Return (value of a JSON text, "") or (None, problem). The problem shows none of the text."""
     try:
         return parse_json(data, uri="", what="", most_bytes=_MOST_BYTES, foreign=True), ""
     except MalformedDocumentError as error:
@@ -100,7 +100,10 @@ def _from_fields(conn_id: str, fields: Mapping[str, Any]) -> tuple[Connection | 
 
 
 def _from_uri(conn_id: str, uri: str) -> tuple[Connection | None, str]:
-    """Read a URI as Airflow does: ``type://login:password@host:port/schema?extra``. The host may include a scheme."""
+    """Read a URI as Airflow does: ``type://login:password@host:port/schema?extra``. The host may include a scheme.
+
+    Return (connection, "") or (None, problem).
+    """
     kind, separator, address = uri.partition("://")
     if not kind or not separator:
         return None, "its text is neither a JSON object nor a URI with a type in front (postgres://…)"

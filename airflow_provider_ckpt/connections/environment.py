@@ -18,7 +18,7 @@ _IN_BLOCKS: dict[object, Mapping[str, str]] = {}
 
 
 def variable_of(conn_id: str) -> str:
-    """Return the name of the environment variable that Airflow, too, reads first for this connection."""
+    """Return the name of the environment variable for this connection. Airflow uses the same name."""
     return f"{_PREFIX}{conn_id.upper()}"
 
 
@@ -39,7 +39,7 @@ def handed(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> Connection:
-    """Read a connection. ``environ`` defaults to the environment of this process and the connections passed to it.
+    """Read a connection. ``environ``: variable → value; None means this process's environment and passed connections.
 
     Raises ConnectionMissingError, BadConnectionError.
     """
@@ -54,7 +54,7 @@ def read_connection(conn_id: str, environ: Mapping[str, str] | None = None) -> C
 
 
 def secrets_of_connections() -> set[str]:
-    """Return the secrets of all connections of this process, in the forms in which a text may contain them."""
+    """Return the secrets of all connections of this process, in each spelling that a log or error may show."""
     texts = {
         (name, text)
         for place in (os.environ, _IN_MEMORY, *list(_IN_BLOCKS.values()))

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.errors import InvalidInputError
 
 
 class ConnectionMissingError(InvalidInputError):
-    """A connection that this process needs, but was not passed. ``data``: conn_id, variable."""
+    """A connection that this process needs was not passed to it. ``data``: conn_id, variable."""
 
     template = (
         "connection {conn_id!r} is not known to this process: its environment variable {variable} is not set. In "
@@ -16,6 +16,6 @@ class ConnectionMissingError(InvalidInputError):
 
 
 class BadConnectionError(InvalidInputError):
-    """A connection with unreadable text or of the wrong kind. ``data``: conn_id, problem."""
+    """The text of a connection is unreadable, or its type is wrong. ``data``: conn_id, problem."""
 
     template = "connection {conn_id!r} cannot be used: {problem}"

@@ -52,8 +52,8 @@ class KafkaBrokers:
         """Read a connection of type ``kafka``.
 
         Its extra is a librdkafka configuration, as for Airflow's Kafka provider. Only the servers and the settings for
-        security (``security.protocol``, ``sasl.…``, ``ssl.…``) are used. Host, port, login and password may replace the
-        extra.
+        security (``security.protocol``, ``sasl.…``, ``ssl.…``) are used. Host, port, login and password supply what the
+        extra lacks.
 
         Raises BadConnectionError.
         """
@@ -66,9 +66,9 @@ class KafkaBrokers:
     def reader_options(self) -> dict[str, str]:
         """Return the options of a Spark reader of the format ``kafka``.
 
-        The driver reads the files here, because executors do not have them.
+        The driver reads the PEM files here, because executors do not have them.
 
-        Raises BadConnectionError for a mechanism that needs Java's own options, and for an unreadable file.
+        Raises BadConnectionError for a SASL mechanism without user and password, and for an unreadable file.
         """
         java: dict[str, str] = {_SERVERS: self.servers}
         for name, text in self.settings.items():

@@ -16,7 +16,7 @@ def is_on_this_machine(host: object) -> bool:
 
 
 def warn_once(message: str) -> None:
-    """Log a warning once in this process, because each start of a query binds its sinks and makes its gates."""
+    """Log a warning, unless this process has logged it before. Each start of a query would otherwise repeat it."""
     if message not in _WARNED:
         _WARNED.add(message)
         log.warning("%s", message)

@@ -1,4 +1,4 @@
-"""A client for the part of Airflow's REST API (v2) that a gate needs. Works without Airflow."""
+"""A client for the part of Airflow's REST API (v2) that a gate needs. It does not import Airflow."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class AirflowApi:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def variable(self, key: str) -> str | None:
-        """Return the text of a Variable, or None if it does not exist. Raises ApiFailedError."""
+        """Return the text of a Variable; None if the Variable does not exist. Raises ApiFailedError."""
         path = f"/api/v2/variables/{quote(key, safe='')}"
         code, answer = self._request_authorized(path)
         # a server also answers 404 for an unknown path, for example if the address lacks Airflow's own path

@@ -19,15 +19,16 @@ class AirflowVariableGate:
     A user sets the Variable to ``true`` in the UI to release the held output. ``false`` and a missing Variable hold the
     output. Any other text, or a server that does not answer, fails the release, which is retried. Case is ignored.
 
-    The releasing process (a driver, a JobMaster, ``ckpt release``) is not an Airflow task. Each time it has rows to
-    release, it reads the Variable over Airflow's REST API.
+    The releasing process is a driver, a JobMaster or ``ckpt release``. It reads the Variable over Airflow's REST API
+    each time it has rows to release.
 
     Args:
         key: key of the Variable. ``{job_id}`` and ``{sink}`` in it are replaced.
         conn_id: connection whose host is the API server's address, with a login and password or a ``token`` in its
             extra. Name it in ``conn_ids`` of the operator.
 
-    Raises InvalidInputError. A release raises ConnectionMissingError, BadConnectionError, GateUndecidedError.
+    Raises InvalidInputError for an unusable ``key``. A release raises ConnectionMissingError, BadConnectionError,
+    GateUndecidedError.
     """
 
     def __init__(self, key: str, conn_id: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def names_problem(given: object) -> str | None:
-    """Return what is wrong with the form of a list of column names, or None.
+    """Return what is wrong with the form of a list of column names; None if it is right.
 
     An iterator is refused because the names are read several times. A set is refused because it has no order.
     """
@@ -16,7 +16,7 @@ def names_problem(given: object) -> str | None:
 
 
 def options_problem(given: object) -> str | None:
-    """Return what is wrong with the form of a dict of options, or None. Values are not shown, because of secrets."""
+    """Return what is wrong with the form of a dict of options; None if it is right. The text shows no secret values."""
     if not isinstance(given, Mapping):
         return f"is given as an object of type {type(given).__name__}; give a dict of options by name"
     for name, value in given.items():

@@ -16,7 +16,7 @@ class MissingPackageError(InvalidInputError):
 
 
 class SinkInputError(InvalidInputError):
-    """The rows that flow into a sink cannot be written there."""
+    """A sink cannot write its input: a column's name or type, or the output mode, does not fit."""
 
     template = "Sink {sink} cannot write its input: {problem}. {advice}."
 
@@ -63,7 +63,7 @@ class UnknownHandleError(TerminalError):
 
 
 class DamagedHandleError(TerminalError):
-    """A handle in a subtask's log lacks a field or has a damaged one."""
+    """A handle in a subtask's log lacks a field or has a damaged field."""
 
     template = (
         "The log of job {job!r} has a damaged entry for a batch that sink {sink} has staged: {problem} "
@@ -100,7 +100,7 @@ class ReleaseRefusedError(TerminalError):
 
 
 class ReleaseRecordLostError(TerminalError):
-    """The target's record of releases is gone, damaged or new to this job. A release would repeat or lose rows."""
+    """The target's record of releases is gone, damaged, set back or recreated. A release would repeat or lose rows."""
 
     template = (
         "The release log {uri} has lost entries: {problem}. Something deleted them (an expiry rule of the bucket, a "
@@ -110,7 +110,7 @@ class ReleaseRecordLostError(TerminalError):
 
 
 class ForeignReleaseError(TerminalError):
-    """Another job of the same name has released the checkpoint number that this job's release needs."""
+    """The target has released this checkpoint's number without this job's rows, for another job of the same name."""
 
     template = (
         "Sink {sink} at {uri} has released checkpoint {newest} without batch {handle}, which belongs to checkpoint "

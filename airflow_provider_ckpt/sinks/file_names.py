@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from airflow_provider_ckpt.storage.nesting import is_hidden
 
 BOOKKEEPING = "_ckpt"
-"""Name of the bookkeeping folder inside a sink's folder. File sinks have theirs next to the table instead."""
+"""Name of the bookkeeping folder in a sink's folder. A file sink's bookkeeping folder is next to the table instead."""
 
 OWNERSHIP = "~owners"
 """Name of the turn log's folder in the bookkeeping folder. No job id starts with a tilde, so no job's folder has it."""
@@ -42,7 +42,7 @@ def is_data_file(path: str) -> bool:
 
 
 def format_of(path: str) -> str | None:
-    """Return the file format of a name such as ``x.csv`` or ``x.csv.gz``; None if it is not a format of a sink."""
+    """Return the file format of a name such as ``x.csv`` or ``x.csv.gz``; None if the name shows no sink's format."""
     extensions = path.rpartition("/")[2].lower().split(".")[1:][-2:]
     return next(
         (extension for extension in reversed(extensions) if extension in ("parquet", "json", "csv", "orc")), None
@@ -50,7 +50,7 @@ def format_of(path: str) -> str | None:
 
 
 def released_names(staged: Iterable[str], *, job_id: str, uid: str, batch_id: int, nonce: str) -> list[str]:
-    """Return the final names, relative to the sink's folder, of files given by their paths in the staged place.
+    """Return the final path of each file, relative to the sink's folder. ``staged``: paths in the staged place.
 
     The names are unique and depend on the batch, not on the checkpoint. If the release of *n* crashes, the release of
     *n+1* may finish it (R9), and must then use the same names.

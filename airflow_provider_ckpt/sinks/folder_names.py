@@ -12,9 +12,9 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 from airflow_provider_ckpt.sinks.spark_exceptions import texts
 
 _LONGEST = 255
-"""Largest number of bytes in a file name on most file systems and HDFS."""
+"""Maximum number of bytes in a file name on most file systems and HDFS."""
 _FOLDER = re.compile(r"(?:(?<=/)|(?<=limit of ))([^/=]+)=([^/]*?)(?=/| \(exists=| in directory |$)")
-"""Pattern of a partition folder, (column, value), in the paths of Hadoop's errors. Spark has escaped both names."""
+"""Pattern of a partition folder, (column, value), in the paths of Hadoop's errors. Spark has escaped both parts."""
 _TOO_LONG = re.compile(r"Mkdirs failed|File name too long|PathComponentTooLong|component name limit")
 """Pattern of Hadoop's errors for a long name. On an object store these texts may have other causes."""
 
@@ -50,7 +50,7 @@ def named_folders(partition_by: Sequence[str], context: SinkContext, handle: str
 
 
 def _longest(error: BaseException, partition_by: Sequence[str], path: str) -> tuple[str, int] | None:
-    """Return (column, bytes) of the longest folder name in the error's lines with ``path``; None if all are allowed."""
+    """Return (column, bytes) of the longest folder name in the error's lines with ``path``; None if it is allowed."""
     columns = {name.casefold(): name for name in partition_by}
     if not columns:
         return None

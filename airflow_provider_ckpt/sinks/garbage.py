@@ -1,4 +1,4 @@
-"""The deletion of staged rows that no call needs again (R5)."""
+"""The deletion of staged rows that no later call needs (R5)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 T = TypeVar("T")
 _NAME = re.compile(r"(\d{8,})\.json")
 _REMEMBERED = 64
-"""Number of entries in memory. A release needs only entries that were appended after its batches were staged."""
+"""Maximum number of entries in memory. A release needs only entries that are newer than its staged batches."""
 
 
 class NumberedLog(Generic[T]):
@@ -29,8 +29,8 @@ class NumberedLog(Generic[T]):
 
     One listing finds the end of the log (one request per thousand entries, R17), and shows whether entries were
     deleted. Later entries are found by a request for the next number. A missing or unreadable entry raises
-    ReleaseRecordLostError. It never counts as the end, because a shorter log would release or supersede twice. A
-    process appends only after it has read the previous entry.
+    ReleaseRecordLostError. It is never taken for the log's end, because then rows would be released or replaced twice.
+    A process appends only after it has read the previous entry.
 
     Args:
         version: version of written entries, and the newest that can be read.
@@ -58,7 +58,7 @@ class NumberedLog(Generic[T]):
         self.lock = threading.RLock()
 
     def length(self) -> int:
-        """Return the number of known entries. Other processes may have appended more."""
+        """Return the number of entries that this process knows. Other processes may have appended more entries."""
         with self.lock:
             if self._length is None:
                 self._length = self._count_listed()
@@ -98,7 +98,10 @@ class NumberedLog(Generic[T]):
             return self._recent[number]
 
     def refuse_shorter(self, entries: int, observer: str) -> None:
-        """Raise ReleaseRecordLostError if the log has fewer than ``entries`` entries, which ``observer`` has read."""
+        """Raise ReleaseRecordLostError if the log has fewer than ``entries`` entries.
+
+        ``observer``: the batch or process that recorded this number earlier, for the message.
+        """
         if entries > self.length():
             raise self._damaged(f"{observer} has seen {entries}, and there are {self.length()}")
 

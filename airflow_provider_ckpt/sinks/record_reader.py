@@ -20,7 +20,7 @@ def read_record(storage: Storage, path: str, kind: str, version: int, name: str,
         version: newest version that can be read.
         read: returns the field's value. Raises UnknownFormError for a damaged field.
 
-    Raises ReleaseRecordLostError.
+    Raises ReleaseRecordLostError if the document is damaged.
     """
     uri = storage.full_uri(path)
     try:

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
 _AROUND = 10
-"""Largest number of JSON levels that a log entry puts around a handle."""
+"""Maximum number of JSON levels that a log entry puts around a handle."""
 
 
 def checked_handle_of(uid: str, sink: BoundSink, result: object, request: StageRequest) -> Handle:
@@ -27,7 +27,7 @@ def checked_handle_of(uid: str, sink: BoundSink, result: object, request: StageR
 
 
 def _handle_problem(result: object, request: StageRequest) -> str | None:
-    """Return what is wrong with a handle, or None. The text shows no values, which may be private to the sink."""
+    """Return what is wrong with a handle; None if it is right. No values are shown: they may be private to the sink."""
     if not isinstance(result, Mapping):
         return f"a value of type {type(result).__name__}"
     if result.get("id") != request.id:

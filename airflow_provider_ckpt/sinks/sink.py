@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Patient(Protocol):
-    """A function that calls ``act`` again while ``act`` fails with an error that may pass."""
+    """A function that calls ``act``, repeats it while it fails with an error that may pass, and returns its result."""
 
     def __call__(self, act: Callable[[], T]) -> T: ...
 
@@ -144,7 +144,7 @@ class StageRequest:
 
 
 def attempt_of(handle_id: str) -> str | None:
-    """Return the attempt in a handle's id; None if the text is no such id."""
+    """Return the attempt in a handle's id; None if the text is not the id of a handle."""
     parts = handle_id.rsplit("-", 2)
     if len(parts) != 3 or not parts[1].isdigit() or not _NONCE.fullmatch(parts[2]):
         return None
@@ -171,7 +171,7 @@ class Sink(ABC):
     def bind(self, context: SinkContext) -> BoundSink:
         """Return this sink bound to one job and uid.
 
-        Called once in each process that stages or releases. It may connect, but must not write. A zombie and its
+        Called once in each process that stages or releases. It may connect, but must not write. A fenced driver and its
         successor may use the sink at the same time (R8), and both must behave correctly.
         """
 
@@ -179,11 +179,12 @@ class Sink(ABC):
     """Keys of :meth:`definition` that may differ between two runs of one job."""
 
     def definition(self) -> Mapping[str, Any]:
-        """Return the part of this sink that decides where its rows go and in which form: a JSON object without secrets.
+        """Return the settings that determine where this sink's rows go, and in which form: a JSON object, no secrets.
 
-        The journal records it when the job first starts. Every later start compares it, key by key. A difference is
-        refused unless the key is in :attr:`changeable`. If a later version of a sink adds a setting, its key must be
-        absent while the setting has its default. ``type`` is the class.
+        The journal records the object when the job first starts. Every later start compares the recorded object with
+        the current object, key by key. A difference is refused unless the key is in :attr:`changeable`. If a later
+        version of a sink adds a setting, its key must be absent while the setting has its default. ``type`` is the
+        class.
         """
         return {"type": f"{type(self).__module__}.{type(self).__qualname__}"}
 
@@ -196,10 +197,10 @@ class Sink(ABC):
         """
 
     def folder_conflicts(self, other: Sink) -> Sequence[str]:
-        """Return why the rows of both sinks cannot be read in one folder, for example keys of :meth:`definition`.
+        """Return what prevents reading both sinks' rows in one folder, for example keys of :meth:`definition`.
 
         ``other`` is a sink of the same job with a common folder in :meth:`spark_folders`. Called with :meth:`validate`;
-        a result that is not empty refuses the job. A sink whose folder is not read directly returns nothing.
+        the job is refused if the result is not empty. A sink whose folder is not read directly returns an empty result.
         """
         return ()
 
@@ -214,8 +215,8 @@ class Sink(ABC):
     def spark_folders(self, storage_options: Mapping[str, Any]) -> Sequence[Location]:
         """Return the folders to which Spark itself writes, each URI with its fsspec options.
 
-        Spark is configured to reach them. Called in the driver before any source is read, and without options after
-        :meth:`validate`; does no I/O. ``storage_options``: those of the job's root.
+        Spark is configured to reach them. Called in the driver before any source is read, and with an empty dict after
+        :meth:`validate`. Does no I/O. ``storage_options``: fsspec options of the job's root.
         """
         return ()
 
@@ -229,15 +230,15 @@ class BoundSink(ABC):
     4. A crash between any two steps of :meth:`release` is repaired by another call, with the same or a higher
        checkpoint.
 
-    Calls for one bound sink do not overlap, with one exception: :meth:`stage` may run in one thread, :meth:`release` in
-    another, and :meth:`staged` and :meth:`delete_staged` in a third one.
+    Calls for one bound sink do not overlap, with one exception. Three threads may run at once: one for :meth:`stage`,
+    one for :meth:`release`, and one for :meth:`staged` and :meth:`delete_staged`.
     """
 
     def check_target(self) -> None:  # noqa: B027 - a target may take any job
         """Refuse a target that a new job must not write to, because other jobs wrote there.
 
-        Called once, for a job that is new under its root, before anything is written, also to the root. Reads only. The
-        job may be abandoned after the call.
+        Called once, for a job that is new under its root, before anything is written, also to the root. Reads only,
+        because the job may still be refused after the call.
 
         Raises subclasses of InvalidInputError.
         """
@@ -271,7 +272,7 @@ class BoundSink(ABC):
 
         Called inside ``foreachBatch`` in the Spark driver. When Spark repeats a batch, the call is repeated with
         another nonce, and the frame may hold other rows. Of several calls for one batch at most one handle is
-        published. :meth:`collect_garbage` deletes the rows of the others.
+        published. :meth:`collect_garbage` deletes the rows of the other calls.
 
         * Consumes the frame exactly once, also if it is empty (R18): no ``isEmpty``, no ``limit`` before.
         * An empty batch gives a handle without content and leaves nothing in the target.
@@ -294,8 +295,8 @@ class BoundSink(ABC):
         call it, without Spark. The handles are in the order in which they were staged (per subtask).
 
         * If ``checkpoint`` <= :meth:`last_released`, the call changes nothing (R9). The check and the advance are one
-          atomic step of the target, so a zombie's late call changes nothing either. If the target shows that a handle
-          was never released, the call raises instead, because another job releases there.
+          atomic step of the target, so a fenced driver's late call changes nothing either. If the target shows that a
+          handle was never released, the call raises instead, because another job releases there.
         * A call may include several checkpoints. Handles that an earlier call with a lower checkpoint has released are
           skipped. The driver repeats them if it crashed before it wrote the journal.
         * Raises TransientError subclasses if another call may succeed, TerminalError subclasses if not.
@@ -329,33 +330,33 @@ class BoundSink(ABC):
 
     @abstractmethod
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete staged rows of this job and sink that no call will need again; return their ids, sorted.
+        """Delete staged rows of this job and sink that no later call needs; return their ids, sorted.
 
         Rows are garbage if their id is not in ``live_handles`` and their attempt is not in ``live_attempts``. If some
-        rows cannot be deleted, delete the others and then raise :class:`~.errors.GarbageLeftError`. A driver that takes
-        the job over reports the error and continues; a deletion of the job stays incomplete. Idempotent.
+        rows cannot be deleted, delete all other garbage, then raise :class:`~.errors.GarbageLeftError`. A driver that
+        takes the job over reports the error and continues; a deletion of the job stays incomplete. Idempotent.
 
         Called when a driver has taken the job over, at the end of a job, and when it is deleted.
 
         Args:
             live_handles: ids of all handles that are published, not voided by a restore (R4), and not released.
             live_attempts: attempts that may still publish, because they are not fenced (R5). It contains every attempt
-                except those that this job's logs show to be fenced: a job of the same id under another root may stage
-                in the same target. So it supports only ``in``.
+                except those that this job's logs show to be fenced. A job of the same id under another root may stage
+                in the same target, so unknown attempts are contained, too. It supports only ``in``, no iteration.
         """
 
     def staged(self) -> Mapping[str, Sequence[int]] | None:
         """Return the staged rows in the target: id of the handle -> bytes of each of its files. Reads only.
 
-        ``ckpt gc`` lists them, and the next attempt of a subtask deletes those of a failed attempt. None if the sink
-        cannot list staged rows; then only :meth:`collect_garbage` deletes them.
+        ``ckpt gc`` lists the rows, and the next attempt of a subtask deletes the rows of a failed attempt. None if the
+        sink cannot list staged rows; then only :meth:`collect_garbage` deletes them.
         """
         return None
 
     def delete_staged(self, ids: Collection[str]) -> None:
         """Delete the rows that were staged under these ids, and nothing else. Ignore ids that are gone.
 
-        Called only for ids of :meth:`staged` that :meth:`collect_garbage` would be right to delete.
+        Called only for ids of :meth:`staged` that :meth:`collect_garbage` may delete.
         """
         raise NotImplementedError("a sink that implements staged must implement delete_staged")
 

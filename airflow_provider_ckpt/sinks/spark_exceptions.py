@@ -10,7 +10,7 @@ def has_text(error: BaseException | None, text: str) -> bool:
 
 
 def texts(error: BaseException | None) -> Iterator[str]:
-    """Yield the texts of an error and its causes, which include the JVM's stack trace."""
+    """Yield the text of an error and of each of its causes, each with the JVM's stack trace if there is one."""
     while error is not None:
         yield f"{error} {getattr(error, '_stackTrace', '')}"
         error = error.__cause__ or getattr(error, "_cause", None)

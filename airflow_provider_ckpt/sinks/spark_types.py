@@ -9,12 +9,12 @@ from airflow_provider_ckpt.model.column_name import quoted
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
-"""Type -> digits of its largest value."""
+"""Spark type -> number of digits of its largest value."""
 _PLAIN = (*_INTEGERS, "boolean", "float", "double", "date", "binary", "timestamp", "timestamp_ntz")
 
 
 def plain(kind: Any) -> Any:
-    """Return the SQL type of a user-defined type, which Spark writes; any other type unchanged."""
+    """Return the SQL type as which Spark writes a user-defined type; any other type unchanged."""
     while isinstance(kind, dict) and kind["type"] == "udt":
         kind = kind["sqlType"]
     return kind
@@ -36,7 +36,7 @@ def decimal_of(kind: Any) -> tuple[int, int] | None:
 
 
 def digits_of(kind: Any) -> tuple[int, int] | None:
-    """Return (all digits, digits after the point) of a number type's largest value; None for other types."""
+    """Return the number of (all digits, digits after the point) that a number type needs; None for other types."""
     if isinstance(kind, str) and kind in _INTEGERS:
         return _INTEGERS[kind], 0
     return decimal_of(kind)
@@ -56,7 +56,7 @@ def fits_in_json(kind: Any) -> bool:
 
 
 def digits_in(kind: Any) -> int:
-    """Return the digits of the longest decimal in a type or its nested types; 0 if there is none."""
+    """Return the number of digits of the longest decimal in a type or its nested types; 0 if there is none."""
     kind = plain(kind)
     if not isinstance(kind, dict):
         decimal = decimal_of(kind)
@@ -72,7 +72,7 @@ def _is_key(kind: Any) -> bool:
 
 
 _INSTANT = "concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS{zone}')"
-"""Format of instants that no setting of Spark's parser changes."""
+"""Spark expression for the format of instants. No setting of Spark's SQL parser changes what it means."""
 _JSON = {
     "ignoreNullFields": "'false'",
     # by default Spark writes milliseconds, and an offset that is rounded to minutes

@@ -45,7 +45,7 @@ class StagingArea:
         Args:
             files: number of data files.
             uri: target in messages.
-            found: number of rows in the files; None if it was not read.
+            found: number of rows in the files; None if the files were not read.
             counted: number of rows that were counted while they were written; None if they were not counted.
 
         Raises StagedRowCountError if the numbers contradict each other. For an empty frame Spark writes no file, or one
@@ -62,9 +62,9 @@ class StagingArea:
         return rows
 
     def refuse_foreign(self, uri: str, newest: int, waiting: Sequence[str], checkpoint: int) -> None:
-        """Refuse the handles ``waiting``, which checkpoint ``newest`` of the target covers without their release.
+        """Raise ForeignReleaseError if there are unreleased handles (``waiting``) of ``checkpoint``.
 
-        Raises ForeignReleaseError.
+        The target has released ``newest``, which is not below ``checkpoint``. So another job released it.
         """
         for handle_id in waiting:
             raise ForeignReleaseError(
@@ -79,7 +79,7 @@ class StagingArea:
             self.delete(handle_id)
 
     def collect_garbage(self, live_handles: Collection[str], live_attempts: Collection[str]) -> list[str]:
-        """Delete the places without a live handle or a live attempt. Return their handles' ids.
+        """Delete each place whose handle is not live and whose attempt is not live. Return the handles' ids.
 
         Raises GarbageLeftError.
         """

@@ -49,16 +49,16 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     """A ``DatabaseSink`` that is bound to one job.
 
     A release is one transaction. It locks the ledger entry of job and sink, and compares the checkpoint. It skips
-    released handles, moves the rows of the others, records them, advances the entry and commits. No crash, second
-    releaser or late releaser does harm:
+    released handles, moves the rows of the other handles, records the moved handles, advances the entry and commits. No
+    crash, second releaser or late releaser does harm:
 
-    1. The second of two releasers waits for the lock, and then reads what the first one has committed.
+    1. The second of two releasers waits for the lock, and then reads what the first releaser has committed.
     2. If the reply to a commit is lost, the next call reads in the ledger whether the commit happened. Prepared
-       transactions are not used, because an undecided one blocks others.
+       transactions are not used, because an undecided transaction blocks other sessions.
     3. A Spark task that ran twice has staged its rows twice. A handle lists the successful task attempts, and only
        their rows are moved.
-    4. A handle records the id of the ledger entry and its last release. So a lost ledger is detected, and not taken for
-       a new one.
+    4. A handle records the id of the ledger entry and the entry's last release. So a recreated ledger is detected, and
+       not taken for that of a new job.
     """
 
     handle_format: ClassVar[str]
@@ -75,11 +75,11 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     @abstractmethod
     def _open(self, doing: str, refusal_of: Callable[[Any], Exception]) -> AbstractContextManager[C]:
-        """Open a transaction. ``refusal_of``: returns the error for a driver error that a retry cannot mend."""
+        """Open a transaction. ``refusal_of``: returns the error to raise for a database error that no retry mends."""
 
     @abstractmethod
     def _explain(self, error: Any) -> str:
-        """Return the problem that a driver's error reports, and advice, as one text without values of rows."""
+        """Return the problem that a database error reports, and advice, as one text without values of rows."""
 
     @abstractmethod
     def _check_schema(self, connection: C) -> None:
@@ -91,15 +91,18 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
 
     @abstractmethod
     def _problems(self, connection: C, columns: Columns) -> Iterable[Problem] | None:
-        """Return the current problems of the table, the most serious first; None if there is no table."""
+        """Return what prevents a release to the table as it is now, the most serious problem first.
+
+        None if there is no table.
+        """
 
     @abstractmethod
     def _exists(self, connection: C) -> bool:
-        """Return True if the database has an object of the table's name."""
+        """Return True if the database has a table or another object with the target's name."""
 
     @abstractmethod
     def _is_empty(self, connection: C) -> bool:
-        """Return True if the existing table has no row; False if the database cannot answer within seconds."""
+        """Return True if the existing table has no row; False if it has rows, or may have rows that are hidden."""
 
     @abstractmethod
     def _stage(
@@ -111,7 +114,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
     def _release_statements(self, connection: C) -> ReleaseStatements: ...
 
     def _undropped(self, connection: C) -> list[str]:
-        """Return ids of released handles whose staging tables still exist, which is possible only if a DROP commits."""
+        """Return ids of released handles whose staging tables still exist; empty if a release itself can drop them."""
         return []
 
     @abstractmethod
@@ -183,7 +186,7 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
         """Call ``make``, which makes the staging table of the request, and return its value.
 
         Repeats the call while the database fails temporarily. The output of the previous try is deleted first, because
-        its commit may have happened although the reply was lost.
+        that try may have committed although the reply was lost.
         """
         tries = itertools.count()
 
@@ -272,9 +275,9 @@ class BoundDatabaseSink(BoundSink, Generic[C]):
                 yield from self._problems(connection, columns) or ()
 
     def last_released(self) -> int:
-        """Return the ledger's last released checkpoint.
+        """Return the ledger's last released checkpoint; 0 if there is none.
 
-        Raises OutputLostError if the table is gone, because ``create=True`` would make an empty one.
+        Raises OutputLostError if the table is gone and the last release had rows, which a new table would lack.
         """
         with self._transaction("read its ledger") as connection:
             row = self._ledger.row(connection)

@@ -21,12 +21,12 @@ A = TypeVar("A")
 STATEMENT_TIMEOUT = 3600
 """Default timeout of a statement in seconds. It is long because a statement may move a whole batch or empty a table."""
 MIN_TIMEOUT, MAX_TIMEOUT = 1, 86_400
-"""Limits of ``statement_timeout`` in seconds."""
+"""Minimum and maximum of ``statement_timeout`` in seconds."""
 
 
 @dataclass(frozen=True)
 class DatabaseSink(Sink):
-    """A sink that releases in one transaction of a database. The subclasses describe the other arguments.
+    """A sink that releases each checkpoint in one transaction of a database. Subclasses describe the other arguments.
 
     Args:
         staging_schema: schema of the ledger and the staging tables; None means the schema of the table.
@@ -45,7 +45,7 @@ class DatabaseSink(Sink):
 
     database: ClassVar[str]
     changeable: ClassVar[frozenset[str]] = frozenset({"conn_id", "create"})
-    """Settings that may change when a job resumes. The ledger identifies the database of a renamed connection."""
+    """Settings that may change when a job resumes. The ledger shows if another connection leads to another database."""
 
     @property
     def settings(self) -> DatabaseSettings:
@@ -72,7 +72,7 @@ class DatabaseSink(Sink):
 
     @abstractmethod
     def problem_of(self, name: str) -> str | None:
-        """Return why no object in the database can have that name; None if it can."""
+        """Return why a column or table cannot be called ``name``; None if it can."""
 
     @abstractmethod
     def has_type_for(self, kind: Any) -> bool:
@@ -80,7 +80,7 @@ class DatabaseSink(Sink):
 
     @abstractmethod
     def validate_place(self) -> None:
-        """Check the schema of the ledger, and ``url`` if it is given.
+        """Refuse an unusable ``staging_schema``, and an unusable ``url`` if it is given.
 
         Raises InvalidSinkError.
         """

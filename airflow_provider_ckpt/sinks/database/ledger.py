@@ -20,7 +20,7 @@ class Ledger(ABC, Generic[C]):
     def create(self, connection: C, entry_id: str) -> None:
         """Create the ledger and this sink's entry if they are absent. ``entry_id``: random id of a new entry.
 
-        Until the first release, update the entry's table and mode.
+        If the sink has released nothing, also update the table and mode of an existing entry.
 
         Raises TerminalError.
         """
@@ -30,11 +30,11 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def row(self, connection: C, *, lock: bool = False) -> LedgerRow | None:
-        """Return the sink's entry, or None. ``lock``: True to lock the entry until the end of the transaction (R9)."""
+        """Return the sink's entry; None if absent. ``lock``: True to lock it until the end of the transaction (R9)."""
 
     @abstractmethod
     def lock_target(self, connection: C, *, exclusive: bool) -> None:
-        """Lock the target against exclusive releases to the same table, or with ``exclusive`` against all releases."""
+        """Lock the target table against all other releases; without ``exclusive`` only against exclusive releases."""
 
     @abstractmethod
     def released(self, connection: C, handles: Sequence[str]) -> set[str]: ...
@@ -44,7 +44,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def forget_released(self, connection: C, upto: int) -> None:
-        """Delete the records of handles that were released with checkpoint ``upto`` or an earlier one."""
+        """Delete the records of handles that were released with checkpoint ``upto`` or an earlier checkpoint."""
 
     @abstractmethod
     def has_other_sink_released(self, connection: C) -> bool:
@@ -52,7 +52,7 @@ class Ledger(ABC, Generic[C]):
 
     @abstractmethod
     def supersede(self, connection: C) -> None:
-        """Mark the other jobs of the table as replaced if they have released, or were about to replace its rows."""
+        """Mark other jobs' entries for the table as replaced, if the job has released there or has mode ``replace``."""
 
     @abstractmethod
     def record_staged(self, connection: C, handle: str, staging: str) -> None: ...
@@ -78,10 +78,10 @@ class ReleaseStatements(Protocol):
         """Delete all rows of the target. Return False if a trigger or a rule of the table keeps some rows."""
 
     def move(self, handle: Handle) -> int:
-        """Move to the target the rows that successful tasks have staged, and return how many arrived there."""
+        """Move the rows that successful tasks staged to the target. Return the number of rows that arrived there."""
 
     def count(self, handle: Handle) -> int:
-        """Return the number of rows that successful tasks have staged."""
+        """Return the number of rows of successful tasks in the staging table."""
 
     def drop(self, handle: Handle) -> None:
         """Drop the staging table, unless a DROP would commit the transaction."""

@@ -14,8 +14,8 @@ from airflow_provider_ckpt.sinks.sink import Handle
 class LedgerRow:
     """The ledger entry of one sink of one job. The first release fixes ``target`` and ``mode``.
 
-    ``entry_id``: random id, which a new entry does not share. ``last``: last released checkpoint; 0 before the first
-    release. ``rows``: number of rows in the last release.
+    ``entry_id``: random id, different if the entry was created again. ``last``: last released checkpoint; 0 before the
+    first release. ``rows``: number of rows in the last release.
     """
 
     entry_id: str
@@ -28,7 +28,10 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision about a release. ``waiting``: handles to release. ``counts``: result if nothing changes, or None."""
+    """A decision about a release. ``waiting``: handles to release.
+
+    ``counts``: the counts to return without any change of the database; None if the release must be done.
+    """
 
     waiting: tuple[Handle, ...] = ()
     counts: dict[str, int] | None = None
@@ -41,7 +44,7 @@ class LedgerRules:
     failures: Failures
 
     def check(self, row: LedgerRow | None, handles: Sequence[Handle]) -> None:
-        """Refuse a lost or older ledger, which lacks a release that a handle recorded when it was staged.
+        """Refuse a ledger that was deleted, created again or set back after one of the handles was staged.
 
         Raises ReleaseRecordLostError.
         """
@@ -96,9 +99,9 @@ class LedgerRules:
         return Decision(tuple(waiting.values()))
 
     def refuse_moved(self, row: LedgerRow | None, target: str, mode: str) -> None:
-        """Refuse another table or mode for a sink that was absent from the job for some runs and returns.
+        """Refuse a table or mode that differs from the sink's ledger entry, if the sink has released.
 
-        The old ledger entry of the sink does not describe releases to another table.
+        Such a sink was removed from the job for some runs. Its entry does not describe releases to another table.
 
         Raises TargetRefusedError.
         """

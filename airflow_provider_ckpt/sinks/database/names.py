@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 TASK_ATTEMPT = "_ckpt_part"
 ROW = "_ckpt_row"
-"""Columns that the sink adds to a staging table: the attempt of Spark's task, and the row's number in it."""
+"""Columns that the sink adds to a staging table: the id of the Spark task's attempt, and the row's number in it."""
 _NAME = re.compile(r'(?:"(?P<quoted>(?:[^"]|"")+)"|(?P<plain>[^".]+))(?:\.|$)')
 
 
 @dataclass(frozen=True)
 class TableName:
-    """A table's name. ``schema`` is a database in MySQL. An empty ``schema`` means that of the connection."""
+    """A table's name. ``schema`` is a database in MySQL. If it is empty, the connection's database is meant."""
 
     schema: str
     name: str
@@ -27,8 +27,8 @@ class TableName:
 def parse_table(text: str, schema: str, problem_of: Callable[[str], str | None]) -> TableName:
     """Parse the name of a table: ``orders`` (in ``schema``) or ``shop.orders``.
 
-    Case matters. As in SQL, a name with dots or quotes must be quoted. ``problem_of``: returns why no object can have a
-    name, or None.
+    Case matters. As in SQL, a name with dots or quotes must be quoted. ``problem_of``: returns why a name is refused;
+    None if it is accepted.
 
     Raises ValueError, whose text describes the problem.
     """

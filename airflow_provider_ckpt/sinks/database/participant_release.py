@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.table_checks import Problem
 from airflow_provider_ckpt.sinks.sink import Handle
 
 REMEMBERED = 100
-"""Number of checkpoints for which the ledger retains released handles, so that late processes find a release done."""
+"""The ledger keeps the ids of released batches for this many checkpoints, so that a late process sees them as done."""
 
 _KEPT = (
     "the table still has rows after the release deleted all of them, because a trigger or a rule of the table keeps "
@@ -23,10 +23,10 @@ _KEPT = (
 class ParticipantRelease(Generic[C]):
     """The work of one sink in a release of one or several sinks. ``connection`` is in the transaction of the release.
 
-    First every sink of the transaction decides. Then the replacing sinks empty their tables in reverse order. Then all
-    sinks fill their tables. So a table that others reference is filled before them and emptied after them.
+    First :meth:`decide` is called for every sink, then :meth:`empty` in reverse order, then :meth:`fill` in order. So a
+    table to which foreign keys refer can be filled first and emptied last.
 
-    ``problems``: returns why the current table cannot accept the rows of these handles.
+    ``problems``: returns why the table, as it is now, cannot accept the rows of given handles.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ParticipantRelease(Generic[C]):
         self._decision = Decision()
 
     def decide(self) -> None:
-        """Lock entry and table until the end of the transaction, and decide what to release. Changes nothing."""
+        """Lock the sink's ledger entry and table until the transaction ends. Decide what to release; change nothing."""
         self._row = self._lock_row()
         rules, staged = LedgerRules(self._failures), self._staged
         rules.check(self._row, staged)
@@ -61,7 +61,7 @@ class ParticipantRelease(Generic[C]):
             self._refuse_altered(waiting)
 
     def _refuse_altered(self, waiting: Sequence[Handle]) -> None:
-        """Refuse an altered table that no longer fits, because a narrower column may silently round or cut values."""
+        """Refuse a table that was altered so that rows no longer fit. Its columns may silently round or cut values."""
         self._statements.lock_definition()
         for problem, advice in self._problems(waiting):
             raise self._failures.release_refused(self._checkpoint)(f"{problem}. {advice}")
@@ -75,7 +75,7 @@ class ParticipantRelease(Generic[C]):
         return self._ledger.row(self._connection, lock=True)
 
     def empty(self) -> None:
-        """Empty the table if this release replaces its rows."""
+        """Delete all rows of the table, if this is the first release of a job whose sinks replace rows."""
         if self._decision.counts is not None or not self._replaces:
             return
         assert self._row is not None
@@ -85,7 +85,7 @@ class ParticipantRelease(Generic[C]):
                 raise self._failures.release_refused(self._checkpoint)(_KEPT)
 
     def fill(self) -> dict[str, int]:
-        """Move the rows and return the counts of the release."""
+        """Move the rows of the waiting handles, and return the counts of the release."""
         if self._decision.counts is not None:
             return self._decision.counts
         waiting = self._decision.waiting
@@ -101,7 +101,7 @@ class ParticipantRelease(Generic[C]):
         return {"rows": rows}
 
     def _forget_released(self) -> None:
-        """Delete records of batches that were released long before the oldest batch of this release was staged."""
+        """Delete records of releases over ``REMEMBERED`` checkpoints before this release's oldest batch was staged."""
         upto = min((handle["since"] for handle in self._staged), default=0) - REMEMBERED
         if upto > 0:
             self._ledger.forget_released(self._connection, upto)

@@ -27,7 +27,7 @@ _DELETED = (
 
 @dataclass(frozen=True)
 class Failures:
-    """The errors of one sink. ``table``, ``ledger``: names in messages. A ``problem`` must contain no row's values."""
+    """The errors of one sink. ``table``, ``ledger``: names in messages. Callers put no values of rows into errors."""
 
     context: SinkContext
     table: str

@@ -1,4 +1,4 @@
-"""Checks whether rows of a schema can be released to the current table. No I/O."""
+"""Checks that rows with given columns can be released to the table as it is now. No I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def rights_needed(mode: str) -> tuple[str, ...]:
 def column_problems(
     columns: Columns, table_columns: Mapping[str, TargetColumn], fits: Callable[[Any, str], bool], database: str
 ) -> Iterator[Problem]:
-    """Yield the problems of a table's columns. ``fits``: returns True if a column stores each value of a type."""
+    """Yield the problems of a table's columns for rows with ``columns``.
+
+    ``fits``: returns True if a column type of the database stores each value of a Spark type.
+    """
     for name, kind in columns:
         column = table_columns.get(name)
         if column is None:

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_ckpt.sinks.lake.intents import Change
 
 _KNOWN = {"appendOnly", "invariants", "timestampNtz", "changeDataFeed"}
-"""Features that are harmless, or whose use is visible in the table's configuration and schema."""
+"""Table features that are harmless, or whose use :func:`refusal` sees in the table's configuration and schema."""
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NEWEST_WRITER = 7
 

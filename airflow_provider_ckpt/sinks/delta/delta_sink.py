@@ -21,7 +21,7 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, is_local, open_
 from airflow_provider_ckpt.storage.storage import Storage
 
 _AMBIGUOUS_PATH = re.compile(r"\\|%[0-9A-Fa-f]{2}")
-"""Pattern of a local path at which ``deltalake`` creates the table under one path and searches under another."""
+"""Pattern of a local path for which ``deltalake`` creates the table in one folder and searches it in another folder."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class DeltaSink(Sink):
     Args:
         uri: the table's folder, as a path or a URI (``s3://…``). An absent table is created with the columns of the
             input.
-        mode: ``append`` adds rows. ``overwrite`` replaces all rows with the job's first release, and adds later ones.
-            ``upsert`` replaces rows with the same ``key``.
+        mode: ``append`` adds rows. ``overwrite`` replaces all rows in the job's first release, and adds rows in later
+            releases. ``upsert`` replaces the row with the same ``key``, or adds the row.
         key: columns of the key, for ``upsert``.
         partition_by: the table's partition columns.
         options: options of Spark's Parquet writer.
         storage_options: fsspec options of the folder; None means those of the job's root.
-        delta_options: options by which ``deltalake`` reaches the folder. None means those derived from
+        delta_options: options by which ``deltalake`` reaches the folder. None means options derived from
             ``storage_options`` on S3, and no options elsewhere.
     """
 
@@ -89,7 +89,7 @@ class DeltaSink(Sink):
     def folder_conflicts(self, other: Sink) -> list[str]:
         if not isinstance(other, DeltaSink):
             return ["type"]
-        if "overwrite" in (self.mode, other.mode):  # each sink would replace the releases of the other one
+        if "overwrite" in (self.mode, other.mode):  # each sink would replace the other sink's releases
             return ["mode"]
         return [] if list(self.partition_by) == list(other.partition_by) else ["partition_by"]
 
@@ -137,7 +137,7 @@ _S3 = {
 
 
 def delta_options(uri: str, storage_options: Mapping[str, Any], given: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the options for ``deltalake``: ``given``, or if it is None, those derived from the fsspec options on S3.
+    """Return the options for ``deltalake``: ``given``; if it is None, options derived from the fsspec options on S3.
 
     Raises InvalidSinkError for an option with which two commits may both succeed.
     """
@@ -160,7 +160,7 @@ def _translate_s3(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_unsafe(options: Mapping[str, str]) -> None:
-    """Refuse ``AWS_S3_ALLOW_UNSAFE_RENAME`` in options and environment, because ``deltalake`` itself accepts it."""
+    """Refuse ``AWS_S3_ALLOW_UNSAFE_RENAME`` in options and environment: with it, two commits may both succeed."""
     for source, checked in (("delta_options", options), ("the environment", os.environ)):
         for name, value in checked.items():
             if name.lower() == _UNSAFE and value.strip().lower() in ("true", "1", "yes"):

@@ -30,10 +30,10 @@ _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 class DeltaLakeTable(LakeTable):
-    """A Delta table. The version of its application transaction ``ckpt/<job>/<sink>`` is the number of intents in it.
+    """A Delta table. The version of its transaction ``ckpt/<job>/<sink>`` is the number of the sink's intents in it.
 
-    The table retains this number when old versions are cleaned up. The library must not retry commits: it would rebase
-    them on an unchecked version, and it does not compare the numbers of transactions.
+    The table retains this number when old versions are cleaned up. ``deltalake`` must not retry commits: it would put
+    them on top of a version that the sink has not checked. It does not compare the numbers of transactions.
     """
 
     def __init__(self, location: Location, storage: Storage, context: SinkContext, partition_by: Sequence[str]) -> None:

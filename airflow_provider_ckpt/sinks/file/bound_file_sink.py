@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOOKED_FOR = 100
-"""Number of files of the last release to check. If none of them exists, the table counts as emptied."""
+"""At most this many files of the last release are checked. If none of them exists, the driver warns of a loss."""
 
 
 class BoundFileSink(BoundSink):
@@ -44,13 +44,13 @@ class BoundFileSink(BoundSink):
 
     1. Names are fixed when a batch is staged, and a repeated move moves nothing twice.
     2. The manifest entry is the release. It is created under the next number only if that number is free. Of two
-       releasers one wins, and the other one reads the winner's entry and starts over.
-    3. A handle records the number of manifest entries when it was staged. Only later entries can list it, so these few
-       entries show whether it was released. The files are not checked, because readers may consume and delete them.
+       releasers one wins, and the other releaser reads the winner's entry and starts over.
+    3. A handle records the number of manifest entries when it was staged. Only later entries can list the handle, so
+       they show whether it was released. Missing files prove nothing, because readers may delete released files.
     4. A checkpoint without staged rows appends no entry, unless it is the first release and replaces other jobs' rows.
-       So ``last_released`` may be lower. A late release still changes nothing, because the later entries list all its
-       handles (3).
-    5. The turn decides what is replaced, see :class:`~.occupancy.Occupancy`.
+       So ``last_released`` may be below the journal's last release. A repeated release of such a checkpoint changes
+       nothing, because existing entries list all its handles (3).
+    5. The sink's turn lists the sinks whose rows it replaces, see :class:`~.occupancy.Occupancy`.
     """
 
     def __init__(self, writer: FileWriter, context: SinkContext, folders: FileFolders, mode: Mode) -> None:
@@ -90,7 +90,7 @@ class BoundFileSink(BoundSink):
             self._refuse_other_format()
 
     def _refuse_other_format(self) -> None:
-        """Refuse a folder with data files of another format, because readers list the folder in one format."""
+        """Refuse a folder with data files in another format than the sink's, because readers expect one format."""
         own_format = self._writer.format
         for path, _ in self._storage.files(""):
             *folders, _ = path.split("/")
@@ -199,7 +199,7 @@ class BoundFileSink(BoundSink):
             # Another releaser was first, and its entry decides what remains to release (R9).
 
     def _prepare_manifest(self, waiting: Sequence[Handle], checkpoint: int, *, is_first: bool) -> Manifest | None:
-        """Verify and move the files, and return the manifest entry to append; None if there is nothing to release."""
+        """Verify and move the staged files. Return the manifest to append; None if it would add and replace no rows."""
         if waiting:
             self._occupancy.refuse_superseded()
         self._staged.verify(waiting, checkpoint)

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.sinks.errors import TargetRefusedError
 from airflow_provider_ckpt.sinks.spark_types import shown
 
 _UNREAD = {"nullable", "metadata", "containsNull", "valueContainsNull"}
-"""Parts of a type that do not change how values are read."""
+"""Keys in a type's schema JSON that do not change how values are read."""
 Columns = Sequence[tuple[str, Any]]
 """(name, type as in Spark's schema JSON), in order. The type is None if it is unknown."""
 
@@ -22,7 +22,7 @@ def differences(
     file_format: str,
     partition_by: Collection[str],
 ) -> list[str]:
-    """Return a phrase for each difference between two writers' columns that matters to a reader of the format."""
+    """Return a phrase for each difference between two writers' columns that matters to readers of ``file_format``."""
     differ = [
         *_only_one_has(own_columns, other_columns, own_name, other_name),
         *type_differences(own_columns, other_columns, own_name, other_name),
@@ -35,7 +35,7 @@ def differences(
 
 
 def type_differences(own_columns: Columns, other_columns: Columns, own_name: str, other_name: str) -> Iterator[str]:
-    """Yield a phrase for each column that has another type in the other list."""
+    """Yield a phrase for each column whose types in the two lists are known and differ."""
     other_types = dict(other_columns)
     for name, kind in own_columns:
         other_type = other_types.get(name)
@@ -54,7 +54,10 @@ def _only_one_has(own_columns: Columns, other_columns: Columns, own_name: str, o
 def _order(
     own_columns: Columns, other_columns: Columns, own_name: str, other_name: str, partition_by: Collection[str]
 ) -> Iterator[str]:
-    """Yield a phrase if both lists have the same columns in another order. Only CSV identifies columns by position."""
+    """Yield one phrase if the lists have the same columns in different orders. Partition columns are ignored.
+
+    Only CSV needs this check, because its readers identify columns by position.
+    """
     own_order, other_order = (_names(columns, partition_by) for columns in (own_columns, other_columns))
     if own_order != other_order and sorted(own_order) == sorted(other_order):
         yield f"the order is {', '.join(own_order)} in {own_name} and {', '.join(other_order)} in {other_name}"
@@ -72,7 +75,7 @@ def _comparable(kind: Any) -> Any:
 
 
 def columns_refused(sink: str, folder: str, other: str, differ: Iterable[str]) -> TargetRefusedError:
-    """Return the error for a writer of a folder whose columns differ from those of ``other``."""
+    """Return the error that refuses ``sink`` because its columns differ from those of ``other``, a sink or file."""
     return TargetRefusedError(
         "Sink {sink} cannot write to {folder}, because readers take the folder for one table, and {other} has other "
         "columns: {differ}. Give each a folder of its own, or select the same columns, in the same order and of the "

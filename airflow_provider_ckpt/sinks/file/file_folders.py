@@ -1,7 +1,7 @@
-"""The two folders of a file sink: the table's folder for released files, and the bookkeeping folder for all others.
+"""The two folders of a file sink: the table's folder for released files, and the bookkeeping folder for other files.
 
 Staged files are next to the table's folder, because not all readers skip hidden names as Spark does. DuckDB's ``**``
-and a folder scan of Polars list every file below a folder. Polars also refuses a folder whose files have two
+and a folder scan of Polars list every file below a folder. Polars also refuses a folder with files of two different
 extensions.
 """
 
@@ -17,13 +17,13 @@ from airflow_provider_ckpt.storage.opening import canonical_uri, open_storage
 from airflow_provider_ckpt.storage.storage import Storage
 
 BOOKS_PREFIX = "_ckpt-"
-"""The prefix of a bookkeeping folder: the table ``revenue`` has ``_ckpt-revenue``."""
+"""The prefix of a bookkeeping folder: the folder for the table ``revenue`` is ``_ckpt-revenue``."""
 _WITHOUT_HOST = ("file", "memory")
 
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a table. ``parent``: URI of their parent. ``target``, ``books``: paths relative to it."""
+    """The folders of a table. ``parent``: URI of the folder above. ``target``, ``books``: paths relative to it."""
 
     parent: str
     target: str
@@ -33,8 +33,8 @@ class Places:
 def places_of(path: str) -> Places:
     """Return the folders for the ``path`` of a sink, a local path or a URI. Opens no file system.
 
-    A folder of a partition (``revenue/day=1``) belongs to the table above it, because readers of the table list it. A
-    link on a local disk is resolved first.
+    For a partition's folder (``revenue/day=1``), the bookkeeping folder is next to the table ``revenue``, because
+    readers of the table list the partitions. A symbolic link on a local disk is resolved first.
 
     Raises InvalidSinkError if the table has no parent folder, and InvalidStorageUriError for an unreadable URI.
     """
@@ -85,10 +85,10 @@ class FileFolders:
 
     @cached_property
     def target(self) -> Storage:
-        """The folder that readers list."""
+        """The storage of the table's folder, which readers list."""
         return self.parent.child(self.places.target)
 
     @cached_property
     def books(self) -> Storage:
-        """The folder of staged files, manifests and turns."""
+        """The storage of the bookkeeping folder, which has staged files, manifests and the turn log."""
         return self.parent.child(self.places.books)

@@ -1,4 +1,4 @@
-"""Checks of the rows for Spark's file writers. No I/O. The rules come from the source of Spark 4.2."""
+"""Checks that Spark's file writers can write a sink's columns. No I/O. The rules are those of Spark 4.2's code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_FOLDER_NAME = ("interval", "geometry", "geography", "void", "variant")
 
 
 def check_file_input(given: SinkInput, file_format: str, partition_by: Sequence[str], sink: str = "FileSink") -> None:
-    """Refuse columns that a file format cannot hold.
+    """Refuse columns that the file format cannot store, and a ``partition_by`` that does not fit the columns.
 
     Raises SinkInputError for a column, InvalidSinkError for ``partition_by``.
     """
@@ -49,7 +49,10 @@ def _check_names(given: SinkInput) -> None:
 
 
 def _partition_column(given: SinkInput, wanted: str, sink: str) -> str:
-    """Return the input column for a name in ``partition_by``. Spark ignores case, unless configured otherwise."""
+    """Return the input column for ``wanted``, a name in ``partition_by``. Spark ignores case by default.
+
+    Raises InvalidSinkError if the input has no such column.
+    """
     names = [name for name, _ in given.columns]
     for name in names:
         if name == wanted:

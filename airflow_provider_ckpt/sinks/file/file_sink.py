@@ -33,14 +33,14 @@ class FileSink(Sink):
 
     Args:
         path: the folder, as a path or any fsspec URI (``s3://…``). A relative path is resolved against the working
-            directory of the process that binds the sink; use an absolute one if several processes do.
+            directory of the process that binds the sink. Use an absolute path if several processes bind it.
         partition_by: columns whose values become folders.
         options: options of Spark's writer (``header``, ``compression`` …).
         storage_options: fsspec options of the folder; None means those of the job's root. Spark reaches the same folder
             with its own Hadoop configuration, which on S3 is completed from these options.
         mode: how a new job treats the releases of other jobs in the folder. ``errorifexists`` refuses such a folder.
-            ``append`` adds to them. ``overwrite`` replaces them with the job's first release, and never deletes a file
-            that no job released.
+            ``append`` adds the job's files. ``overwrite`` replaces the other jobs' files in the job's first release,
+            and never deletes a file that no job released.
 
     File names contain job and sink, and each sink has its own manifests. Layout::
 
@@ -145,9 +145,9 @@ _READ_BY: dict[str, dict[str, str | None]] = {
 
 
 def shape_of(file_format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options that change how files are read, as ``option.<name in lower case>``, and ``compression``.
+    """Return the options that change how files must be read, as ``option.<name in lower case>``, and ``compression``.
 
-    Other options are omitted, because they may be secrets.
+    An option at Spark's default is omitted. All other options are omitted, too, because they may be secrets.
     """
     normalized = {_ALIASES.get(name.lower(), name.lower()): _text(value) for name, value in _canonical_last(options)}
     defaults = _READ_BY.get(file_format, {})

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BLANK_LINE = "CKPT_CSV_BLANK_LINE"
-"""The error text for a row that would be a blank line."""
+"""The text in Spark's error for a row that would be a blank line."""
 _BLANKS = "".join(map(chr, range(33)))
 """The characters that Spark, like Java, treats as white space."""
 
@@ -21,7 +21,7 @@ Format = Literal["parquet", "json", "csv", "orc"]
 
 _WRITER_OPTIONS = {
     # Version 1 leaves only the output of the winning task attempts in the place. Version 2 moves files when a task
-    # commits, and may leave those of a task that ran again.
+    # commits, and may leave the files of a task that ran again.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -50,7 +50,7 @@ class FileWriter:
         """Return the options that make Spark's writer fail even without rows. Called after a write has failed.
 
         Each option is tried alone, in folders of ``uri``, because Spark raises many kinds of errors for bad options.
-        All are returned if only their combination fails.
+        All options are returned if only their combination fails, none if the options are not the cause.
         """
 
         def fails(trial: str, options: Mapping[str, Any]) -> bool:
@@ -95,10 +95,10 @@ class FileWriter:
 
     @property
     def shows_row_count(self) -> bool:
-        """True if the row count can be read from the files.
+        """True if the row count can be read from the files: unencrypted Parquet without partitions.
 
-        Without partitions, Spark writes a file even for an empty frame. So no file means that executors write
-        elsewhere.
+        Spark then writes a file even for an empty frame. If there is no file, the executors write to a folder that the
+        driver does not see.
         """
         encrypted = any(option.startswith("parquet.encryption.") for option in self.options)
         return self.format == "parquet" and not self.partition_by and not encrypted
@@ -106,7 +106,7 @@ class FileWriter:
 
 @dataclass(frozen=True)
 class BlankLines:
-    """The rule by which a row becomes a blank line of CSV. Only one column, or a blank separator, allows such rows.
+    """The rule by which a row becomes a blank line of CSV. Such rows need a single column or a blank separator.
 
     Args:
         columns: column -> True if the column is a text.
@@ -135,7 +135,7 @@ class BlankLines:
         return frame.selectExpr(*(checked if name == first else quoted(name) for name in frame.columns))
 
     def _conditions(self, column: str, is_text: bool) -> Iterator[str]:
-        """Yield SQL conditions. If any is true, the column adds only blanks to its line."""
+        """Yield SQL conditions. A row for which any of them is true has only blanks for this column in its line."""
         if self.null:
             yield f"{column} IS NULL"
         if not is_text:

@@ -1,4 +1,4 @@
-"""The columns of the sinks of one folder: a check before a sink writes there, and the record of its columns."""
+"""The columns of the sinks that write to one folder: a check before a sink writes, and each sink's record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class FolderColumns:
-    """The check of one sink's columns. ``visible_sinks``: returns the sinks whose rows readers of the folder find."""
+    """The check of one sink's columns against those of the rows in its folder.
+
+    ``visible_sinks``: returns the sinks whose rows readers of the folder find.
+    """
 
     def __init__(
         self, folders: FileFolders, name: SinkName, writer: FileWriter, visible_sinks: Callable[[], Iterable[SinkName]]
@@ -33,9 +36,9 @@ class FolderColumns:
         self._given: SinkInput | None = None
 
     def check(self, given: SinkInput, *, is_first: bool) -> None:
-        """Refuse columns that differ from those of the folder.
+        """Refuse input columns that differ from those of the rows in the folder.
 
-        Between its runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: True if
+        Between two runs a job may add and omit columns, if the format identifies columns by name. ``is_first``: True if
         the sink has released nothing and adds to existing files.
 
         Raises TargetRefusedError.
@@ -69,7 +72,10 @@ class FolderColumns:
         return f"sink {name.sink}" if name.job_id == self._name.job_id else f"job {name.job_id!r} (sink {name.sink})"
 
     def _foreign_file(self) -> tuple[str, Columns] | None:
-        """Return (path, columns including those of its folders) of a Parquet file that no job has released, or None."""
+        """Return (path, columns with partition columns) of a Parquet file that no job has released.
+
+        None if there is no such file, or the sink writes another format.
+        """
         if self._writer.format != "parquet":
             return None
         for path, size in self._folder.files(""):
@@ -101,7 +107,7 @@ class ColumnRecord:
     def read(self, name: SinkName) -> _Recorded | None:
         """Return the columns that a sink recorded; None if it recorded none.
 
-        Raises ReleaseRecordLostError.
+        Raises ReleaseRecordLostError if the record is damaged.
         """
         path, read = self._path(name), reader(_Recorded)
         columns: _Recorded | None = read_record(self._books, path, KIND, VERSION, "columns", read)

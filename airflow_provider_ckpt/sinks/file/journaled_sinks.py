@@ -1,4 +1,4 @@
-"""The sinks of a job, made from its journal, for a process that has the job's id but not its file."""
+"""The sinks of a job, made from its journal, for a process that has the job's id but not its Python file."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class RecordedJob:
 def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> dict[str, BoundSink]:
     """Return uid -> file sink of a job, bound for a clean-up of its target.
 
-    The sinks use the options of ``root``. A sink's own options are not recorded, because they may be secrets. No name
-    from the journal is imported. Sinks in another store are omitted: a user who can write to the root could forge the
-    journal, and must not direct the root's credentials elsewhere.
+    The sinks use the options of ``root``. A sink's own options are not recorded, because they may be secrets. No module
+    that the journal names is imported. Sinks in another store are omitted: a user who can write to the root could forge
+    the journal, and must not direct the root's credentials elsewhere.
     """
     bound = {}
     for uid, sink in _folders(definition, root):
@@ -54,8 +54,8 @@ def recorded_sinks(definition: JobDefinition, job_id: str, root: Location) -> di
 def recorded_job(definition: JobDefinition, root: Location) -> RecordedJob:
     """Return a job with the sinks that can be released from their records.
 
-    These are file sinks that use the root's options, have no gate, and whose definition equals the recorded one. No
-    name from the journal is imported. Sinks in another store are omitted, as by :func:`recorded_sinks`.
+    These are file sinks without a gate whose rebuilt definition equals the recorded one. They use the root's options.
+    No module that the journal names is imported. Sinks in another store are omitted, as by :func:`recorded_sinks`.
     """
     sinks = []
     for uid, recorded in definition.sinks.items():

@@ -27,9 +27,9 @@ class ReleasedFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One release of one sink. ``batches``: ids of the released handles, which no other manifest has.
+    """One release of one sink. ``batches``: ids of the released handles; an id is in one manifest only.
 
-    ``supersedes``: sinks whose releases this one replaces. Only a sink's first manifest has any.
+    ``supersedes``: sinks whose releases this release replaces; empty except in a sink's first manifest.
     """
 
     job_id: str
@@ -42,7 +42,7 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """Total size of the released files in bytes."""
         return sum(file.size for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -85,12 +85,12 @@ class ManifestLog(NumberedLog[Manifest]):
         super().__init__(storage, folder, MANIFEST, VERSION, Manifest.from_json, Manifest.to_json)
 
     def newest(self) -> Manifest | None:
-        """Read the entries that other processes have appended, and return the newest manifest, or None."""
+        """Read the entries that other processes have appended. Return the newest manifest; None if there is none."""
         length = self.catch_up()
         return self.entry(length - 1) if length else None
 
     def batches_since(self, number: int) -> set[str]:
-        """Return the ids of the batches in the known entries from ``number`` on."""
+        """Return the ids of the batches in entry ``number`` and all later entries that this process knows."""
         return {batch for index in range(number, self.length()) for batch in self.entry(index).batches}
 
     def read(self, after: int | None = None) -> list[Manifest]:

@@ -1,4 +1,4 @@
-"""Readers for the released files of file sinks: one manifest a checkpoint. Neither Spark nor a job is needed.
+"""Functions that list the files a file sink has released, without Spark or the job. Each release has one manifest.
 
 Example::
 
@@ -31,7 +31,7 @@ def read_manifests(
     after: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[Manifest]:
-    """Return all releases to the sink's folder ``path``, without those that were replaced.
+    """Return the manifests of all releases to the sink's folder ``path``, except those of replaced sinks.
 
     The manifests are grouped by job and sink (sorted), each group in the order of its checkpoints. A sink with
     ``mode="overwrite"`` replaces the releases of other jobs with its first manifest, all at once. An absent folder has
@@ -40,8 +40,8 @@ def read_manifests(
     Args:
         job_id: job of the releases; None means all jobs.
         sink: uid of the sink; None means all sinks.
-        after: checkpoint above which releases are returned; None means all. An incremental reader passes the last one
-            it has read, with ``job_id`` and ``sink``, because each sink counts its own checkpoints.
+        after: checkpoint above which releases are returned; None means all. An incremental reader passes the last
+            checkpoint it has read, with ``job_id`` and ``sink``, because each job counts its own checkpoints.
         storage_options: fsspec options of the folder.
 
     Raises ReleaseRecordLostError when manifests were deleted, and NewerFormatError when a newer version wrote them.
@@ -64,8 +64,8 @@ def _replaced(
 ) -> set[SinkName]:
     """Return the sinks whose releases another sink has replaced.
 
-    The first manifests count as they were when ``logs`` were read. Otherwise a replacement in between would hide both
-    the old and the new rows. A selected sink that is not in ``logs`` had no manifest at that time.
+    A replacement by a selected sink is ignored if its first manifest appeared after ``logs`` were read. Otherwise
+    :func:`read_manifests` would return neither the old nor the new rows. A sink absent from ``logs`` had no manifest.
     """
     replaced: set[SinkName] = set()
     for name in {turn.name for turn in OwnershipLog(storage).catch_up() if turn.supersedes}:

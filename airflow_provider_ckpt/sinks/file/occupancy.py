@@ -31,14 +31,14 @@ _WAYS = {
 class Occupancy:
     """The rules for one sink in a folder that sinks of other jobs may use, too. Jobs may start at the same time:
 
-    1. The turn log puts first releases in one order. A process appends a turn only after it has read the earlier ones.
-       Of two new jobs that refuse other jobs' rows, the second one reads the first one's turn and is refused.
-    2. The turn of an overwriting sink decides what it replaces. Its first manifest repeats that decision; from then on
-       readers of the manifests see only its rows. A replaced sink never releases again, even if it has staged rows.
-    3. Of two overwriting sinks, the later first release replaces the earlier one. A sink is refused if a job that
-       started later has replaced the folder. So an abandoned driver replaces nothing of its successor.
-    4. Only files of replaced sinks are deleted, after the replacing manifest exists. Their names identify them. Any
-       process may delete them, at any time and repeatedly.
+    1. The turn log puts first releases in one order. A process appends a turn only after it has read all earlier turns.
+       Of two new jobs that refuse other jobs' rows, the second job reads the first job's turn and is refused.
+    2. The turn of an overwriting sink lists the sinks that it replaces. Its first manifest repeats the list, and hides
+       replaced rows from readers of the manifests. A replaced sink never releases again, even if it has staged rows.
+    3. Of two overwriting sinks, the sink that releases later replaces the other sink's rows. A sink is refused if a job
+       that started later has replaced the folder. So an abandoned driver cannot replace its successor's rows.
+    4. Only files of replaced sinks are deleted, after the replacing manifest exists. A file's name states its sink. Any
+       process may delete the files, at any time and repeatedly.
 
     Sinks of one job never exclude or replace each other.
     """
@@ -68,7 +68,7 @@ class Occupancy:
         return any(map(self._release_count, self._recorded_sinks()))
 
     def visible_sinks(self) -> list[SinkName]:
-        """Return the sinks that have rows in the folder, except those that are or will be replaced."""
+        """Return the sinks that have rows in the folder, except replaced sinks and those that this sink replaces."""
         replaced = {name for turn in self._ownership.catch_up() for name in turn.supersedes}
         released = [name for name in self._recorded_sinks() if name not in replaced and self._release_count(name)]
         return [name for name in released if self._mode != "overwrite" or name.job_id == self._name.job_id]
@@ -81,9 +81,9 @@ class Occupancy:
             self._ownership.append(OwnershipEntry("start", self._name, self._mode))
 
     def take_turn(self, has_rows: bool) -> OwnershipEntry | None:
-        """Return the turn of the sink's first release; None if no turn is needed. Append a new turn to the turn log.
+        """Return the turn of the sink's first release; None if no turn is needed. Append the turn if it is new.
 
-        A release without rows needs a turn only to replace another sink.
+        Mode ``append`` needs no turn. A release without rows needs a turn only to replace another sink.
 
         Raises ReleaseRefusedError, OutputSupersededError.
         """
@@ -112,15 +112,15 @@ class Occupancy:
     def refuse_superseded(self) -> None:
         """Refuse to release if another job has replaced this sink.
 
-        Called before files get their final names, and again before the manifest is appended. A sink that replaces this
-        one later finds the files and deletes them.
+        Called before files get their final names, and again before the manifest is appended. If another sink replaces
+        this sink after that, it finds the files and deletes them.
 
         Raises OutputSupersededError.
         """
         self._refuse_superseded(self._ownership.catch_up())
 
     def sweep(self, force: bool = False) -> None:
-        """Delete the files of the sinks that this one has replaced. Call it after this sink's first manifest exists.
+        """Delete the files of the sinks that this sink has replaced. Called after this sink's first manifest exists.
 
         Only the first call in a process lists the folder, unless ``force`` is set.
         """
@@ -207,7 +207,7 @@ class Occupancy:
         }
 
     def _foreign_content(self, turns: list[OwnershipEntry]) -> str | None:
-        """Describe the content of the folder that the mode does not allow; None if there is none."""
+        """Return a text about content of the folder that the mode does not allow; None if all is allowed."""
         replaced = {name for turn in turns for name in turn.supersedes}
         allowed = replaced | {name for name in self._recorded_sinks() if name.job_id == self._name.job_id}
         if self._mode == "overwrite":

@@ -23,8 +23,8 @@ class OwnershipEntry:
     """An entry of the turn log.
 
     Args:
-        kind: ``start`` before an overwriting sink stages. ``first`` before a sink releases for the first time.
-        supersedes: sinks whose output this sink replaces. Only entries of kind ``first`` have any. The list is final.
+        kind: ``start`` is appended before an overwriting sink stages, ``first`` before a sink's first release.
+        supersedes: sinks whose output this sink replaces. It is empty in ``start`` entries, and is never changed.
     """
 
     kind: Kind
@@ -57,14 +57,14 @@ class OwnershipLog:
         self._ownership: list[OwnershipEntry] = []
 
     def catch_up(self) -> list[OwnershipEntry]:
-        """Read the turns that other processes have appended, and return all turns, by number."""
+        """Read the turns that other processes have appended, and return all turns in their order."""
         with self._log.lock:
             for number in range(len(self._ownership), self._log.catch_up()):
                 self._ownership.append(self._log.entry(number))
             return list(self._ownership)
 
     def append(self, turn: OwnershipEntry) -> bool:
-        """Append a turn. Return False if another process has appended one; then call :meth:`catch_up`."""
+        """Append a turn. Return False if another process appended a turn first; then call :meth:`catch_up`."""
         with self._log.lock:
             if not self._log.append(turn):
                 return False

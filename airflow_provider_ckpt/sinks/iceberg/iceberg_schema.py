@@ -23,7 +23,7 @@ _TO_SPARK = {
     "timestamptz": "timestamp",
 }
 _SMALL = ("short", "byte")
-"""Types that Iceberg lacks. Iceberg and Parquet store these whole numbers with 32 bits."""
+"""Spark's types that Iceberg lacks. Iceberg and Parquet store these whole numbers with 32 bits."""
 _FIELD_ID = "parquet.field.id"
 """Metadata key of a Spark field. The value is the field's id in a Parquet file."""
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
@@ -53,7 +53,7 @@ def _spark_type(kind: Any) -> Any:
 
 
 def as_iceberg_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns with ``integer`` for the types of small whole numbers."""
+    """Return the columns with the type ``integer`` instead of ``short`` and ``byte``, also in nested types."""
     return tuple(Column(column.name, _widened(column.type), column.nullable) for column in columns)
 
 
@@ -70,7 +70,7 @@ def _widened(kind: Any) -> Any:
 
 
 def promoted(columns: Sequence[Column], table: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the columns of rows, with the table's types where the table has widened its types.
+    """Return the columns of staged rows, with the table's type for each column whose type the table has widened.
 
     A widening is final, and readers can read the older files (Iceberg's spec, "Schema Evolution").
     """
@@ -95,7 +95,7 @@ def _is_promoted(row_type: Any, table_type: Any) -> bool:
 
 
 def required_field(columns: Sequence[Column]) -> str | None:
-    """Return the name of the first required field, also a nested one; None if there is none. Map keys do not count."""
+    """Return the name of the first required or nested required field, except map keys; None if there is none."""
     for column in columns:
         inside = _required_inside(column.type)
         if not column.nullable or inside is not None:

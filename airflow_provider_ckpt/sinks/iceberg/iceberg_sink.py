@@ -26,8 +26,8 @@ class IcebergSink(Sink):
         table: ``namespace.table``. An absent table is created with the columns of the input and without partitions. The
             namespace must exist.
         catalog: pyiceberg's properties of the catalog (``type``, ``uri`` …). They may be secrets.
-        catalog_name: name of a catalog in pyiceberg's own configuration, which every machine must have. Give
-            ``catalog``, ``catalog_name`` or both: a SQL catalog stores its tables under its name.
+        catalog_name: name of a catalog in pyiceberg's own configuration file, which every machine needs. Give
+            ``catalog``, ``catalog_name`` or both, because a SQL catalog stores tables under the catalog's name.
         mode: see :class:`~airflow_provider_ckpt.DeltaSink`.
         key: columns of the key, for ``upsert``.
         options: options of Spark's Parquet writer.
@@ -69,7 +69,7 @@ class IcebergSink(Sink):
     def definition(self) -> dict[str, Any]:
         """Return the definition, without the catalog's properties, which may be secrets.
 
-        Handles record the table's id, which shows whether other properties lead to another table.
+        Handles record the table's id, which shows whether changed catalog properties lead to another table.
         """
         definition = {**super().definition(), "table": self.table, "mode": self.mode}
         if self.catalog_name:
@@ -113,6 +113,6 @@ def catalog_of(name: str | None, properties: Mapping[str, str]) -> Any:
 
 
 def catalog_secrets(properties: Mapping[str, str], storage_options: Mapping[str, Any]) -> Location:
-    """Return a location that only redacts: it hides the secrets of catalog and storage in a library's errors."""
+    """Return a location that serves only to hide the secrets of catalog and storage in pyiceberg's errors."""
     secret = {name: value for name, value in properties.items() if name not in _PLAIN}
     return Location(str(properties.get("uri", "")), {**storage_options, **secret})

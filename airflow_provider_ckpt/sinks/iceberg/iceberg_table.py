@@ -44,11 +44,11 @@ _NEWEST_FORMAT = 2
 
 
 class IcebergLakeTable(LakeTable):
-    """An Iceberg table. Its property ``ckpt.<job>.<sink>.applied`` is the number of intents in the table.
+    """An Iceberg table. Its property ``ckpt.<job>.<sink>.applied`` is the number of the sink's intents in the table.
 
-    The property outlives snapshots. A commit is one attempt on top of the loaded version
-    (:class:`SingleAttemptCatalog`). Each commit makes a snapshot, also one without rows, because only then does
-    pyiceberg require the loaded snapshot.
+    The property outlives snapshots. A commit is tried once, on top of the loaded version
+    (:class:`SingleAttemptCatalog`). Even a commit without rows makes a snapshot, because only then pyiceberg checks
+    that the loaded snapshot is still the newest.
 
     ``upserts``: True if pyiceberg upserts the rows, so that the staged files do not enter the table.
     """
@@ -147,7 +147,10 @@ class IcebergLakeTable(LakeTable):
         return None if self._releases_files(snapshot) else _write_refusal(fields)
 
     def _without_statistics(self, table: Any, fields: Sequence[PartitionField]) -> str | None:
-        """Return a problem if the table has no statistics of a partition column, because pyiceberg would read nulls."""
+        """Return a problem if the table keeps no statistics of a partition column; None if it keeps them.
+
+        Without statistics, pyiceberg would take a file's partition value for null.
+        """
         from pyiceberg.io.pyarrow import compute_statistics_plan
 
         plan = compute_statistics_plan(table.schema(), table.properties)
@@ -170,9 +173,9 @@ class IcebergLakeTable(LakeTable):
         ]
 
     def partition(self, path: str, footer: Footer, snapshot: Snapshot) -> dict[str, str | None]:
-        """Return partition field -> value, as the library reads them from the file.
+        """Return partition field -> value, as pyiceberg reads them from the file.
 
-        Raises StagedFileUnusableError if the library would put the file into another partition, or refuses it.
+        Raises StagedFileUnusableError if pyiceberg refuses the file, or would put it into a wrong partition.
         """
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
@@ -199,7 +202,7 @@ class IcebergLakeTable(LakeTable):
         return values
 
     def final_path(self, name: str, snapshot: Snapshot) -> str | None:
-        """Return the file's path among the table's data files, without Spark's folders for copies of columns."""
+        """Return the file's path among the table's data files, without Spark's folders; None if only rows enter."""
         if not self._releases_files(snapshot):
             return None
         return _data_path(snapshot.handle, name.rpartition("/")[2])
@@ -256,13 +259,13 @@ class IcebergLakeTable(LakeTable):
 class SingleAttemptCatalog:
     """A catalog that forwards each commit one time to a ``pyiceberg.catalog.Catalog``.
 
-    Every conflict becomes a :class:`CommitConflict`, so pyiceberg never sees its own CommitFailedException. pyiceberg
-    would retry on top of a version that the sink has not checked, and finally delete the manifests of the commit. But
-    the commit may be in the table: a client that repeats its request conflicts with its own first request. A table
-    without these manifests cannot be read (R9).
+    Every conflict becomes a :class:`CommitConflict`, so pyiceberg never sees its own CommitFailedException. On that
+    error pyiceberg would retry on top of a version that the sink has not checked. Finally it would delete the manifests
+    of the commit. But the commit may be in the table: a client that repeats its request conflicts with its own first
+    request. A table without these manifests cannot be read (R9).
 
-    The commit also requires the schema and the partition spec of the version. Their changes make no snapshot, and
-    pyiceberg requires only the snapshot.
+    Each commit also fails if the schema or partition spec has changed since the checked version. Such a change makes no
+    snapshot, and pyiceberg itself compares only the snapshot.
     """
 
     def __init__(self, catalog: Any, version: Any) -> None:
@@ -297,14 +300,14 @@ def with_single_attempt(table: Any) -> Any:
 
 
 def _data_path(table: Any, name: str) -> str | None:
-    """Return the path of a data file below the table's folder; None if the table has its data files elsewhere."""
+    """Return a data file's path relative to the table's folder; None if the table keeps its data files elsewhere."""
     folder = f"{table.location().rstrip('/')}/"
     place = table.location_provider().new_data_location(name)
     return place.removeprefix(folder) if place.startswith(folder) else None
 
 
 def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """Return the frame with metadata that makes Spark write the ids of its fields to Parquet files.
+    """Return the frame with metadata that makes Spark write the fields' ids to Parquet files.
 
     ``DataFrame.to`` does not suffice: it would not remove an id that a column has from another source.
     """
@@ -315,7 +318,7 @@ def _with_field_ids(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
 
 
 def _write_refusal(fields: Sequence[PartitionField]) -> str | None:
-    """Return why pyiceberg cannot write rows to such partitions; None if it can."""
+    """Return why pyiceberg cannot write rows to partitions of these fields; None if it can."""
     for field in fields:
         if field.transform != "identity" and find_spec("pyiceberg_core") is None:
             return (

@@ -1,7 +1,7 @@
 """The partitions of an Iceberg table as Spark expressions. No I/O.
 
 A file has one value of each partition field. Spark makes folders by transformed *copies* of the columns, so that the
-columns themselves stay in the files. The library reads the values from the statistics of these columns.
+columns themselves stay in the files. pyiceberg reads the partition values from the statistics of these columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class PartitionField:
     type: Any
 
     def expression(self) -> str | None:
-        """Return a Spark SQL expression with one value for all rows of a partition; None if there is none."""
+        """Return a Spark SQL expression with one value for all rows of a partition.
+
+        None if the sink does not support the field's transform for the column's type.
+        """
         column = quoted(self.source)
         if self.transform == "identity":
             if not isinstance(self.type, str) or self.type in ("binary", "float", "double"):
@@ -50,7 +53,7 @@ class PartitionField:
         return None
 
     def _time_expression(self, column: str) -> str | None:
-        """Return the expression for a part of a date or instant. Instants count in UTC, not in the session's zone."""
+        """Return the expression for a part of a date or of an instant in UTC; None if the type has no such part."""
         days = {
             "date": f"unix_date({column})",
             "timestamp_ntz": f"unix_date(to_date({column}))",
@@ -71,14 +74,15 @@ class PartitionField:
 def _hashed(text: str) -> str:
     """Return an expression that makes Spark use a separate folder for each text.
 
-    Spark has one folder for null, for the empty text and for the name of that folder. A file with nulls *and* a text
-    would be in the partition of the text, so queries for nulls would miss it. File systems also refuse long names.
+    Spark puts null, the empty text and the text ``__HIVE_DEFAULT_PARTITION__`` into one folder. A file with nulls *and*
+    a text would be in the partition of the text, so queries for nulls would miss it. File systems also refuse long
+    names.
     """
     return f"sha2(CAST({text} AS BINARY), 256)"
 
 
 def refusal(fields: Sequence[PartitionField]) -> str | None:
-    """Return why Spark's files cannot be put into such partitions; None if they can."""
+    """Return why Spark's files cannot be put into partitions of these fields; None if they can."""
     for field in fields:
         if field.expression() is None:
             return (

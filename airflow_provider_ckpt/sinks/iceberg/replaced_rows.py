@@ -14,7 +14,7 @@ from typing import Any
 
 _NUMBER = "_ckpt_number"
 _COMPARED = 200
-"""Largest number of key values that pyiceberg compares individually with the statistics of a file."""
+"""Maximum number of key values of a column that pyiceberg compares one by one with the statistics of a file."""
 
 
 def replace_rows(producer: Any, table: Any, rows: Any, key: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ def _write_files(table: Any, write_uuid: Any, counter: Any, rows: Any) -> Iterab
 
 
 def _keys(table: Any, rows: Any, key: Sequence[str]) -> Any:
-    """Return the key columns of a ``pyarrow.Table``, in the types of the table."""
+    """Return the key columns of ``rows`` (a ``pyarrow.Table``), cast to the Iceberg table's types."""
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
     schema = schema_to_pyarrow(table.schema().select(*key), include_field_ids=False)
@@ -65,7 +65,10 @@ def _keys(table: Any, rows: Any, key: Sequence[str]) -> Any:
 
 
 def _filter(keys: Any) -> Any:
-    """Return a filter that matches all keys. Its size does not grow with their number."""
+    """Return a filter that matches every row with one of the keys, and possibly other rows.
+
+    Above ``_COMPARED`` values of a column the filter has only their range.
+    """
     import pyarrow as pa
     from pyarrow import compute
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual, Reference

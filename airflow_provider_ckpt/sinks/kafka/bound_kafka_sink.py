@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TRIES = 3
-"""Largest number of tries for a release that other releasers fence."""
+"""Maximum number of tries of a release, if other releasers fence it or its files are missing."""
 _DEFAULT_LIMIT = 1_048_588
 _NO_ID = "A" * 22
 """Id of a topic if its brokers report none, because they are older than Kafka 2.8."""
@@ -40,11 +40,12 @@ class BoundKafkaSink(BoundSink):
     writes all rows and their ledger records in one transaction. A crash between two steps, or a second releaser, does
     no harm:
 
-    1. ``init_transactions`` fences every older releaser and settles its transaction: an open one is aborted, a
-       half-committed one is completed. The ledger is final *after* that.
+    1. ``init_transactions`` fences every older releaser. It aborts an open transaction of that releaser, and completes
+       a half-committed transaction. The release reads the ledger only *after* that call.
     2. Rows and ledger records are one transaction. Readers of committed records see both or neither.
-    3. A handle records the end offset of the ledger when it was staged. The records from this offset on show whether it
-       was released. A ledger that is gone, or ends before this offset, is an error and never "nothing released".
+    3. A handle records the end offset of the ledger when it was staged. The records from this offset on show whether
+       the handle was released. A ledger that is gone, or ends before this offset, is an error and never "nothing
+       released".
     4. After any failure the producer is discarded. The next release settles its transaction again (1).
     5. Staged files are deleted last. If files are missing, the releaser reads the ledger again, because another
        releaser may have released them.
@@ -60,12 +61,12 @@ class BoundKafkaSink(BoundSink):
         """Ledger records from ``_records_since`` on, read after ``_transactions`` settled the earlier transactions."""
         self._records_since = -1
         self._records_ledgers: frozenset[str] = frozenset()
-        """Ids of ledgers in the handles for which ``_records`` were read."""
+        """Ids of the ledgers in the handles of the release for which ``_records`` were read."""
         self._known_ledger_end: tuple[str, int] | None = None
-        """(id, end offset) of the ledger before the first batch was staged; None if not read."""
+        """(id, end offset) of the ledger before the first batch was staged; None if they were not read."""
         self._limits: TopicLimits | None = None
         self._topic_id = ""
-        """Id of the topic of ``_limits``."""
+        """Id of the topic when ``_limits`` were read; empty before that."""
 
     def __repr__(self) -> str:
         return f"BoundKafkaSink({self._context.uid!r}, {self._topic!r}, {self._client!r})"
@@ -215,7 +216,7 @@ class BoundKafkaSink(BoundSink):
     def last_released(self) -> int:
         """Return the last released checkpoint in the ledger; 0 if there is none.
 
-        Raises OutputLostError if the topic is gone.
+        Raises OutputLostError if the sink has released and the topic was deleted, or deleted and created again.
         """
         newest = self._ledger.newest()
         if newest is None:

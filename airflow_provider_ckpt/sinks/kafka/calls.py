@@ -38,7 +38,7 @@ _LOGIN_REFUSED = frozenset({"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAIL
 
 
 class ReleaserFenced(Exception):
-    """Another releaser of this sink has begun. The ledger shows the outcome of this releaser's transaction."""
+    """Another releaser has fenced this releaser. The ledger shows whether this releaser's transaction was committed."""
 
 
 class KafkaCalls:
@@ -68,7 +68,7 @@ class KafkaCalls:
         return confluent_kafka
 
     def on_error(self, error: Any) -> None:
-        """Store an error that a client reports to its ``error_cb``. Only such an error explains a failure to connect.
+        """Store an error that a client reports by ``error_cb``. Only such errors explain why a client cannot connect.
 
         A refused login is not overwritten, because the later error only reports that all brokers are down.
         """
@@ -78,7 +78,7 @@ class KafkaCalls:
     def create_client(self, make: Callable[[], Any]) -> Any:
         """Return the new client that ``make`` returns.
 
-        Raises InvalidSinkError, because another try would fail, too.
+        Raises InvalidSinkError if the Kafka library refuses the settings.
         """
         try:
             return make()
@@ -94,9 +94,10 @@ class KafkaCalls:
         )
 
     def request(self, description: str, act: Any, absent: str | None = None) -> Any:
-        """Return the result of ``act``; None for an error with the name ``absent``.
+        """Return the result of ``act``; None if it fails with the Kafka error called ``absent``.
 
-        Raises ReleaserFenced. Raises SinkUnavailableError if another try may succeed, ReleaseRefusedError if not.
+        Raises ReleaserFenced if another releaser has begun, SinkUnavailableError if another try may succeed, and
+        ReleaseRefusedError if not.
         """
         kafka = self.kafka
         self.poll_errors()
@@ -112,7 +113,7 @@ class KafkaCalls:
             raise self.unavailable(description, "no answer") from None
 
     def error_for(self, description: str, error: Any) -> Exception:
-        """Return the error for a ``KafkaError``."""
+        """Return a ReleaserFenced, ReleaseRefusedError or SinkUnavailableError for a ``KafkaError``."""
         if error.name() in _FENCED:
             return ReleaserFenced(description)
         cause = redact(f"{error.name()}: {error.str()}", self._secrets)

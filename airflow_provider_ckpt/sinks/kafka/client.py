@@ -18,7 +18,7 @@ ANSWER_WITHIN = 30.0
 """Timeout of a request to the brokers, in seconds."""
 _POLL = 0.1
 _RECORDS = 1_000_000
-"""Largest record that the client allows, in bytes. A ledger record may be larger than the topic's limit."""
+"""The client allows records of at least this many bytes, because a ledger record may exceed the topic's limit."""
 _MAX_TIMEOUT = "transaction.max.timeout.ms"
 
 
@@ -55,7 +55,7 @@ class KafkaClient:
     # ---- topics
 
     def topic(self, name: str) -> TopicFacts | None:
-        """Return the properties of a topic, or None if it does not exist."""
+        """Return the properties of a topic; None if the topic does not exist."""
         kafka, admin = self._calls.kafka, self._admin_client()
         topic = self._calls.request(
             f"describing topic {name}",
@@ -78,10 +78,10 @@ class KafkaClient:
         return TopicFacts(str(topic.topic_id), len(topic.partitions), settings, may_write)
 
     def longest_transaction(self) -> float | None:
-        """Return the longest transaction in seconds that all brokers allow; None if they do not report it.
+        """Return the maximum duration of a transaction that all brokers allow, in seconds; None if it is unknown.
 
-        A user may lack the right to ask, and some services do not answer. Then the first release refuses a too long
-        timeout.
+        A user may lack the right to query it, and some services do not answer. A too long ``transaction_timeout`` is
+        then refused only at the first release.
         """
         try:
             brokers_settings = self._calls.request("asking for the brokers' limits", self._brokers_settings)
@@ -117,7 +117,7 @@ class KafkaClient:
             time.sleep(_POLL)
 
     def bounds(self, name: str) -> tuple[int, int]:
-        """Return (offset of the first record, offset after the last one, committed or not) of partition 0."""
+        """Return (offset of the first record, offset after the last record, committed or not) of partition 0."""
         kafka, admin = self._calls.kafka, self._admin_client()
         partition = kafka.TopicPartition(name, 0)
 
@@ -164,7 +164,7 @@ class KafkaClient:
     def transactions(self, transactional_id: str, largest: int) -> Transactions:
         """Return a producer that has fenced all other producers of the id and settled their transactions.
 
-        An open transaction is aborted, a half-committed one is completed. ``largest``: largest record, in bytes.
+        An open transaction is aborted, a half-committed transaction completed. ``largest``: maximum record in bytes.
         """
         producer = self._producer(transactional_id, largest)
         self._calls.request("settling the transactions before", lambda: producer.init_transactions(SETTLED_WITHIN))
@@ -194,7 +194,7 @@ class KafkaClient:
         return self._calls.create_client(lambda: kafka.Producer(settings))
 
     def _admin_client(self) -> Any:
-        """Return the client for administration, which must exist until the answers have arrived."""
+        """Return the client for administration. It is created once, and must exist until all answers have arrived."""
         if self._admin is None:
             admin = self._calls.create_client(lambda: self._calls.kafka.admin.AdminClient(self._settings))
             self._admin, self._calls.poll_errors = admin, lambda: admin.poll(0)

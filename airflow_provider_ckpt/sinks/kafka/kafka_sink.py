@@ -144,7 +144,7 @@ class KafkaSink(Sink):
 
 
 def check_kafka_input(given: SinkInput) -> None:
-    """Refuse columns that are no parts of a record.
+    """Refuse columns that a Kafka record does not have, and rows without ``value`` or without a needed ``key``.
 
     Raises SinkInputError.
     """

@@ -23,7 +23,7 @@ from airflow_provider_ckpt.storage.refusal import refused_as
 KIND = "kafka-ledger"
 VERSION = 1
 SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-"""Topic settings that retain every record, because a late release may contain batches of several older ones."""
+"""Topic settings that retain every record, because a late release may repeat batches of several older releases."""
 _TAIL = 64
 _IDS = 16_384
 """Approximate limit of the ids in one record, in bytes, so that brokers with small limits accept the record."""
@@ -66,7 +66,7 @@ class LedgerRecord:
 
 
 def records_of(checkpoint: int, rows: int, ids: Iterable[str], topic: str) -> list[LedgerRecord]:
-    """Return the records of one release. A release with very many batches needs several."""
+    """Return the records of one release. A release with very many batches needs several records."""
     groups, width = [list[str]()], 0
     for batch_id in ids:
         if width + len(batch_id) > _IDS:
@@ -84,14 +84,14 @@ def ledger_name(context: SinkContext, topic: str) -> str:
 
 
 class Ledger:
-    """The ledger of one sink of one job. Methods read the records that are committed at that time."""
+    """The ledger of one sink of one job. Each method reads the records that are committed when it is called."""
 
     def __init__(self, client: KafkaClient, context: SinkContext, topic: str) -> None:
         self._client, self._context, self._topic = client, context, topic
         self.name = ledger_name(context, topic)
 
     def prepare(self) -> None:
-        """Create the topic if it is absent.
+        """Create the ledger's topic if it is absent.
 
         Raises TargetRefusedError for a topic whose settings would lose records.
         """
@@ -111,7 +111,7 @@ class Ledger:
         return topic_refused(self._context.uid, self._topic, self._client.servers, problem)
 
     def id(self) -> str:
-        """Return the id that the brokers gave the ledger's topic; empty if there is no topic."""
+        """Return the id that the brokers gave the ledger's topic; empty if the topic is absent."""
         facts = self._client.topic(self.name)
         return "" if facts is None else facts.id
 

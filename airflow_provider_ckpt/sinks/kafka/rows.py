@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OVERHEAD = 512
-"""Largest number of bytes of a record besides key and value."""
+"""Maximum size of a record without its key and value, in bytes."""
 _SIZE, _KEY, _PARTITION = "CKPT_KAFKA_RECORD_TOO_LARGE", "CKPT_KAFKA_NO_KEY", "CKPT_KAFKA_NO_PARTITION"
 
 
@@ -29,11 +29,11 @@ class TopicLimits:
 
     @property
     def content(self) -> int:
-        """Largest size of key and value together, in bytes."""
+        """Maximum size of key and value together, in bytes."""
         return max(1, self.largest - OVERHEAD)
 
     def checked(self, frame: DataFrame) -> DataFrame:
-        """Return the columns of a record, with a check that fails the query at a row that the topic refuses."""
+        """Return the frame with only a record's columns. Its query fails at a row that the topic would refuse."""
         names = [name for name in ("key", "value", "partition") if name in frame.columns]
         cases = " ".join(
             f"WHEN {condition} THEN raise_error('{message}')" for condition, message in self._refusals(names)

@@ -11,7 +11,7 @@ from airflow_provider_ckpt.sinks.kafka.calls import KafkaCalls
 SETTLED_WITHIN = 120.0
 """Timeout of ``init_transactions`` and of a commit, in seconds. A broker that has just started needs time."""
 WAITING = 400_000
-"""Largest number of messages that wait in the client. A full queue would refuse some rows, and break their order."""
+"""Maximum number of messages that wait in the client. A full queue would refuse some rows, and break their order."""
 _POLL = 0.1
 _ANY = -1
 """Partition number that leaves the choice to Kafka's own partitioner."""
@@ -31,7 +31,7 @@ class Transactions:
         self._calls.request("beginning a transaction", self._producer.begin_transaction)
 
     def send(self, topic: str, batches: Iterable[list[dict[str, Any]]]) -> int:
-        """Send the rows of :meth:`KafkaStaging.messages`, and return their number."""
+        """Send the rows of :meth:`KafkaStaging.messages`. Return the number of sent rows."""
         sent = 0
         for rows in batches:
             sent += len(rows)
@@ -68,7 +68,7 @@ class Transactions:
 
 
 def _by_partition(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    """Return partition number -> its rows, in order. ``produce_batch`` ignores a partition in a message."""
+    """Return partition number -> rows for it, in order. ``produce_batch`` ignores a partition in a message."""
     if not rows or "partition" not in rows[0]:
         return {_ANY: rows}
     groups: dict[int, list[dict[str, Any]]] = {}

@@ -29,8 +29,8 @@ _TABLE_FILES = {**LOSSLESS, "spark.sql.parquet.outputTimestampType": ("TIMESTAMP
 _COUNTED_NULLS = {"parquet.statistics.truncate.length": "64"}
 """Option with which Spark's writer records statistics of long texts, cut to 64 bytes.
 
-For texts of some KB Spark otherwise omits all statistics, also the number of nulls. Cut statistics serve only upserts,
-whose staged files never enter the table.
+For texts of some KB Spark otherwise omits all statistics, also the number of nulls. Only upserts use the option: their
+staged files never enter the table.
 """
 
 
@@ -38,14 +38,14 @@ class BoundLakeSink(BoundSink):
     """A ``DeltaSink`` or ``IcebergSink`` that is bound to one job.
 
     A release checks that the table accepts the rows, and that every staged file is complete. It appends one intent to
-    the sink's log. Then it commits all intents that the table lacks (:class:`~.roll_forward.TableCommits`). A crash
+    the sink's log. Then it commits all intents that the table lacks (:class:`~.table_commits.TableCommits`). A crash
     between two steps, or a second releaser, does no harm:
 
-    1. The intent decides which batches are released, and how. It is created under the next number only if that number
-       is free. Of two releasers one wins, and the other one commits the winner's intent, too.
+    1. The intent states which batches are released, and how. It is created under the next number only if that number
+       is free. Of two releasers one wins. The other releaser then commits the winner's intent, if the table lacks it.
     2. A commit records how many intents are in the table. It succeeds only on top of the table version from which that
        number was read. So each intent enters the table once.
-    3. A handle records the number of intents when it was staged. Only a later intent can contain it.
+    3. A handle records the number of intents when it was staged. Only a later intent can contain the handle.
     4. Staged files are deleted only after the commit is in the table.
     """
 
@@ -94,7 +94,7 @@ class BoundLakeSink(BoundSink):
     def _ready_snapshot(self, columns: Sequence[Column]) -> Snapshot:
         """Return the current version of the table. Create the table if it never existed.
 
-        Raises TargetRefusedError if the table does not accept the rows.
+        Raises TargetRefusedError if the table does not accept the rows, ReleaseRecordLostError if it was deleted.
         """
         snapshot = self._table.load()
         if snapshot is None:
@@ -226,7 +226,7 @@ class BoundLakeSink(BoundSink):
     def _intent(
         self, roll_forward: TableCommits, position: Position, waiting: Sequence[LakeHandle], checkpoint: int
     ) -> Intent | None:
-        """Return the checked intent for this release; None if there is nothing to release."""
+        """Return the checked intent for this release; None if the release would not change the table."""
         change: Change = self._settings.first_change if position.newest is None else self._settings.later_change
         overwrites = roll_forward.overwrites_before(position, self._settings.mode, has_rows=bool(waiting))
         if overwrites is None or not (waiting or change == "replace"):
@@ -254,7 +254,7 @@ class BoundLakeSink(BoundSink):
     def _finish(
         self, roll_forward: TableCommits, newest: Intent, staged: Sequence[LakeHandle], checkpoint: int
     ) -> dict[str, int]:
-        """Delete the staged files of batches that are in the table, and return the counts of the release."""
+        """Delete the files of released batches. Return the release's counts; zeros if ``newest`` is a later release."""
         for handle in staged:
             roll_forward.files.delete(handle.id)
         return _counts(newest if checkpoint == newest.checkpoint else None)
@@ -306,7 +306,7 @@ def _unreleased(roll_forward: TableCommits, staged: Sequence[LakeHandle], positi
 
 
 def _columns(waiting: Sequence[LakeHandle]) -> tuple[Column, ...]:
-    """Return the columns of the newest batch, without ids if other batches have other ids."""
+    """Return the columns of the newest batch, without field ids if the columns of another batch differ."""
     newest = waiting[-1].columns
     if all(handle.columns == newest for handle in waiting):
         return newest

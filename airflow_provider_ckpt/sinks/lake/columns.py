@@ -68,7 +68,7 @@ def _nullable(kind: Any) -> Any:
 
 
 def check_table_input(given: SinkInput, sink: str, mode: str, key: Sequence[str], partition_by: Sequence[str]) -> None:
-    """Refuse rows that no table of these formats can hold.
+    """Refuse rows that no Delta or Iceberg table can store, and a ``key`` or ``partition_by`` that does not fit them.
 
     Raises SinkInputError, InvalidSinkError.
     """

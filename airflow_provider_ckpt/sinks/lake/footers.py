@@ -17,14 +17,14 @@ Range = tuple[Any, Any, int]
 
 @dataclass(frozen=True)
 class Footer:
-    """The footer of a staged file. ``ranges``: column -> its range, for plain columns with complete statistics."""
+    """The footer of a staged file. ``ranges``: column -> range, for columns that are not nested and have statistics."""
 
     uri: str
     rows: int
     ranges: Mapping[str, Range]
 
     def whole_numbers(self, columns: Sequence[Column]) -> dict[str, tuple[int | None, int | None, int]]:
-        """Return the ranges of columns of whole numbers. Statistics of texts are cut, and those of instants rounded."""
+        """Return column -> range of ``integer`` and ``long`` columns. Ranges of other types may be inexact."""
         return {
             column.name: self.ranges[column.name]
             for column in columns

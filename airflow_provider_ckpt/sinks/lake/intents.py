@@ -1,4 +1,4 @@
-"""The log of a sink's intents, in the table's folder. An intent decides a release before its commit."""
+"""The log of a sink's intents, in the table's folder. An intent fixes what a release commits, before the commit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Change = Literal["append", "replace", "upsert"]
 class Intent:
     """One release of one sink, with all data for its commit, so that any process can make the commit.
 
-    ``overwrites``: number of earlier releases that replaced the table's rows.
+    ``overwrites``: number of earlier releases of all jobs that replaced the table's rows.
     """
 
     job: str
@@ -42,7 +42,7 @@ class Intent:
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """Total size of the released files in bytes."""
         return sum(file.size for file in self.files)
 
     @property
@@ -51,14 +51,14 @@ class Intent:
 
 
 class IntentLog(NumberedLog[Intent]):
-    """The intents of one sink. An intent is appended only when the table contains all earlier ones."""
+    """The intents of one sink. An intent is appended only when the table contains all earlier intents."""
 
     def __init__(self, storage: Storage, job_id: str, uid: str) -> None:
         folder = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/intents"
         super().__init__(storage, folder, INTENT, VERSION, functools.partial(from_json, Intent), to_json)
 
     def append_as(self, number: int, intent: Intent) -> bool:
-        """Append an intent as entry ``number``. Return False if another process did; then call :meth:`catch_up`."""
+        """Append an intent as entry ``number``. Return False if that entry exists; then call :meth:`catch_up`."""
         with self.lock:
             return self.length() == number and self.append(intent)
 

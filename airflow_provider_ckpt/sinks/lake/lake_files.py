@@ -16,7 +16,7 @@ class LakeFiles(StagingArea):
         return super()._is_data(path.rpartition("/")[2])
 
     def verify_staged(self, files: Sequence[LakeFile], checkpoint: int) -> None:
-        """Check that every file has its recorded size, staged or under its final name.
+        """Check that every file has its recorded size, in its staged place or under its final name.
 
         Raises StagedFilesMissingError, StagedDataDamagedError.
         """

@@ -18,7 +18,7 @@ class LakeFile:
     """A staged data file.
 
     Args:
-        path: real name relative to the table's folder, which must not be unescaped.
+        path: real path relative to the table's folder. It must not be unescaped.
         size: size in bytes.
         target: path after the release. It equals ``path`` if only the rows are released, not the file.
         partition: column -> value, in the table format's spelling.
@@ -41,7 +41,7 @@ VERSION = 1
 class LakeHandle:
     """The handle of a staged batch. ``table``: id of the table.
 
-    ``intents``: number of the sink's intents when the batch was staged. ``applied``: number of them in the table.
+    ``intents``: number of the sink's intents when the batch was staged. ``applied``: how many of them the table had.
     """
 
     id: str

@@ -13,7 +13,7 @@ _NUMBER = "_ckpt_number"
 
 
 def newest_rows(storage: Storage, intent: Intent) -> Any:
-    """Return the rows as one ``pyarrow.Table`` in memory. Of several rows with one key it has only the last."""
+    """Return the rows of an intent as one ``pyarrow.Table``. Of several rows with the same key it has only the last."""
     import pyarrow as pa
 
     rows = pa.concat_tables(list(rows_of_files(storage, intent)))

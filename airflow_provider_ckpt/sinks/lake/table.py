@@ -76,7 +76,7 @@ class LakeTable(ABC):
 
     @abstractmethod
     def load(self) -> Snapshot | None:
-        """Return the newest version, or None if the table does not exist. An error never counts as absence."""
+        """Return the newest version; None if the table does not exist. An error never counts as absence."""
 
     @abstractmethod
     def create(self, columns: Sequence[Column]) -> None:
@@ -87,7 +87,7 @@ class LakeTable(ABC):
         return tuple(columns)
 
     def identified(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:
-        """Return columns of staged rows with the table's column ids, if the staged files contain ids."""
+        """Return columns of staged rows with the table's column ids; unchanged if the staged files contain no ids."""
         return tuple(columns)
 
     def promoted(self, columns: Sequence[Column], snapshot: Snapshot) -> tuple[Column, ...]:

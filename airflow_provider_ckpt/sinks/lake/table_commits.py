@@ -40,11 +40,11 @@ class StartMark:
         self._path = f"{BOOKKEEPING}/{sink_folder(job_id, uid)}/start.json"
 
     def create(self, overwrites: int) -> None:
-        """Create the mark. An existing mark stays unchanged."""
+        """Create the mark with the number of replacements, ``overwrites``. An existing mark stays unchanged."""
         self._storage.create_if_absent(self._path, encode_document(MARK, VERSION, overwrites=overwrites))
 
     def read(self) -> int | None:
-        """Return the mark; None if the sink has not begun.
+        """Return the recorded number of replacements; None if the sink has not begun.
 
         Raises ReleaseRecordLostError.
         """
@@ -53,15 +53,15 @@ class StartMark:
 
 
 TRIES = 100
-"""Largest number of commits for one release, because other writers may commit in between."""
+"""Maximum number of tries to commit in one call. Each try may fail, because another writer has committed."""
 
 
 @dataclass(frozen=True)
 class Position:
     """A version of the table, compared with the log of intents. ``length``: number of intents in the log.
 
-    ``newest``: the last intent in the table; None if there is none. ``pending``: the intent that the table lacks, or
-    None.
+    ``newest``: the last intent in the table; None if there is none. ``pending``: the intent that the table lacks; None
+    if it lacks none.
     """
 
     snapshot: Snapshot
@@ -78,8 +78,8 @@ class Position:
 class TableCommits:
     """The releases of one sink of one job to its table.
 
-    An intent is appended only when the table contains all earlier ones, so the table lacks at most one. A table that
-    lacks more, or has another id, has lost commits.
+    An intent is appended only when the table contains all earlier intents, so the table lacks at most one intent. A
+    table that lacks more, or has another id, has lost commits.
     """
 
     def __init__(self, table: LakeTable, storage: Storage, context: SinkContext) -> None:
@@ -95,7 +95,7 @@ class TableCommits:
         """Return the table's position; None if no table, no log entry and no handle exists.
 
         Raises ReleaseRecordLostError if the log or one of ``handles`` has another table's id, or more commits than the
-        table.
+        table. It is also raised if only the table is gone.
         """
         snapshot = self._table.load()
         while True:
@@ -134,7 +134,7 @@ class TableCommits:
     def commit(self, position: Position, intent: Intent) -> None:
         """Commit an intent that was just appended after ``position``, without loading the table again.
 
-        The next :meth:`catch_up` finds out whether the commit succeeded. Raises the errors of that method.
+        The next :meth:`catch_up` finds out whether the commit succeeded. Raises the errors of :meth:`catch_up`.
         """
         try:
             self._apply(position.snapshot, intent, position.length + 1)

@@ -33,7 +33,7 @@ class Address:
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """Return the address in a URL; None if it cannot be parsed, because libpq's error could show a secret."""
+        """Return the address in a URL; None if it cannot be parsed, instead of an error that could show a secret."""
         try:
             return cls({name: value for name, value in conninfo_to_dict(url).items() if value is not None})
         except ProgrammingError:
@@ -66,7 +66,7 @@ class Address:
 
     @property
     def may_lack_tls(self) -> bool:
-        """True if libpq may connect over a network without TLS although the user has not asked for that."""
+        """True if libpq may connect over a network without TLS, and the user has not chosen that by a setting."""
         parameters = self.parameters
         is_chosen = any(name in parameters for name in ("sslmode", "service")) or "PGSSLMODE" in os.environ
         hosts = str(parameters.get("hostaddr") or parameters.get("host") or "").split(",")

@@ -86,7 +86,10 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         return read_table(connection, self._table) is not None
 
     def _is_empty(self, connection: Connection) -> bool:
-        """Return True if the table is empty; False if a policy may hide rows. Dead rows may slow the search."""
+        """Return True if the table is empty; False if it has rows, or a policy may hide rows.
+
+        The search is limited to 10 s, because dead rows may slow it. After that the database raises an error.
+        """
         table = read_table(connection, self._table)
         if table is None or table.hides_rows:
             return False
@@ -123,7 +126,10 @@ class BoundPostgresSink(BoundDatabaseSink[Connection]):
         )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> TargetTable:
-        """Return the current table, which may have been altered since the job began. Create the table if it is gone."""
+        """Return the target table as it is now. If it is absent, create it.
+
+        Raises OutputLostError if the absent table had rows of the last release.
+        """
         table = read_table(connection, self._table)
         if table is None:
             self._rules.refuse_lost(row)

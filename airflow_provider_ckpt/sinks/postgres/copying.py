@@ -34,7 +34,7 @@ def copier(
     Args:
         statements: statements of one transaction. The last one is the COPY of the frame's columns and the columns that
             :func:`.staging.own_columns` adds.
-        timeout: time limit of an answer of the server, in seconds.
+        timeout: maximum time that the server may take for an answer, in seconds.
         arrow_types: prefix of each column's Arrow type; None if a column must be written as text.
         sample: rows, and PostgreSQL's own bytes for them.
         numbers_rows: True if the number of each row in the partition is copied, too.
@@ -96,8 +96,8 @@ class StatementWatchdog:
     """A watchdog that cuts the connection of a server that does not answer within ``seconds``.
 
     Neither libpq nor psycopg has such a limit. A frozen server does not enforce ``statement_timeout``, while its kernel
-    acknowledges all data. The watchdog is the context of one connection. Its thread sleeps until the last deadline that
-    it read, so a statement only stores its own deadline.
+    acknowledges all data. Use the watchdog as the context manager of one connection. Its thread sleeps until the last
+    deadline that it read, so a statement only stores its own deadline.
     """
 
     def __init__(self, connection: Any, seconds: float) -> None:
@@ -121,9 +121,9 @@ class StatementWatchdog:
 
     @contextmanager
     def limit_time(self) -> Iterator[None]:
-        """Limit the time of each request to the server in the block.
+        """Cut the connection if the block's request to the server takes longer than the limit.
 
-        Raises OperationalError when the time is over.
+        Raises psycopg.OperationalError in that case.
         """
         import psycopg
 
@@ -152,7 +152,7 @@ class StatementWatchdog:
 
 
 class _Unwritable(Exception):
-    """A value in the rows cannot be written. Another attempt would fail, too."""
+    """A value in the rows cannot be written. Another try would fail, too."""
 
     def __init__(self, sqlstate: str, problem: str) -> None:
         super().__init__(problem)
@@ -182,8 +182,8 @@ class _BinaryEncoder:
     def __init__(self, columns: Sequence[Any], sample: tuple[Any, bytes]) -> None:
         """Prepare the encoder for these columns. ``sample``: rows, and PostgreSQL's own bytes for them.
 
-        Raises ImportError without pgpq, and ValueError if this release of pgpq writes other bytes. pgpq may raise other
-        errors for the columns.
+        Raises ImportError without pgpq, and ValueError if the installed pgpq writes other bytes for the sample. pgpq
+        may raise other errors for the columns.
         """
         import pgpq
         import pyarrow

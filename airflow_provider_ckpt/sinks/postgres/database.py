@@ -76,8 +76,8 @@ class Database:
     ) -> Iterator[Connection]:
         """Open a transaction for the block. Commit at its end, or roll back if the block raises.
 
-        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
-        returns the error for a psycopg error that a retry cannot mend.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether the commit happened.
+        ``refusal_of``: returns the error to raise for a psycopg error that a retry cannot mend.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -88,7 +88,7 @@ class Database:
                 StatementWatchdog(connection, self.timeout) as watchdog,
             ):  # uncommitted work is rolled back
                 connection.cursor_factory = _cursors(watchdog)
-                connection.isolation_level = IsolationLevel.READ_COMMITTED  # others' commits are visible after a lock
+                connection.isolation_level = IsolationLevel.READ_COMMITTED  # sees other commits after a wait for a lock
                 self._check_version(connection, failures)
                 for statement in TRANSACTION_SETTINGS:
                     connection.execute(statement)
@@ -102,14 +102,14 @@ class Database:
         raise failure from None  # the error of psycopg holds values of rows
 
     def read_catalog(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Return the rows of a query in a separate connection, and no rows if it fails."""
+        """Return the rows of a query in a separate connection; an empty list if the query fails."""
         with suppress(psycopg.Error), closing(self._connect(**self.parameters("ckpt"))) as connection:
             with StatementWatchdog(connection, self.timeout) as watchdog, watchdog.limit_time():
                 return connection.execute(statement.encode(), values).fetchall()
         return []
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """Return the parameters of a connection. ``name``: its name in ``pg_stat_activity``."""
+        """Return the parameters of a connection. ``name``: the connection's name in ``pg_stat_activity``."""
         # The URL or environment may name another encoding, which would change texts.
         always = {"application_name": name, "client_encoding": "UTF8"}
         return {"connect_timeout": 10, **_KEEPALIVE, **self.address.parameters, **always}

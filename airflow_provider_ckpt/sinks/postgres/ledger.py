@@ -24,7 +24,7 @@ from airflow_provider_ckpt.sinks.sink import SinkContext
 VERSION = 1
 FORMAT = "airflow-provider-ckpt/postgres-ledger"
 _MAKING = 7263541
-"""Key of the advisory lock under which the tables are created, because concurrent ``IF NOT EXISTS`` may fail."""
+"""Key of the advisory lock under which the ledger is created, because concurrent ``IF NOT EXISTS`` may fail."""
 _TABLES = (
     "CREATE TABLE {schema}.format (format text PRIMARY KEY, version integer NOT NULL)",
     "CREATE TABLE {schema}.ledger (job text, sink text, target text NOT NULL, mode text NOT NULL, born text NOT NULL, "
@@ -159,7 +159,7 @@ class PostgresLedger(Ledger[Connection]):
         return {handle: (staging, size) for handle, staging, size in rows}
 
     def _statement(self, statement: str) -> sql.Composed:
-        """Return a statement for parameters. Each % in the schema's name is doubled."""
+        """Return the statement with the schema's name. A % in the name is doubled, because parameters follow."""
         return sql.SQL(statement).format(sql.Identifier(self.schema.replace("%", "%%")))
 
 

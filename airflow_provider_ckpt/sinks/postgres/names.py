@@ -18,7 +18,7 @@ def parse_table(text: str) -> TableName:
 
 
 def problem_of(name: str) -> str | None:
-    """Return why no object in PostgreSQL can have that name; None if it can."""
+    """Return why PostgreSQL cannot have a table, schema or column called ``name``; None if it can."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     size = len(name.encode())

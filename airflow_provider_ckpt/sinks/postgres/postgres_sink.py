@@ -29,8 +29,8 @@ class PostgresSink(DatabaseSink):
 
     Args:
         table: ``schema.table``. Names are exact.
-        mode: ``append`` inserts rows. ``upsert`` replaces the row of the same key, or inserts it. ``replace`` empties
-            the table with the job's first release, also of rows that others wrote, and inserts from then on.
+        mode: ``append`` inserts rows. ``upsert`` replaces the row of the same key, or inserts it. ``replace`` deletes
+            all rows of the table in the job's first release, including other writers' rows. After that it inserts.
         key: columns of the key, for ``upsert``. The table needs a unique constraint on exactly these columns.
         conn_id: an Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator).
         url: instead of ``conn_id``: ``postgresql://user:password@host/database``.

@@ -11,7 +11,7 @@ import psycopg
 from airflow_provider_ckpt.sinks.database.names import TableName
 
 Read = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
-"""A function that reads the catalog, and returns no rows if that fails."""
+"""A function that returns the rows of a query of the catalog, and no rows if the query fails."""
 _RAISED = "exec_stmt_raise"
 """The server's function that runs RAISE. Its message comes from the user, whatever the SQLSTATE is."""
 _NO_PARTITION = "ExecFindPartition"
@@ -74,12 +74,15 @@ def codes(error: psycopg.Error) -> str:
 
 
 def explanation_of(sqlstate: str | None) -> tuple[str, str] | None:
-    """Return (problem, advice) of an SQLSTATE, or None if the error's codes are enough."""
+    """Return (problem, advice) for an SQLSTATE; None if the error's codes explain enough."""
     return _MEANINGS.get(sqlstate or "")
 
 
 def explain(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem, the part of the catalog that refused the row, and the advice. ``table``: the target."""
+    """Return one text: the problem, the constraint or function that refused the row, and advice.
+
+    ``table``: the target.
+    """
     diag = error.diag
     if diag.source_function == _RAISED:
         return _explain_raise(error, table, read)
@@ -103,7 +106,7 @@ def _constraint(diag: psycopg.errors.Diagnostic, read: Read) -> str:
 
 
 def _explain_raise(error: psycopg.Error, table: TableName, read: Read) -> str:
-    """Return the problem. It includes the trigger's message only if the message is a literal in its function."""
+    """Return the problem as text, with the trigger's message only if it is a literal in the trigger's function."""
     names = (table.schema, table.name)
     sources = [source for (source,) in read(_FUNCTIONS, (*names, *names))]
     texts = {text.replace("''", "'").replace("%%", "%") for source in sources for text in _TEXT.findall(source)}

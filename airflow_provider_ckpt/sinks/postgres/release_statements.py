@@ -93,7 +93,7 @@ class PostgresReleaseStatements:
     def _upsert(self, handle: Handle, staging: sql.Identifier) -> int:
         """Upsert the rows of a batch. Return the number of staged rows, less those that did not reach the target.
 
-        The last of several rows with one key is used, so batches must be moved in order.
+        Of several rows with the same key the last row is used, so batches must be moved in order.
         """
         other_columns = [name for name in handle["columns"] if name not in self.key]
         may_skip_rows = self._may_skip_rows()
@@ -129,7 +129,7 @@ class PostgresReleaseStatements:
         return 0 if row is None else int(row[0])
 
     def _may_skip_rows(self) -> bool:
-        """Return True if a trigger may skip rows. Only then keys are counted, which takes as long as sorting them."""
+        """Return True if a trigger may skip rows. Only then the release counts keys, which takes as long as a sort."""
         target = self._target.as_string(self.connection)
         trigger = self.connection.execute(_ROW_TRIGGERS, (target, target)).fetchone()
         return trigger is not None

@@ -52,7 +52,7 @@ _BYTES = (
 
 
 def known_rows() -> tuple[pyarrow.RecordBatch, bytes]:
-    """Return a batch with a column for each type, and the bytes of ``COPY … TO STDOUT (FORMAT binary)``."""
+    """Return a batch with a column for each type, and what PostgreSQL's ``COPY … (FORMAT binary)`` writes for it."""
     columns = [_column(name, values) for name, values in _VALUES.items()]
     return pyarrow.RecordBatch.from_arrays(columns, names=list(_VALUES)), bytes.fromhex(_BYTES)
 

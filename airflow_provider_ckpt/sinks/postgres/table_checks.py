@@ -1,4 +1,4 @@
-"""Checks of the current PostgreSQL target, and of the user's rights on the sink's own schema and tables."""
+"""Checks of the PostgreSQL target as it is now, and of the database user's rights on the sink's schema and tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S"
 
 
 def problems(columns: Columns, table: TargetTable, mode: str, key: Collection[str]) -> Iterator[Problem]:
-    """Yield the problems of a table, the most serious first."""
+    """Yield the problems that prevent releases to the table, the most serious first."""
     if table.kind not in ("r", "p"):
         yield f"it is {_KINDS.get(table.kind, 'no table')}", "Name a table"
         return
@@ -73,7 +73,7 @@ _ON_LEDGER = {
 
 
 def lacking_on_schema(connection: Connection, schema: str) -> list[str] | None:
-    """Return those rights of CREATE and USAGE that the user lacks; None if the schema does not exist.
+    """Return which of the rights CREATE and USAGE the database user lacks; None if the schema does not exist.
 
     Each right needs its own query, because a query for several returns True if the user has *one* of them.
     """

@@ -61,9 +61,10 @@ GROUP BY i.indexrelid, i.indimmediate
 """
 """Query of (columns, True if ON CONFLICT may use the index) of each unique index.
 
-ON CONFLICT uses all indexes on its columns. An index that is checked at the end of the transaction is unfit. So is an
-index whose collation treats more texts as equal than the column's collation, which separates the rows of a batch. For
-all deterministic collations, equal texts are equal bytes. Both arrays count from 0.
+ON CONFLICT uses all unique indexes on its columns. An index that is checked only at the end of the transaction is
+unfit. An index is also unfit if its collation may treat texts as equal that the column's collation distinguishes,
+because a release removes duplicate keys by the column's collation. Two deterministic collations never differ in that:
+equal texts are equal bytes. The arrays ``indkey`` and ``indcollation`` count from 0.
 """
 
 _RULES = """
@@ -76,7 +77,7 @@ WHERE ev_class = %s AND ev_type IN ('2', '3', '4') AND (ev_enabled IN ('O', 'A')
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a table. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: True if it replaces the statement."""
+    """A table's rule. ``event``: INSERT, UPDATE or DELETE. ``is_instead``: True if the rule replaces the statement."""
 
     name: str
     event: str
@@ -89,7 +90,7 @@ class TargetTable:
 
     Args:
         kind: ``relkind`` of the catalog: ``r`` or ``p`` for a table.
-        hides_rows: True if row-level security may hide rows from this user.
+        hides_rows: True if row-level security may hide rows from the user of the connection.
         is_logged: True if the table, with all partitions, survives a crash of the server.
         has_foreign_partition: True if a partition is on another server.
         keys: sets of columns by which ON CONFLICT finds a row.
@@ -114,7 +115,7 @@ def types_of(connection: psycopg.Connection[Any], name: TableName) -> dict[str, 
 
 
 def read_table(connection: psycopg.Connection[Any], name: TableName) -> TargetTable | None:
-    """Return the table, or None if it does not exist."""
+    """Return the table as the catalog describes it; None if it does not exist."""
     row = connection.execute(_TABLE, (name.schema, name.name)).fetchone()
     if row is None:
         return None

@@ -81,7 +81,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def fits_element(kind: Any, column: str) -> bool:
-    """Return True if an array's element type stores each value. PostgreSQL has one type for arrays of any depth."""
+    """Return True if an array of ``column`` stores elements of ``kind``. Arrays of any depth have one column type."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return kind["type"] == "array" and fits_element(kind["elementType"], column)
@@ -97,7 +97,7 @@ def _is_wide_enough(kind: str, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged; None if none does."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if kind["type"] == "array" and not isinstance(plain(kind["elementType"]), dict):
@@ -149,7 +149,7 @@ def binary_expression(name: str, kind: Any, column: str) -> tuple[str, str] | No
 
 
 def _mark_too_long(value: str, kind: Any, max_length: str, depth: int = 0) -> str:
-    """Return an expression that appends a dot to a too long value, because PostgreSQL silently cuts trailing blanks."""
+    """Return an expression that appends a dot to a too long value. PostgreSQL then refuses it, and cuts no blanks."""
     kind = plain(kind)
     if isinstance(kind, dict):
         element = f"e{depth}"

@@ -22,21 +22,21 @@ _TEXTS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "unix_socket")
 _NUMBERS = ("connect_timeout", "read_timeout", "write_timeout")
 _SWITCHES = ("ssl_disabled", "ssl_verify_cert", "ssl_verify_identity")
 _TLS = frozenset({"ca", "capath", "cert", "key", "password", "cipher", "check_hostname", "verify_mode"})
-"""The keys of ``ssl`` that the driver reads; it silently ignores others."""
+"""The keys of ``ssl`` that PyMySQL reads. It silently ignores other keys."""
 _AIRFLOW_KEYS = frozenset({"ssl", "charset", "cursor", "local_infile", "allow_local_infile", "client"})
-"""Keys of a connection's extra that Airflow's own hook reads. Only ``ssl`` is used here, too."""
+"""Keys of a connection's extra that Airflow's own hook reads. This sink uses ``ssl`` and ignores the rest."""
 
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """The address and credentials of a database. ``parameters``: arguments of the driver; for SQLite only ``path``."""
+    """The address and credentials of a database. ``parameters``: arguments of PyMySQL; for SQLite only ``path``."""
 
     kind: Kind
     parameters: Mapping[str, Any] = field(hash=False)
 
     @classmethod
     def of_url(cls, url: str) -> Address | None:
-        """Return the address in a URL; None if it cannot be parsed, because the parser's error could show a secret.
+        """Return the address in a URL; None if it cannot be parsed, instead of an error that could show a secret.
 
         Raises InvalidSinkError.
         """
@@ -97,12 +97,12 @@ class Address:
 
     @property
     def database(self) -> str:
-        """The database of a table without a schema; empty if the address names none."""
+        """The database for tables whose names have no schema; empty if the address names no database."""
         return "main" if self.kind == "sqlite" else self.parameters.get("database", "")
 
     @property
     def may_lack_tls(self) -> bool:
-        """True if the driver may connect over a network without TLS although the user has not asked for that."""
+        """True if PyMySQL may connect over a network without TLS, and the user has not chosen that by a setting."""
         is_chosen = any(name.startswith("ssl") or name == "unix_socket" for name in self.parameters)
         return self.kind == "mysql" and not is_chosen and not is_on_this_machine(self.parameters.get("host"))
 
@@ -110,7 +110,7 @@ class Address:
         return self if self.kind == "sqlite" else replace(self, parameters={**self.parameters, "read_timeout": seconds})
 
     def redact(self, text: str) -> str:
-        """Return a driver's error text without secrets, on one line."""
+        """Return the text of a database error without secrets, on one line."""
         secrets = [str(self.parameters[name]) for name in ("password", "ssl_key_password") if name in self.parameters]
         secrets += field_secrets(self.parameters["ssl"]) if isinstance(self.parameters.get("ssl"), Mapping) else []
         return redact(" ".join(text.split()), as_printed(secrets, [self.parameters.get("user")]))
@@ -135,7 +135,10 @@ def _without_empty(source: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tls(source: str, value: Any) -> dict[str, Any] | None:
-    """Return the ``ssl`` settings of an extra. In a connection URI they are JSON text, as for Airflow's own hook."""
+    """Return the ``ssl`` settings of a connection's extra; None if it has none. In a connection URI they are JSON text.
+
+    Raises InvalidSinkError.
+    """
     settings = _read_json(value) if isinstance(value, str) and value else value or None
     if settings is None or (isinstance(settings, dict) and set(settings) <= _TLS):
         return settings
@@ -151,7 +154,7 @@ def _read_json(text: str) -> Any:
 
 
 def _settings(source: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the driver's settings. An error names an unknown setting, never its value."""
+    """Return PyMySQL's settings. An error names an unknown setting, never its value."""
     settings: dict[str, Any] = {}
     for name, value in values.items():
         if name == "charset" and value == "utf8mb4":

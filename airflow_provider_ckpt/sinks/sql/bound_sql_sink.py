@@ -92,11 +92,14 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             raise self._failures.mismatch(problem, f"GRANT {lacking} ON {self._schema}.*, or name a staging_schema")
 
     def _missing_rights(self, connection: Connection, schema: str) -> list[str]:
-        """Return the rights that the user lacks to stage in the schema. The check uses a table that does not exist."""
+        """Return the rights that the database user lacks to stage rows in the schema; empty if none is missing."""
         return list(self._dialect.lacking_to_stage(connection, TableName(schema, staging_table("", "", ""))))
 
     def _is_granted_on_ledger(self, connection: Connection, right: str, lacking: Collection[str]) -> bool:
-        """Return True if the right is granted on the ledger's tables. Staging tables need no UPDATE and no DELETE."""
+        """Return True if the right is UPDATE or DELETE, and the user has it on the ledger's tables.
+
+        Staging tables need neither of these rights.
+        """
         tables = self._sql_ledger.tables
         target_tables = {"UPDATE": (tables.ledger, tables.targets), "DELETE": (tables.released, tables.staged)}.get(
             right
@@ -184,7 +187,10 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
             )
 
     def _target(self, connection: Connection, columns: Columns, row: LedgerRow) -> SqlTable:
-        """Return the current table, which may have been altered since the job began. Create the table if it is gone."""
+        """Return the target table as it is now. If it is absent, create it.
+
+        Raises OutputLostError if the absent table had rows of the last release.
+        """
         table = self._dialect.read_table(connection, self._table)
         if table is None:
             self._rules.refuse_lost(row)
@@ -224,5 +230,5 @@ class BoundSqlSink(BoundDatabaseSink[Connection]):
 
 
 def open_database(address: Address, connect: Callable[..., Any] | None = None) -> Database:
-    """Return the database at an address. ``connect`` replaces the driver's function."""
+    """Return the database at an address. ``connect`` replaces the function of the database driver."""
     return Database(address, MySQLDialect() if address.kind == "mysql" else SQLiteDialect(), connect)

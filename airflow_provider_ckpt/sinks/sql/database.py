@@ -16,11 +16,11 @@ from airflow_provider_ckpt.sinks.sql.dialect import Dialect
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text
 
 _IDLE = "SET SESSION wait_timeout = 60"
-"""Statement that ends the session after a minute of idleness, because a transaction that hangs blocks others."""
+"""Statement that makes the server end an idle session after a minute, because its transaction may block others."""
 
 
 class _NotConnectedError(Exception):
-    """A driver's error before the session was open. SQLAlchemy passes this class on unchanged."""
+    """An error of the database driver before the session was open. SQLAlchemy does not wrap this class."""
 
     def __init__(self, error: Any) -> None:
         super().__init__()
@@ -66,8 +66,8 @@ class Database:
     ) -> Iterator[Connection]:
         """Open a transaction for the block. Commit at its end, or roll back if the block raises.
 
-        If the reply to a commit was lost, the next reader of the ledger finds out whether it happened. ``refusal_of``:
-        returns the error for a driver's error that a retry cannot mend.
+        If the reply to a commit was lost, the next reader of the ledger finds out whether the commit happened.
+        ``refusal_of``: returns the error to raise for a database error that a retry cannot mend.
 
         Raises SinkUnavailableError for errors that may pass.
         """
@@ -89,7 +89,7 @@ class Database:
 
     @contextmanager
     def separate_connection(self, connection: Connection) -> Iterator[Connection]:
-        """Yield a second connection for one CREATE or DROP if it would commit the transaction of ``connection``."""
+        """Yield a connection for a CREATE or DROP: a second one if the statement would commit, else ``connection``."""
         if not self.dialect.ddl_commits:
             yield connection
             return
@@ -97,7 +97,7 @@ class Database:
             yield ddl_connection
 
     def read_catalog(self, statement: TextClause, values: Mapping[str, Any]) -> list[Any]:
-        """Return the rows of a query in a separate connection, and no rows if it fails."""
+        """Return the rows of a query in a separate connection; an empty list if the query fails."""
         with suppress(DBAPIError, _NotConnectedError), self._engine.connect() as connection:
             return list(connection.execute(statement, values))
         return []

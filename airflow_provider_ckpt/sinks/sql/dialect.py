@@ -22,7 +22,7 @@ class Dialect(ABC):
         url: URL prefix by which SQLAlchemy identifies the database.
         ddl_commits: True if a CREATE or DROP commits its transaction.
         triggers_skip_rows: True if a trigger can silently skip a row that is inserted, updated or deleted.
-        names_key: True if an upsert names its unique index, and any other index refuses rows.
+        names_key: True if an upsert names its unique index. A conflict with another unique index is then an error.
     """
 
     name: str
@@ -35,27 +35,27 @@ class Dialect(ABC):
 
     @abstractmethod
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of the driver's ``connect``, here and on executors."""
+        """Return the arguments of the database driver's ``connect``, for this process and for executors."""
 
     @abstractmethod
     def connect(self, **parameters: Any) -> Any:
-        """Return a connection of the driver."""
+        """Return a new connection of the database driver."""
 
     @abstractmethod
     def absence(self, parameters: Mapping[str, Any]) -> str | None:
-        """Return why there is no database at this address; None if the dialect finds no reason."""
+        """Return why no database is at this address; None if there is one, or if only a connection can show it."""
 
     @abstractmethod
     def open_connection(self, connect: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-        """Return a connection of ``connect``, with a timeout for a silent server."""
+        """Return a connection that ``connect`` opens, with a timeout for a server that does not answer."""
 
     @abstractmethod
     def session_statements(self) -> Sequence[str]:
-        """Return the first statements of every session, here and on executors."""
+        """Return the first statements of every session, in this process and on executors."""
 
     @abstractmethod
     def configure_transactions(self, engine: Engine) -> None:
-        """Configure how the engine's transactions begin."""
+        """Configure how transactions of the SQLAlchemy engine begin."""
 
     @abstractmethod
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
@@ -72,7 +72,10 @@ class Dialect(ABC):
         key: Collection[str],
         read: Callable[[TextClause, Mapping[str, Any]], list[Any]],
     ) -> str:
-        """Return an error's problem and advice, without values of rows. ``key``: the key of an upsert, else empty."""
+        """Return the cause of an error and advice, without values of rows. ``key``: the key of an upsert, else empty.
+
+        ``read``: returns the rows of a query of the catalog; an empty list if the query fails.
+        """
 
     # ---- the server, and its catalog
 
@@ -90,15 +93,15 @@ class Dialect(ABC):
 
     @abstractmethod
     def sizes(self, connection: Connection, schema: str, names: Collection[str]) -> dict[str, int]:
-        """Return table -> bytes, for those of the tables that exist."""
+        """Return name -> bytes of each table in ``names`` that exists."""
 
     @abstractmethod
     def unsafe_tables(self, connection: Connection, schema: str, names: Collection[str]) -> list[str]:
-        """Return the existing tables whose changes are not rolled back with their transaction."""
+        """Return those of the tables ``names`` that exist and cannot roll back changes."""
 
     @abstractmethod
     def read_table(self, connection: Connection, name: TableName) -> SqlTable | None:
-        """Return the table that the catalog describes, or None if it does not exist."""
+        """Return the table as the catalog describes it; None if it does not exist."""
 
     @abstractmethod
     def compared_key(
@@ -112,17 +115,17 @@ class Dialect(ABC):
 
     @abstractmethod
     def trigger_writes(self, connection: Connection, name: TableName, events: Collection[str]) -> TriggerWrites:
-        """Return the tables that the target's triggers of these events (INSERT, UPDATE, DELETE) write to."""
+        """Return the tables to which the target's triggers on ``events`` (INSERT, UPDATE, DELETE) write."""
 
     @abstractmethod
     def skips_conflicts(self, connection: Connection, name: TableName) -> bool:
-        """Return True if a constraint of the table skips a conflicting row, or replaces the existing one."""
+        """Return True if a constraint of the table lets an INSERT skip a conflicting row or replace the old row."""
 
     @abstractmethod
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield the needed rights that the user lacks: SELECT, INSERT, UPDATE or DELETE. Change nothing."""
+        """Yield the ``needed`` rights (SELECT, INSERT, UPDATE, DELETE) that the database user lacks. Change nothing."""
 
     @abstractmethod
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
@@ -135,24 +138,25 @@ class Dialect(ABC):
 
     @abstractmethod
     def column_type_for(self, connection: Connection, kind: Any, *, is_key: bool) -> str | None:
-        """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
+        """Return the type of a new column that stores values of Spark's type ``kind`` unchanged; None if none does."""
 
     @abstractmethod
     def insert(self, table: Table) -> Insert: ...
 
     @abstractmethod
     def failing_on_conflict(self, insert: Insert) -> Insert:
-        """Return an insert that fails on a conflict, even if the table :meth:`skips_conflicts`."""
+        """Return ``insert``, changed so that it fails on a conflict even if the table :meth:`skips_conflicts`."""
 
     @abstractmethod
     def insert_absent(self, table: Table, values: Mapping[str, Any]) -> Insert:
-        """Return an insert that does nothing if the key exists."""
+        """Return an insert of one row that does nothing if the table has a row with its primary key."""
 
     @abstractmethod
     def upsert(self, table: Table, columns: Sequence[str], rows: Any, key: Sequence[str], guard: str | None) -> Insert:
         """Return an upsert of ``rows``, a SELECT in which each key occurs once.
 
-        ``guard``: a key column that cannot be set to NULL; None if there is none, or if the dialect ``names_key``.
+        ``guard``: a key column to which an assignment of NULL fails; None if there is none. A dialect that
+        ``names_key`` ignores the argument.
         """
 
     @abstractmethod

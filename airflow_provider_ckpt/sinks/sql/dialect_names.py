@@ -1,4 +1,4 @@
-"""The databases that the sink supports, by their names in SQLAlchemy and Airflow."""
+"""The databases that a SqlSink supports, by their names in SQLAlchemy and Airflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind | None:
-    """Return the kind of a database by its name in a URL or connection, or None. MariaDB has the kind ``mysql``."""
+    """Return the kind for a database's name in a URL or connection; None if unsupported. MariaDB's is ``mysql``."""
     return _KINDS.get(name)
 
 

@@ -14,13 +14,13 @@ _MISSING = (
     "pip install 'airflow-provider-ckpt[sql]', or 'PyMySQL' alone"
 )
 _LARGEST = 1_000_000
-"""Limit of one INSERT in bytes, unless the server accepts fewer."""
+"""Maximum size of one INSERT in bytes. The limit is lower if the server accepts less."""
 NO_TLS = 2026
-"""MySQL's code for a missing TLS connection."""
+"""MySQL's code for a TLS connection that cannot be made."""
 LOGIN_CODES = (1045, 1130, 1698, 1820, 1862, 3118, 3955, 4151)
 """Codes of MySQL and MariaDB for a refused login: user, password, host, an expired password, a locked account."""
 DATABASE_CODES = (1044, 1049)
-"""Codes for a refused database, either the session's first one or one that a statement names."""
+"""MySQL's codes for a refused database, either the one of the login or one that a statement names."""
 _NAME_CODES = (*LOGIN_CODES, *DATABASE_CODES, 1050, 1051, 1054, 1091, 1109, 1142, 1143, 1146, 1286, 1364, 1370)
 """Codes of MySQL's errors whose messages contain names but no values."""
 _NAMES = re.compile(
@@ -32,16 +32,16 @@ _NAMES = re.compile(
 
 
 _TRANSIENT_SQLITE_CODES = (5, 6, 9, 10, 13, 14, 15)
-"""BUSY, LOCKED, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL."""
+"""SQLite's codes for errors that may pass: BUSY, LOCKED, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL."""
 _TRANSIENT_SQLITE_TEXTS = (
     *("database is locked", "database table is locked", "database schema is locked", "interrupted", "disk I/O error"),
     *("database or disk is full", "unable to open database file", "locking protocol"),
 )
-"""SQLite's error texts for these codes, up to the colon before an object's name."""
+"""SQLite's error texts for ``_TRANSIENT_SQLITE_CODES``, up to the colon before an object's name."""
 
 
 class _Refused(Exception):
-    """An error for a value that the column would change. ``column`` and ``problem`` do not contain the value."""
+    """The error for a value that a column cannot store unchanged. ``column`` and ``problem`` do not show the value."""
 
     def __init__(self, column: str, problem: str) -> None:
         super().__init__(column, problem)
@@ -57,13 +57,13 @@ def inserter(
         kind: mysql or sqlite.
         insert: the INSERT for the frame's columns, the task attempt and the row's number; for MySQL up to
             ``VALUES``.
-        limits: for each column (name, True if it refuses NULL, most characters, most bytes). None means no limit.
+        limits: (name, True if NULL is refused, maximum characters, maximum bytes) of each column. None: no limit.
     """
 
     def insert_partition(task_attempt: int, batches: Iterable[Any]) -> dict[str, Any]:
-        """Insert the rows of a partition, with a commit for each batch. ``task_attempt``: attempt of Spark's task.
+        """Insert the rows of a partition, with a commit for each batch. ``task_attempt``: attempt id of Spark's task.
 
-        A task that ran twice has two attempts, and only the rows of the successful one are released. So each batch may
+        A task that ran twice has two attempts, and only the successful attempt's rows are released. So each batch may
         be committed alone, and no lock is held while Spark computes the next batch. Refusals of the database are
         returned, not raised, because Spark would repeat the task in vain.
         """
@@ -110,14 +110,14 @@ def open_session(connect: Callable[..., Any], parameters: Mapping[str, Any]) -> 
     """Return a session of PyMySQL, with a timeout for a server that accepts the connection and stays silent.
 
     A silent server is abandoned after ``connect_timeout``, like an unreachable one. A statement may take
-    ``read_timeout``. The driver has one limit for both, so this module opens the socket and closes it when the time is
-    over.
+    ``read_timeout``. PyMySQL has one limit for login and statements. So this module opens the socket, and closes it if
+    the login takes too long.
 
     Raises OperationalError (2026) if the server has no TLS and the parameters demand it.
     """
     session = _connect_with_timeout(connect, parameters)
     if _wants_tls(parameters) and not session._secure:
-        # Older versions of the driver ignore that the server has no TLS, and send everything unencrypted.
+        # Older versions of PyMySQL ignore that the server has no TLS, and send everything unencrypted.
         from pymysql.err import OperationalError
 
         session.close()
@@ -135,7 +135,7 @@ def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, 
     import threading
 
     timeout = parameters["connect_timeout"]
-    if parameters.get("unix_socket"):  # the driver counts a Unix socket as safe only if it has opened it itself
+    if parameters.get("unix_socket"):  # PyMySQL counts a Unix socket as safe only if it has opened it itself
         session = connect(**{**parameters, "read_timeout": min(timeout, parameters["read_timeout"])})
         # There is no public setting. All current versions read this value for each answer.
         session._read_timeout = parameters["read_timeout"]
@@ -162,7 +162,7 @@ def _connect_with_timeout(connect: Callable[..., Any], parameters: Mapping[str, 
 
 
 def _open_socket(session: Any, timeout: float) -> Any:
-    """Return a socket to the server with the driver's settings. Keepalives reveal a lost machine within two minutes."""
+    """Return a socket to the server with PyMySQL's settings. Keepalives reveal a lost machine within two minutes."""
     import socket
 
     from pymysql.err import OperationalError
@@ -264,7 +264,7 @@ def _statements(insert: str, rows: Iterable[str], max_bytes: int) -> Iterator[tu
 
 
 def _row_literals(session: Any, columns: Sequence[list[Any]]) -> Iterator[str]:
-    """Yield each row as an SQL literal. Plain types are written here, because the driver is slow."""
+    """Yield each row as an SQL literal. Plain types are written here, because PyMySQL is slow."""
     cursor = session.cursor()
     for row in zip(*(_value_literals(cursor, values) for values in columns), strict=True):
         yield f"({','.join(row)})"
@@ -306,7 +306,7 @@ def _for_sqlite(values: list[Any]) -> list[Any]:
 
 
 def code_of(error: Any) -> int:
-    """Return MySQL's code of an error, or 0 if the server did not answer.
+    """Return MySQL's code of an error; 0 if the server did not answer, 1 for other errors without a code.
 
     For SQLite return 5 if another session holds a lock or the disk failed, and 1 for all other errors.
     """
@@ -321,7 +321,7 @@ def code_of(error: Any) -> int:
 def _is_transient_in_sqlite(error: Any) -> bool:
     """Return True if an error of SQLite may pass, by the lowest byte of its code.
 
-    Python before 3.11 does not provide the code. Then the text before a colon is compared as a whole.
+    Python before 3.11 does not provide the code. Then the text before a colon must be a text of such an error.
     """
     number = getattr(error, "sqlite_errorcode", None)
     if number is not None:

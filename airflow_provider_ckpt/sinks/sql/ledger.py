@@ -1,8 +1,8 @@
 """The sink's own tables in MySQL or SQLite.
 
-A row is in the target if and only if its handle is in ``ckpt_released``. MySQL commits with each CREATE and DROP. So a
-batch is recorded before its staging table is created, and its record is deleted after the table is gone. Thus each
-staging table has a record. A process that creates or drops a staging table holds the lock of its record.
+A release moves a batch's rows to the target and adds its handle to ``ckpt_released`` in one transaction. MySQL commits
+with each CREATE and DROP. So a batch is recorded in ``ckpt_staged`` before its staging table is created. That record is
+deleted after the table is gone. A process that creates or drops a staging table holds the lock of the table's record.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ class SqlLedger(Ledger[Connection]):
     # ---- making
 
     def create(self, connection: Connection, entry_id: str) -> None:
-        """Create tables one by one, because MySQL commits each one. A row in ``ckpt_format`` marks that all exist."""
+        """Create the ledger's tables and this sink's entry, if they are absent.
+
+        MySQL commits after each table. A row in ``ckpt_format`` marks that all tables exist.
+        """
         if not self.exists(connection):
             for table in self.tables.all.values():
                 connection.execute(CreateTable(table, if_not_exists=True))
@@ -125,7 +128,7 @@ class SqlLedger(Ledger[Connection]):
     def forget_released(self, connection: Connection, upto: int) -> None:
         """Delete the records of old handles whose staging tables are dropped.
 
-        While a staging table exists, only this record shows that its rows were released.
+        While a staging table exists, only the record of its handle shows that its rows were released.
         """
         table, staged = self.tables.released, self.tables.staged
         undropped = select(staged.c.handle).where(self._own_rows(staged))
@@ -152,7 +155,10 @@ class SqlLedger(Ledger[Connection]):
         connection.execute(self.dialect.insert(self.tables.staged).values(record))
 
     def lock_staged(self, connection: Connection, handle: str) -> bool:
-        """Lock a batch's record, so that no other process creates or drops its table. Return False if there is none."""
+        """Lock a batch's record, so that no other process creates or drops its staging table.
+
+        Return False if the batch has no record.
+        """
         table = self.tables.staged
         query = select(table.c.handle).where(self._own_rows(table), table.c.handle == handle).with_for_update()
         return connection.execute(query).one_or_none() is not None

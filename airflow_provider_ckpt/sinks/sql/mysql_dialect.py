@@ -29,11 +29,11 @@ _MODE = (
 )
 """The complete SQL mode of a session.
 
-ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the meaning of the driver's literals. With
+ANSI_QUOTES and NO_BACKSLASH_ESCAPES are absent, because they would change the meaning of PyMySQL's literals. With
 NO_AUTO_VALUE_ON_ZERO a 0 stays 0 in an AUTO_INCREMENT column.
 """
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": STATEMENT_TIMEOUT, "write_timeout": 600}
-"""Timeouts of the driver, in seconds."""
+"""Default timeouts of PyMySQL's connections, in seconds."""
 _SETTLE = (
     f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', foreign_key_checks = 1, unique_checks = 1",
     # never cut or refuse a result for its size; keep the session after a COMMIT
@@ -68,7 +68,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         settings = {**_TIMEOUTS, **parameters, "charset": "utf8mb4", "autocommit": False}
         settings["write_timeout"] = min(settings["write_timeout"], settings["read_timeout"])
         if isinstance(settings.get("password"), str):
-            # servers expect UTF-8; the driver would encode a text as latin1
+            # servers expect UTF-8; PyMySQL would encode a text as latin1
             settings["password"] = settings["password"].encode()
         return settings
 
@@ -88,7 +88,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         """Do nothing, because a transaction begins with its first statement."""
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:
-        """Return True also for a refused login or an expired password, because a new password may be set."""
+        """Return True if another try may succeed, also after a refused login, because a new password may be set."""
         return code in _TRANSIENT or (not is_connected and code in DATABASE_CODES)
 
     def explain(self, error: Any, table: TableName, key: Collection[str], read: Read) -> str:
@@ -107,7 +107,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield the missing rights, found by statements that match no row. The catalog does not show roles' rights."""
+        """Yield the missing rights. Statements without matching rows test them: the catalog hides rights of roles."""
         rows = select(*(table.c[name] for name in columns)).where(false())
         changed = {name: table.c[name] for name in columns}
         statements = {
@@ -121,7 +121,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
                 yield right
 
     def lacking_to_stage(self, connection: Connection, name: TableName) -> Iterator[str]:
-        """Yield the missing rights, found by statements on an absent table. The server checks rights before tables."""
+        """Yield the missing rights. Statements on an absent table test them: the server checks rights before tables."""
         table = existing_table(name, ["id"])
         statements: dict[str, Executable] = {
             "SELECT": select(table.c.id).where(false()),
@@ -168,7 +168,7 @@ class MySQLDialect(MySQLCatalog, Dialect):
         return insert.on_duplicate_key_update(changed)
 
     def insert_text(self, table: Table) -> str:
-        """Return the text of the INSERT. The driver sends it unchanged, so names are quoted and no % is doubled."""
+        """Return the text of the INSERT. PyMySQL sends it unchanged, so names are quoted and no % is doubled."""
         quote = mysql.dialect().identifier_preparer
         names = ", ".join(quote.quote(column.name) for column in table.columns)
         return f"INSERT INTO {quote.format_table(table)} ({names}) VALUES "

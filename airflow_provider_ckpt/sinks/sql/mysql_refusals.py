@@ -12,7 +12,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName
 from airflow_provider_ckpt.sinks.sql.inserting import code_of, error_text, name_in
 
 Read = Callable[[TextClause, Mapping[str, Any]], list[Any]]
-"""A function that reads the catalog, and returns no rows if that fails."""
+"""A function that returns the rows of a query of the catalog, and no rows if the query fails."""
 _SIGNAL, _NO_PARTITION, _IS_NULL = 1644, 1526, 1048
 _CHECK = ("a row violates a CHECK", "Correct the rows (a function of the job), or the constraint")
 _FOREIGN_KEY = (
@@ -75,7 +75,10 @@ _TEXT = re.compile(r"\bMESSAGE_TEXT\s*=\s*'((?:[^'\\]|'')*)'", re.IGNORECASE)
 
 
 def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> str:
-    """Return the problem, the part of the catalog that refused the row, and the advice. ``key``: an upsert's key."""
+    """Return one text: the problem, the index or constraint that refused the row, and advice.
+
+    ``key``: the key of an upsert, else empty.
+    """
     code, names = code_of(error), {"s": table.schema, "n": table.name}
     if code == _SIGNAL:
         return _explain_signal(error, read(_TRIGGERS, names))
@@ -95,7 +98,7 @@ def explain(error: Any, table: TableName, key: Collection[str], read: Read) -> s
 
 
 def _explain_signal(error: Any, triggers: list[Any]) -> str:
-    """Return the problem. It includes the trigger's message only if the message is a literal in a trigger."""
+    """Return the problem as text. It includes the trigger's message only if the message is a literal in a trigger."""
     message, details = str(error.args[1]) if len(error.args) > 1 else "", error_text(error)
     names = ", ".join(str(name) for name, _ in triggers)
     for name, statement in triggers:
@@ -106,7 +109,7 @@ def _explain_signal(error: Any, triggers: list[Any]) -> str:
 
 
 def _partitions(rows: list[Any]) -> str:
-    """Return the partitions of the table as text. Their limits are no values of rows."""
+    """Return the table's partitions as text; empty if it has none. Partition limits are no values of rows."""
     names = [str(name) for _, name in rows]
     shown = names if len(names) < 5 else [*names[:2], "…", *names[-2:]]
     return f", {rows[0][0]}, partitions: {', '.join(shown)}" if rows else ""

@@ -35,7 +35,7 @@ _ENDS = ("SET", "VALUES", "VALUE", "SELECT", "WHERE", "LIMIT")
 
 
 def read_trigger_writes(connection: Connection, table: TableName, events: Collection[str]) -> TriggerWrites:
-    """Return the tables to which the table's triggers of these events write."""
+    """Return the tables to which the table's triggers on ``events`` write."""
     return _TriggerReader(connection).read(table, events)
 
 
@@ -67,7 +67,7 @@ class _TriggerReader:
             self._unknown.add(trigger)
 
     def _is_table(self, trigger: str, name: TableName) -> bool:
-        """Return True if the table exists, and add the effects of a write to the table."""
+        """Add the effects of a write to the table. Return True if the table exists."""
         for (engine,) in self._unseen_rows("table", name, _TABLE):
             for (definition,) in self._rows(_VIEW, name) if engine is None else ():
                 self._follow_view(trigger, definition)
@@ -114,7 +114,7 @@ class Words:
 
 
 def read_words(statement: str, schema: str) -> Words:
-    """Return the names in a statement. Unqualified names are in ``schema``."""
+    """Return the tables and routines that an SQL statement names. Unqualified names are in ``schema``."""
     tokens = list(_tokens(statement))
     writes, possible_routines, routines = [], set[TableName](), set[TableName]()
     for index, token in enumerate(tokens):

@@ -42,12 +42,12 @@ _MADE = {
 }
 _MAX_SCALE = 30
 _JSON_DIGITS = 15
-"""Largest number of digits of a decimal in MySQL's JSON, which stores a double. MariaDB's JSON is a LONGTEXT."""
+"""Maximum number of digits of a decimal in MySQL's JSON, which stores a double. MariaDB's JSON is a LONGTEXT."""
 NOT_NULL_TIMESTAMP = "timestamp(6) DEFAULT current_timestamp(6)"
 """The type of a TIMESTAMP column with an explicit default.
 
-With ``explicit_defaults_for_timestamp=OFF``, older servers set a table's first such column to the current time at each
-update. They set the second one to zero, which a strict session refuses.
+With ``explicit_defaults_for_timestamp=OFF``, older servers set a table's first TIMESTAMP without a default to the
+current time at each update. They set the second such column to zero, which a strict session refuses.
 """
 
 
@@ -83,7 +83,7 @@ def _is_wide_enough(kind: str, base: str, size: str | None) -> bool:
 
 
 def column_type_for(kind: Any, collation: str, *, is_key: bool) -> str | None:
-    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged; None if none does."""
     kind = plain(kind)
     if isinstance(kind, dict):
         if is_key or not fits_in_json(kind):

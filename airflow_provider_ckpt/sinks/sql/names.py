@@ -6,7 +6,7 @@ from airflow_provider_ckpt.sinks.database.names import TableName, staging_hash
 from airflow_provider_ckpt.sinks.database.names import parse_table as parse
 
 MAX_NAME_LENGTH = 64
-"""Largest number of characters of a name in MySQL."""
+"""Maximum number of characters of a name in MySQL."""
 
 
 def parse_table(text: str) -> TableName:
@@ -18,7 +18,7 @@ def parse_table(text: str) -> TableName:
 
 
 def problem_of(name: str) -> str | None:
-    """Return why the sink refuses a table or column of that name in any database; None if it does not."""
+    """Return why a table or column name is refused, whichever database is used; None if it is accepted."""
     if not name or "\0" in name:
         return "is empty or holds a NUL"
     if len(name) > MAX_NAME_LENGTH:

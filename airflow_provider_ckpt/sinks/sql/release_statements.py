@@ -20,7 +20,7 @@ _RANK = "_ckpt_place"
 
 @dataclass(frozen=True)
 class SqlReleaseStatements:
-    """The statements of one sink's release. ``settings`` has the table and schema in the database's spelling."""
+    """The statements of one sink's release. ``settings``: with the databases of the target and the staging tables."""
 
     connection: Connection
     dialect: Dialect
@@ -34,7 +34,7 @@ class SqlReleaseStatements:
         self.connection.execute(select(literal(1)).select_from(existing_table(self.settings.table, [])).limit(0))
 
     def empty(self) -> bool:
-        """Delete all rows of the target. TRUNCATE is not used, because it commits."""
+        """Delete all rows of the target; return False if a trigger keeps some. TRUNCATE is not used: it commits."""
         target = existing_table(self.settings.table, [])
         self.connection.execute(delete(target))
         if not self.dialect.triggers_skip_rows:
@@ -69,7 +69,7 @@ class SqlReleaseStatements:
     def _upsert(self, handle: Handle, staging: Table) -> int:
         """Upsert the rows of a batch. Return the number of staged rows, less those that did not reach the target.
 
-        The last of several rows with one key is used, so batches must be moved in order.
+        Of several rows with the same key the last row is used, so batches must be moved in order.
         """
         table, names = self.settings.table, self.settings.key
         target = existing_table(table, handle["columns"])
@@ -99,7 +99,7 @@ def _rows_to_release(staging: Table, handle: Handle) -> Select[Any]:
 
 
 def _guard(handle: Handle, key: Sequence[str]) -> str | None:
-    """Return the first key column that is no TIMESTAMP. MariaDB stores the current time for a NULL in a TIMESTAMP."""
+    """Return the first key column that is no TIMESTAMP, or None. MariaDB stores the current time for a NULL there."""
     types = dict(zip(handle["columns"], handle["types"], strict=True))
     return next((name for name in key if types[name] != "timestamp"), None)
 

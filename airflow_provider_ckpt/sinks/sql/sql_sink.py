@@ -29,14 +29,14 @@ class SqlSink(DatabaseSink):
 
     Args:
         table: ``orders``, in the database of the connection, or ``shop.orders``. Names are exact.
-        mode: ``append`` inserts rows. ``upsert`` replaces the row of the same key, or inserts it. ``replace`` empties
-            the table with the job's first release, also of rows that others wrote, and inserts from then on.
+        mode: ``append`` inserts rows. ``upsert`` replaces the row of the same key, or inserts it. ``replace`` deletes
+            all rows of the table in the job's first release, including other writers' rows. After that it inserts.
         key: columns of the key, for ``upsert``. The table needs a unique index on exactly these columns.
         conn_id: an Airflow connection, which a driver finds in its environment (``conn_ids=`` of the operator).
         url: instead of ``conn_id``: ``mysql+pymysql://user:password@host/database``, or ``sqlite:////folder/file.db``
             (with a local master only).
         create: True to create the table from the rows' schema if it is absent.
-        staging_schema: the database of the ledger and the staging tables, which must exist; None means that of the
+        staging_schema: the existing database for the ledger and the staging tables; None means the database of the
             table.
         statement_timeout: timeout of a statement in seconds; None means an hour. After the timeout the sink cuts the
             connection and tries again later. Overrides ``read_timeout`` of the connection. SQLite ignores it.

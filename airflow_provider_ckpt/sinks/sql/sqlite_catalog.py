@@ -26,7 +26,7 @@ _SKIPS_CONFLICTS = re.compile(r"\bON\s+CONFLICT\s+(?:IGNORE|REPLACE)\b", re.IGNO
 
 
 def skips_conflicts(table: str) -> bool:
-    """Return True if a constraint of a CREATE TABLE skips a conflicting row or replaces the existing one."""
+    """Return True if a constraint in the CREATE TABLE ``table`` skips a conflicting row or replaces the old row."""
     return _SKIPS_CONFLICTS.search(_NO_WORDS.sub(" ", table)) is not None
 
 
@@ -121,7 +121,7 @@ def _uniques(connection: Connection, table: str, rowid: list[str]) -> dict[str, 
 
 
 def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
-    """Return unique index -> (column -> collation). An index of an expression or of some rows only has no columns."""
+    """Return unique index -> (column -> collation). An index on an expression or on some rows has an empty dict."""
     indexes = {}
     for _, index, is_unique, _, is_partial in _pragma(connection, "index_list", table):
         if is_unique:
@@ -131,7 +131,7 @@ def _indexes(connection: Connection, table: str) -> dict[str, dict[str, str]]:
 
 
 def _column(row: Any, *, is_rowid: bool) -> SqlColumn:
-    """Describe a column. A column of the rowid counts as NOT NULL, because SQLite replaces a NULL by a number."""
+    """Return a column's properties. The rowid's column counts as NOT NULL: SQLite replaces a NULL by a number."""
     return SqlColumn(
         type=row[2],
         not_null=bool(row[3]) or is_rowid,

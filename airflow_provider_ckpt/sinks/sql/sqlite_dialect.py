@@ -44,7 +44,7 @@ _DECLARED = {
     "timestamp": ("TIMESTAMP", "DATETIME"),
     "timestamp_ntz": ("TIMESTAMP", "DATETIME"),
 }
-"""Spark type -> declared types that fit despite the affinity NUMERIC, which leaves such texts, 0 and 1 unchanged."""
+"""Spark type -> declared types that fit although their affinity is NUMERIC, which keeps texts of dates, 0 and 1."""
 
 
 def affinity(declared: str) -> str:
@@ -73,7 +73,7 @@ def fits(kind: Any, column: str) -> bool:
 
 
 def column_type_for(kind: Any) -> str | None:
-    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged, or None."""
+    """Return the type of a new column that stores values of Spark's type ``kind`` unchanged; None if none does."""
     kind = plain(kind)
     if isinstance(kind, dict):
         return "TEXT" if fits_in_json(kind) else None
@@ -81,7 +81,7 @@ def column_type_for(kind: Any) -> str | None:
 
 
 _BUSY = 30.0
-"""Seconds that a session waits for a lock, because only one session writes at a time."""
+"""Maximum time that a session waits for a lock, in seconds. Only one session writes at a time."""
 
 
 class RollbackOnClose(sqlite3.Connection):
@@ -105,7 +105,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
     names_key = True
 
     def connect_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the driver's arguments. With them the driver does not create a missing file as an empty database."""
+        """Return the arguments of ``sqlite3.connect``. With them an absent file is an error, and is not created."""
         uri = f"file:{quote(parameters['path'])}?mode=rw"
         return {"database": uri, "uri": True, "timeout": _BUSY, "isolation_level": None, "check_same_thread": False}
 
@@ -129,7 +129,7 @@ class SQLiteDialect(SQLiteCatalog, Dialect):
         return "PRAGMA synchronous = EXTRA", "PRAGMA foreign_keys = ON"
 
     def configure_transactions(self, engine: Engine) -> None:
-        """Take the lock before the first read. Otherwise two sessions that have both read would both write."""
+        """Make each transaction lock the file before its first read. No other session can then write until it ends."""
         event.listen(engine, "begin", _begin)
 
     def is_transient(self, code: int, *, is_connected: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Checks whether rows of a schema can be released to the current SQL table. No I/O."""
+"""Checks that rows with given columns can be released to the SQL table as it is now. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHOLE_UNICODE = ("utf8mb4", "utf16", "utf16le", "utf32")
 
 
 def problems(columns: Columns, table: SqlTable, dialect: Dialect, key: Collection[str]) -> Iterator[Problem]:
-    """Yield the problems of a table, the most serious first. ``key``: the key of an upsert, else empty."""
+    """Yield what prevents releases to the table, the most serious first. ``key``: an upsert's key, else empty."""
     if table.refusal is not None:
         yield table.refusal, "Name a table that keeps rows"
         return

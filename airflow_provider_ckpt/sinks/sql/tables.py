@@ -40,7 +40,7 @@ def new_table(
     key: Sequence[str] = (),
     checks: Sequence[str] = (),
 ) -> Table:
-    """Return a table to create. ``columns``: (name, type, True if it is NOT NULL). ``checks``: CHECKs, as SQL."""
+    """Return the object of a new table. ``columns``: (name, type, True if NOT NULL). ``checks``: CHECKs, as SQL."""
     sql_columns: list[Column[Any]] = [
         # NULL is written explicitly, because a TIMESTAMP of older servers is NOT NULL by default and turns NULL into
         # the current time.
@@ -101,7 +101,7 @@ class LedgerTables:
 
     @property
     def all(self) -> Mapping[str, Table]:
-        """The tables by name. The last one is ``format``, which marks that all exist."""
+        """The ledger's tables by name. The table ``format`` is last, because its row marks that all tables exist."""
         return {
             str(table.name): table for table in (self.targets, self.staged, self.released, self.ledger, self.format)
         }
@@ -117,7 +117,7 @@ def _target() -> String:
 
 
 MAX_VALUES = 900
-"""Largest number of values in one statement. SQLite before 3.32 accepts 999; MySQL's packets hold far more."""
+"""Maximum number of values in one statement. SQLite before 3.32 accepts 999; MySQL's packets hold far more."""
 
 
 def portions(texts: Sequence[str]) -> Iterator[list[str]]:

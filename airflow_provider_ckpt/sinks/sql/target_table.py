@@ -16,8 +16,8 @@ class SqlColumn(TargetColumn):
     Args:
         definition: type with character set and collation, as in CREATE TABLE.
         charset: character set; None if the column holds no text.
-        characters: largest number of characters of a value; None means no limit.
-        octets: largest number of bytes of a value; None means no limit.
+        characters: maximum number of characters of a value; None means no limit.
+        octets: maximum number of bytes of a value; None means no limit.
     """
 
     definition: str = ""
