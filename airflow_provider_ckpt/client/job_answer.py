@@ -20,7 +20,7 @@ class JobAnswer:
 
     @property
     def outcome(self) -> RequestOutcome | None:
-        """The outcome in the journal; None if the driver has recorded none."""
+        """The request's outcome in the journal; None if the driver has recorded no outcome."""
         return self.state.outcomes.get(self.request.name)
 
     @property

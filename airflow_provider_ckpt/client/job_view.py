@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]:
-    """Return the subtasks with a result partition that ``names`` (of subtasks or vertices) select.
+    """Return the subtasks that ``names`` (of subtasks or vertices) select. Each must have a result partition.
 
     Before the job is planned, each name counts as a subtask, because no name can be checked.
 
@@ -71,7 +71,7 @@ Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, a location with the options of its file system, or an open storage."""
 
 _WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""Statuses in which all result partitions are deleted, except persisted ones."""
+"""Statuses in which all result partitions are deleted, or will be, except persisted result partitions."""
 
 POLL_SECONDS = 0.5
 """Seconds between two polls of the journal during a wait."""
@@ -127,10 +127,10 @@ class JobView:
         return state
 
     def overview(self) -> JobOverview:
-        """Return the job's progress, lag, releases and problems. Raises as :meth:`state`.
+        """Return the job's progress, lag, releases and problems. Raises the errors of :meth:`state`.
 
         A running job writes its overview every ``overview_interval`` seconds. ``measured_at`` is the time of the
-        measurements. While no driver runs, they are those of the last driver.
+        measurements. While no driver runs, the measurements are those of the last driver.
         """
         return current_overview(read_root(self._storage()), self.job_id, self.state)
 

@@ -76,9 +76,9 @@ def refused_changes(
     *,
     is_edited: bool = True,
 ) -> list[Change]:
-    """Return all refused differences between two definitions of one job, in the order of :data:`RULES`.
+    """Return the refused differences between two definitions of one job: of the job, its sources, vertices and sinks.
 
-    Operators that only one definition has are not compared here.
+    An operator is compared only if both definitions have it.
 
     Args:
         changeable: Sink uid -> keys of its target that may differ.
@@ -101,14 +101,14 @@ def check_finished(
 ) -> None:
     """Refuse a job that differs from the FINISHED job with the same id.
 
-    Nothing of the new job would run, and that would look like a success.
+    No part of the new job would run, and that would look like a success. Raises DefinitionChangedError.
 
     Args:
         after: The definition of the new job. Fields that only its functions return may be missing.
-        operators: Uids of the new job.
-        known: Uids of the finished job.
-        persisted: Uids of the new job whose results must be kept (``persist=True``).
-        kept: Uids of the finished job whose results are kept.
+        operators: Uids of the new job's operators.
+        known: Uids of the finished job's operators.
+        persisted: Uids of the new job's operators with ``persist=True``.
+        kept: Uids of the finished job's operators that had ``persist=True``.
     """
     check_changes(before, after, {})
     fields: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]

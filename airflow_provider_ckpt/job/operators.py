@@ -29,7 +29,7 @@ LONGEST_UID = 100
 
 @dataclass(frozen=True)
 class Watermark:
-    """Event time of a source. Rows later than ``delay`` (a Spark interval, "1 hour") may be dropped."""
+    """Event-time column of a source. Rows later than ``delay`` (a Spark interval, "1 hour") may be dropped."""
 
     column: str
     delay: str
@@ -47,7 +47,7 @@ class SourceOptions:
 
     @property
     def given(self) -> dict[str, int | None]:
-        """Option of ``@job.source`` -> its value."""
+        """Option of ``@job.source`` -> its value; None for a limit that is not set."""
         return {
             "max_bytes_per_trigger": self.max_bytes_per_trigger,
             "max_files_per_trigger": self.max_files_per_trigger,
@@ -78,7 +78,8 @@ class Operator:
     function: Callable[..., Any] | None = field(default=None, repr=False)
     """The user's function, None for a sink.
 
-    A source's function gets a reader, and a split if there are splits. A transform's gets ``**{parameter: frame}``.
+    A source's function gets a reader, and with splits also one split or a list of splits. A transform's function gets
+    ``**{parameter: frame}``.
     """
     sink: Any = field(default=None, repr=False)
     """The sink object of a sink. Not in ``repr``, because it may contain a password."""
@@ -108,15 +109,15 @@ class Operator:
     """True if a sink gets the malformed rows of its input, which is a source."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
-    """Called before a release of the sink. Returns True to release now, False to postpone the release."""
+    """Called before each release of the sink. Returns True to release, False to postpone. None: always release."""
     transaction: str | None = None
-    """Name that the sinks of one transaction share."""
+    """Name that the sinks of one transaction share. None: the sink is released in a transaction of its own."""
     ends: Ends | None = None
-    """How a bounded source ends if its end cannot be frozen. None means that the end is frozen or refused."""
+    """How a bounded source ends if its end cannot be frozen. None: the end is frozen, or the source is refused."""
     allow_empty: bool = False
     """True if a bounded source may have nothing to read when the job first starts."""
     after: str | None = None
-    """Uid of the bounded source whose files this live source omits."""
+    """Uid of the bounded source whose files this live source skips. None: it skips no files."""
     reads_again: bool = False
     """True if a live source may read files that a bounded source reads, too."""
     splits: SplitSource | None = field(default=None, repr=False)

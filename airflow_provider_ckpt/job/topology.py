@@ -27,7 +27,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
 
 def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
-    """Add ``root`` to ``done`` after all of its inputs. A loop is used because recursion has a limit of depth."""
+    """Add ``root`` to ``done`` after all of its inputs. Not recursive, because Python limits the depth of recursion."""
     if root in done:
         return
     path = {root: iter(operators[root].input_uids)}
@@ -63,7 +63,10 @@ def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
 
 
 def boundedness(operators: Operators) -> dict[str, bool]:
-    """Return uid -> True if the operator is bounded. Sources declare that. Others are bounded if all inputs are."""
+    """Return uid -> True if the operator is bounded. A source declares it.
+
+    Any other operator is bounded if all of its inputs are bounded.
+    """
     bounded: dict[str, bool] = {}
     for uid in topological_order(operators):
         operator = operators[uid]

@@ -1,8 +1,8 @@
 """A standby worker: its Spark runs, its job is planned, and it waits until another worker is lost.
 
 The slow part of a worker's restart is its process: the JVM, Spark, the plan. A standby worker has finished this part
-(Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm. The other worker
-finds that a later attempt has opened its log, and exits (W14).
+(Flink: ``slotmanager.redundant-taskmanager-num``). It does no harm if a worker that counts as lost is alive. That
+worker finds that a later attempt has opened its log, and exits (W14).
 """
 
 from __future__ import annotations
@@ -200,7 +200,10 @@ class Standby:
         return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
-        """Return True if a worker has opened the subtask's log. The planner has opened it as attempt number 0."""
+        """Return True if a worker of this deployment has opened the subtask's log.
+
+        The planner opens it as attempt number 0.
+        """
         if subtask not in self._begun:
             log = SubtaskLog(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number))
             log.load()
@@ -221,7 +224,7 @@ class Standby:
 
 
 class Stoppable(Protocol):
-    """A wait or run that another thread can end early."""
+    """A standby's wait or a worker's run, which another thread can end early."""
 
     def leave(self) -> None:
-        """Request an early end at which no work is lost. Any thread may call this."""
+        """Request an early end at which no published work is lost. Any thread may call this."""

@@ -34,7 +34,7 @@ _STATES = (SubtaskRunning, SubtaskPaused, SubtaskAtEndOfData, SubtaskDone, Subta
 class RunningAttempt:
     """One attempt that this worker runs, with its state and its pending commands.
 
-    ``state`` is its last reported state; None before the first report and after an unanswered command.
+    ``state`` is its last reported state; None before the first report, and while a command has no answer.
     """
 
     subtask: SubtaskId
@@ -69,7 +69,7 @@ class RunningAttempt:
 
 
 class TaskSlots:
-    """All attempts of one worker, with their states for a report to the next JobMaster.
+    """All attempts of one worker, and their states, which each new JobMaster needs.
 
     ``report_to_master`` sends a report to the current JobMaster, if there is one.
     """
@@ -95,7 +95,7 @@ class TaskSlots:
 
     @property
     def is_done(self) -> bool:
-        """True if every subtask has finished.
+        """True if every subtask of this worker has finished.
 
         The JobMaster may not have journaled all ends. A successor of the current JobMaster may have read the logs too
         early, so this worker must still report the ends.
@@ -111,7 +111,7 @@ class TaskSlots:
             self._begin_first(len(self._not_begun), gateway)
 
     def begin(self, gateway: TaskGateway) -> None:
-        """Begin the first unfinished subtask. The other subtasks begin when its attempt reports.
+        """Begin the first unfinished subtask. The other subtasks begin when that subtask's attempt has sent a report.
 
         Two workers may be assigned the same subtasks. Only the worker that opens the first log begins the others.
         Otherwise each worker would open some of the logs, and both would exit because the other one has the rest.

@@ -36,8 +36,7 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 log = logging.getLogger(__name__)
 
 MAX_UNREAD = 100
-"""Number of unread messages from which measurements are dropped, because each write of the outbox writes all messages.
-"""
+"""Measurements are dropped while this number of messages is unread, because each write of the outbox writes all."""
 HOUSEKEEPING = 1.0
 """Seconds between checks of the journal, of the logs' owners, and of the tasks' errors."""
 
@@ -60,7 +59,7 @@ class Worker:
 
     A new JobMaster reads the journal and the logs. The worker reports everything else to it again: which attempts run,
     as if they had just begun, and their states. Subtasks that read splits begin a new attempt instead. The new
-    JobMaster may assign their splits to others, and then no earlier attempt may publish them (W13).
+    JobMaster may assign their splits to other subtasks, and then no earlier attempt may publish these splits (W13).
 
     Args:
         check_owned: Raises LogFencedError if a later attempt has opened the log of a subtask that runs here.
@@ -184,7 +183,7 @@ class Worker:
                 log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
                 self._take_failed(replace(report, stack_trace=""), gateway)
             case ReadingBegun():
-                pass  # only a JobMaster in the same process counts from it
+                pass  # only a JobMaster in the same process counts `stop_after` from it
             case _:
                 self._note(report, gateway)
 

@@ -50,7 +50,7 @@ from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]
 IDLE_SECONDS = 600.0
-"""Seconds between two visible lines about checkpoints if none of them releases anything."""
+"""Seconds between two visible lines about checkpoints if no checkpoint releases anything."""
 
 
 class StatusReporter:
@@ -208,7 +208,10 @@ class StatusReporter:
             self.report(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
     def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
-        """Return True if users see a checkpoint that released nothing: for newly open windows, or after ten minutes."""
+        """Return True if users see the line of a checkpoint that released nothing.
+
+        They do if windows are newly open, or if the last visible line about checkpoints is ten minutes old.
+        """
         is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
         return is_late or any((window.vertex, bool(window.unread)) not in self._open for window in windows)
 
@@ -241,7 +244,10 @@ class StatusReporter:
         )
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
-        """Report a sink's release if another sink lags. Otherwise the line about the checkpoint follows."""
+        """Report one sink's release of rows.
+
+        Users see the line only if another sink lags by a checkpoint. Otherwise they see the line about the checkpoint.
+        """
         is_ahead, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
         text = f"{event.sink} released {counted(rows, 'row')}, up to checkpoint {event.checkpoint}"
         last = f"only up to checkpoint {state.last_released}" if state.last_released else "no checkpoint so far"
@@ -263,7 +269,7 @@ def _name(done: CheckpointCompleted) -> str:
 
 
 def _progress(state: JobState) -> str:
-    """Return the progress of the sources with unread splits, as text."""
+    """Return the progress of the sources with unread splits, as text; "" without such sources."""
     return "".join(
         f"; {source.source}: {source.done} of {source.total} splits" for source in state.split_progress() if source.open
     )

@@ -35,7 +35,7 @@ class ModuleSpace(MetaPathFinder):
         folders: Folders of the version's modules, as entries of ``sys.path``.
         owns: Returns True if a top-level module or package belongs to the version. All others are imported as usual.
         check: Called with the real path of each file of the version before the file is read. Raises to refuse the file.
-            None accepts every file.
+            If it is None, every file is accepted.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ModuleSpace(MetaPathFinder):
             sys.modules.pop(name, None)
 
     def digest(self) -> str:
-        """Return a digest of the code that was read so far, without comments, docstrings and layout."""
+        """Return a digest of the version's modules that are loaded, without comments, docstrings and layout."""
         hasher = hashlib.sha256()
         for name, source in sorted(self._sources.items()):
             hasher.update(f"{name}\0{digest_of([ast.parse(source)])}\0".encode("utf-8", "surrogatepass"))
@@ -139,7 +139,10 @@ class _SourceLoader(Loader):
         exec(code, module.__dict__)
 
     def _source(self, name: str, origin: str) -> str | None:
-        """Check the real path of the source and read it there, because a link may change between check and read."""
+        """Return the source of a module, or None.
+
+        The real path is checked and read, because a link may change in between.
+        """
         path = os.path.realpath(origin)
         if self._space.check is not None:
             self._space.check(path)

@@ -68,7 +68,7 @@ def _positive_count(value: object, name: str) -> int:
 
 
 def _retained(value: object, name: str) -> int:
-    """Read a number of checkpoints, at most HISTORY, because the journal's state keeps no more."""
+    """Return a number of checkpoints from 1 to HISTORY, because the journal's state has no more checkpoints."""
     if _positive_count(value, name) > HISTORY:
         raise BadOptionError(option=name, value=value, expected=f"a whole number from 1 to {HISTORY}")
     return _count(value, name)
@@ -119,7 +119,7 @@ def _conf(value: object, name: str) -> dict[str, str]:
 
 
 def _files(value: object, name: str) -> tuple[str, ...]:
-    """Return a list of files. A single text is one file."""
+    """Return a list of absolute paths or URIs of files. A single text is one file."""
     files = (value,) if isinstance(value, str) else value
     if not isinstance(files, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
@@ -130,7 +130,7 @@ def _files(value: object, name: str) -> tuple[str, ...]:
 
 
 def _folders(value: object, name: str) -> tuple[str, ...]:
-    """Return a list of folders on the driver's host. A single text is one folder."""
+    """Return a list of absolute paths of folders on the driver's host. A single text is one folder."""
     folders = (value,) if isinstance(value, str) else value
     if not isinstance(folders, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
