@@ -112,7 +112,7 @@ def _guarded(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
 
 
 def _temporary(storage: Storage, *, delete: bool) -> Iterator[Garbage]:
-    """Yield the temporary files of storage probes, and delete them on request."""
+    """Yield the temporary files that storage probes have left in the root. If ``delete`` is True, delete the files."""
     for path, size in storage.temporary("", LEFT_BEHIND, deep=False):
         if delete:
             storage.delete(path)

@@ -319,8 +319,8 @@ class JobClient(JobView):
             job: The job's definition. Only its sinks are used. For file sinks with the root's storage options it is not
                 needed, because the journal records them.
             unfinished: True to delete also a STOPPED or FAILED job. The state that its next run would resume is lost.
-            abandoned: True to delete also a job that is RESTARTING or has lost its driver, if no run will resume it. A
-                job whose driver is alive is refused.
+            abandoned: True to delete also a job that is RESTARTING or has lost its driver. No later run can resume the
+                job. A job whose driver is alive is refused.
             discard_unreleased: True to delete also a job with completed but unreleased output. The output is lost
                 (:meth:`release` would release it).
             keep_staged: True to keep the staged output in the targets of the job's sinks.
@@ -360,7 +360,10 @@ class JobClient(JobView):
 
 
 def _is_accepted(request: JobRequest, state: JobState) -> bool:
-    """Return True if the request is for the current epoch, or for an earlier epoch of the same deployment or driver."""
+    """Return True if the current driver answers the request.
+
+    The request must be for the current epoch, or for an earlier epoch of the same deployment or driver.
+    """
     since = state.deployment or state.driver_since
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 

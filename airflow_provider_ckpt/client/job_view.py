@@ -78,9 +78,9 @@ POLL_SECONDS = 0.5
 
 
 class JobView:
-    """Queries about one job under a checkpoint root, which change nothing. :class:`JobClient` adds requests.
+    """A view of one job under a checkpoint root. Its methods change nothing. :class:`JobClient` adds requests.
 
-    The first query opens the root. All methods block, and only one thread at a time may call them.
+    The first call opens the root. All methods block, and only one thread at a time may call them.
 
     Every method raises the storage's errors (temporary ones are TransientError) and ForeignRootError. For data of a
     later release it raises NewerFormatError or UnknownEventError.
@@ -149,8 +149,8 @@ class JobView:
 
         Args:
             until: Returns True when the wait is over; by default when the job has ended.
-            timeout: Seconds to wait; None for no limit. The status of a job with a killed driver stays RUNNING, and the
-                job may be run again.
+            timeout: Seconds to wait; None for no limit. Without a limit the wait may not end, because the status of a
+                job with a killed driver stays RUNNING.
             poll: Seconds between two polls.
 
         Raises RequestFailedError (TIMED_OUT).

@@ -21,13 +21,14 @@ SLACK = 4
 """A setting is halved if its value divided by SLACK was enough. The halved value is still twice the need."""
 Range = tuple[int, int]
 _Change = tuple[str, int, str]
-"""(setting, new value, reason)."""
+"""(setting, new value, reason that users see)."""
 
 
 class Autoscaler(Controller):
     """Controller that doubles and halves the settings of one query, or the readers of one source with splits.
 
-    Each setting moves between two bounds. The lower bound is the value that the job declares. The controller doubles
+    Each setting moves between two bounds. The lower bound is the value that the job declares. The JobMaster calls the
+    controller at the interval ``every``. The controller doubles
 
     * ``max_files_per_batch`` or ``max_bytes_per_batch`` when the micro-batches of ``polls`` calls in a row were all as
       large as allowed,
@@ -138,7 +139,10 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change that differs from the last request for its setting, else the first; None if empty."""
+        """Return the first change that differs from the last request for its setting, else the first.
+
+        None without changes.
+        """
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 
@@ -181,8 +185,8 @@ class Autoscaler(Controller):
 
         Without a change, the number of state partitions is the one that the last micro-batch with state reported.
 
-        Raises BadControllerError if a micro-batch exceeded the lower bound of a limit, because that bound must be the
-        limit that the job declares.
+        Raises BadControllerError if a micro-batch exceeded the lower bound of a limit. That bound must be the limit
+        that the job declares.
         """
         changed = getattr(query.settings, setting)
         if changed is not None:
@@ -238,7 +242,11 @@ class Autoscaler(Controller):
     # -- helpers
 
     def _count_call(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
-        """Count this call, and return the settings that were too large in ``idle_polls`` calls in a row."""
+        """Count this call, and return the settings that were too large in ``idle_polls`` calls in a row.
+
+        ``behind`` is True if the query or source was too slow. ``slack`` has the settings that were too large in this
+        call.
+        """
         self._behind = self._behind + 1 if behind else 0
         self._idle = {} if behind else {setting: self._idle.get(setting, 0) + 1 for setting in slack}
         return [setting for setting, polls in self._idle.items() if polls >= self._idle_polls]

@@ -2,12 +2,12 @@
 
 An edge u -> v is chained, so that both run in one vertex, under four rules:
 
-1. Both are bounded, or both are unbounded.
+1. u and v are both bounded, or both unbounded.
 2. v is the only consumer of u. A sink counts as a consumer. A Spark query has one output, so an operator with
    several consumers must be the output of its vertex.
-3. Neither has chain=False, which makes an operator a vertex of its own, like Flink's disableChaining.
-4. The two queries do not mix output modes "update" and "complete". The mode of a query is "append" unless one of its
-   operators has another mode.
+3. Neither u nor v has chain=False, which makes an operator a vertex of its own, like Flink's disableChaining.
+4. The queries of u and v do not mix output modes "update" and "complete". The mode of a query is "append" unless
+   one of its operators has another mode.
 
 A source with splits is a vertex of its own. An operator with persist=True is the output operator of its vertex.
 
@@ -57,7 +57,7 @@ def build_graph(
 def bounded_chain(job: Job, source: str) -> tuple[str, ...]:
     """Return the uids of the bounded transforms that process rows of ``source`` one after the other, in order.
 
-    The chain ends before the first operator that is unbounded, a sink, or not the only consumer.
+    The chain ends before the first operator that is unbounded, a sink, or not the only consumer of its input.
     """
     readers, bounded = consumers(job.operators), boundedness(job.operators)
     chain = [source]

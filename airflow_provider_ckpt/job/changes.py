@@ -1,7 +1,7 @@
 """Comparison of two definitions of a job: the allowed and the refused changes between two runs.
 
 :data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
-``spark.plan.resumable.check_resumable`` decides about operators that are added, removed or moved.
+``spark.plan.resumable.check_resumable`` checks operators that are added, removed or moved.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def source_definition(operator: Operator) -> SourceDefinition:
 
 
 def selection_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that select files or topics, by their names in lower case."""
+    """Return name in lower case -> value, for the options that select files or topics."""
     return {key.lower(): value for key, value in sorted(options.items()) if key.lower() in SELECTING}
 
 

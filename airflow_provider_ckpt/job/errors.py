@@ -10,7 +10,7 @@ class InvalidJobError(InvalidInputError):
 
 
 class BadOperatorOptionError(InvalidJobError):
-    """An impossible argument of an operator."""
+    """An argument of an operator with a value that is not possible."""
 
     template = "{operator!r} ({location}): {option}={value!r} is not possible; expected {expected}."
 
@@ -65,7 +65,7 @@ class SplitsFailedForNowError(TransientError):
 
 
 class NotReconfigurableError(RequestFailedError, InvalidInputError):
-    """A request for a change that is never possible."""
+    """A request for a change that no running job can have, whatever its state."""
 
     reason = RequestFailure.NOT_RECONFIGURABLE
     template = "{uid}: {problem}"

@@ -85,7 +85,7 @@ class Job:
         self.code: JobCode | None = None
         """Code of the job's file, set when a driver has loaded the job. None if the source cannot be read."""
         self.own_modules: OwnModules | None = None
-        """The job's own modules, for Python workers. None if functions are pickled with everything that they use."""
+        """The job's own modules, for executors. None if functions are pickled with everything that they use."""
 
     @overload
     def param(self, name: str) -> str: ...
@@ -109,7 +109,7 @@ class Job:
 
     @property
     def params(self) -> Mapping[str, str | None]:
-        """Parameter that the job reads -> its value in this run. A read-only view."""
+        """Name of a parameter that the job reads -> its value in this run. A read-only view."""
         return self._params.known
 
     @property
@@ -347,7 +347,7 @@ class Job:
                 an operator that may be defined later.
             uid: Identity of the operator. The function's name by default.
             chain: False to run the transform in a Spark query of its own, like Flink's disableChaining.
-            output_mode: Spark's mode of the query that ends in this operator.
+            output_mode: Spark's output mode of the query that ends in this operator.
             persist: See :meth:`source`.
         """
         checks.check_known("@job.transform", unknown, Job.transform)
@@ -429,8 +429,8 @@ class Job:
     ) -> Operator:
         """Define a sink that gets the malformed rows of ``source``, an operator or its uid, exactly once.
 
-        The source must have ``on_malformed="quarantine"``. Its output is then without these rows. The sink gets the
-        columns ``file``, ``row`` (its text) and ``reason``. See :meth:`sink` for the other arguments.
+        The source must have ``on_malformed="quarantine"``. The source's output then lacks these rows. The sink gets the
+        columns ``file``, ``row`` (the row's text) and ``reason``. See :meth:`sink` for the other arguments.
         """
         operator = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
         return self._registry.add(replace(operator, quarantine=True))

@@ -84,7 +84,7 @@ class Operator:
     sink: Any = field(default=None, repr=False)
     """The sink object of a sink. Not in ``repr``, because it may contain a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Parameter -> uids of its inputs, which are united by column name. The parameter of a sink is "frame"."""
+    """Parameter of the function -> uids of inputs, which are united by column name. A sink's parameter is "frame"."""
     bounded: bool = False
     """True if a source ends. For other operators see ``boundedness`` in :mod:`.topology`."""
     chain: bool = True
@@ -98,7 +98,7 @@ class Operator:
     max_ahead: float | None = MAX_AHEAD
     """Seconds that a source's event time may be ahead of the clock and still move the watermark. None: no limit."""
     idle_timeout: float | None = None
-    """Seconds without a row after which a live source no longer holds back the watermark. None means never."""
+    """Seconds without a row after which a live source no longer holds back the watermark. None: it always does."""
     temporary_files: TemporaryFiles = "skip"
     """"read" if a source also reads files with the name of a temporary file, such as ``x.tmp``."""
     unfinished_files: UnfinishedFiles | None = None
@@ -119,7 +119,7 @@ class Operator:
     after: str | None = None
     """Uid of the bounded source whose files this live source skips. None: it skips no files."""
     reads_again: bool = False
-    """True if a live source may read files that a bounded source reads, too."""
+    """True if this live source may read files that a bounded source also reads."""
     splits: SplitSource | None = field(default=None, repr=False)
     """Splits of a source that is read split by split. None for any other operator."""
     persist: bool = False

@@ -151,7 +151,7 @@ class Reconfiguration:
         return self.assign_workload(uid, parallelism=parallelism, state_partitions=state_partitions)
 
     def rebalance(self, weights: Mapping[str, int]) -> Reconfiguration:
-        """Set the queries' shares of the cores. ``weights`` is operator -> weight of its query's pool.
+        """Set the queries' shares of the cores. ``weights`` is uid of an operator -> weight of its query's pool.
 
         A source with splits needs no rebalancing, because an idle subtask gets the next split.
         """
@@ -162,7 +162,7 @@ class Reconfiguration:
     def change_of_logic(self, job: str | None, *uids: str) -> Reconfiguration:
         """Replace the functions of several operators by those in another version ``job``.
 
-        None restores the declared ones.
+        If ``job`` is None, the declared functions are restored.
         """
         if not uids:
             raise NotReconfigurableError(uid=str(job), problem="name the operators that take their functions from it")

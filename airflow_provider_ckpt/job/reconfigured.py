@@ -17,7 +17,7 @@ Operators = Mapping[str, Operator]
 
 
 class Logic(Protocol):
-    """Reader of other versions of the job."""
+    """Loader of other versions of the job. A change while the job ran may have named functions of such a version."""
 
     def __call__(self, reference: str, digest: str | None = None) -> Operators:
         """Return the operators of job ``reference``, whose code must have ``digest``. None accepts any code."""

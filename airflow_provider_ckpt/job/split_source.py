@@ -22,9 +22,9 @@ _PLAIN = (str, int, float, bool, type(None))
 _LONGEST_ID = 100
 _SHOWN = 60
 _DEEPEST = 100
-"""Maximum depth of nested lists and dicts in a split, because a recursive function checks them."""
+"""Maximum depth of nested lists and dicts in a split, because a recursive function checks the split."""
 _LARGEST = 10**1000
-"""Whole numbers in a split must be smaller, because Python refuses to read a number with some thousand digits."""
+"""Whole numbers in a split must be below this, because Python refuses to read a number of some thousand digits."""
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
 MOST_TOGETHER = 64
 """Maximum number of splits that one Spark job reads together. Spark's planning time grows with each split."""
@@ -154,8 +154,8 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
 def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
     """Return the splits with their names.
 
-    Raises InvalidJobError if ``given`` is no list or is empty, if two splits have one name, or if a split does not
-    survive JSON unchanged.
+    Raises InvalidJobError if ``given`` is no list or is empty. The same holds if two splits have one name, or if a
+    split does not survive JSON unchanged.
     """
 
     def refuse(problem: str) -> InvalidJobError:
@@ -186,7 +186,7 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
 
 
 def split_id(value: Any) -> Any:
-    """Return the id of a split: the "id" of a dict, or else its text or JSON, at most 100 characters."""
+    """Return the id of a split: a dict's "id", or else the value as text or JSON, shortened if it is long."""
     if isinstance(value, dict) and "id" in value:
         return value["id"]
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))

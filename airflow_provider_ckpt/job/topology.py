@@ -54,7 +54,10 @@ def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> InvalidJo
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
-    """Return uid -> uids of the operators that read its output, in order of definition, without quarantine sinks."""
+    """Return uid -> uids of the operators that read the operator's output, in order of definition.
+
+    Quarantine sinks are left out.
+    """
     readers: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
         for uid in () if operator.quarantine else operator.input_uids:

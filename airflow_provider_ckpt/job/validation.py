@@ -32,7 +32,10 @@ _EXAMPLES = {
 
 
 def check_job(name: str | None, operators: Operators) -> None:
-    """Check a complete job, in the order in which a user would repair the problems."""
+    """Check a complete job, in the order in which a user would repair the problems.
+
+    Raises InvalidJobError for the first.
+    """
     kinds = {operator.kind for operator in operators.values()}
     if any(operator.persist for operator in operators.values()):
         kinds.add("sink")  # because its results are kept
@@ -172,7 +175,7 @@ def _check_quarantines(operators: Operators) -> None:
 
 
 def _check_edge_names(operators: Operators) -> None:
-    """Check that no operator has the name of an edge, because both name sources in a query.
+    """Check that no operator has the name of an edge, because both give names to the sources of a query.
 
     Every pair that could become an edge is checked, so that the result does not depend on chaining.
     """

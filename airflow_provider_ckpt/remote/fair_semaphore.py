@@ -12,18 +12,18 @@ MAX_TURN = 1.0
 
 
 class FairSemaphore:
-    """A context that a thread enters for each piece of work. It must not be entered within itself.
+    """A context that a thread enters for each piece of work.
 
-    At most ``count`` pieces of work run in parallel, first come, first served. Work that takes longer than ``max_turn``
-    seconds no longer counts. A thread may wait without a limit, because hundreds of JobMasters may begin at the same
-    time.
+    A thread must not enter it a second time before it has left it. At most ``count`` pieces of work run in parallel,
+    first come, first served. Work that takes longer than ``max_turn`` seconds no longer counts. A thread may wait
+    without a limit, because hundreds of JobMasters may begin at the same time.
     """
 
     def __init__(self, count: int, max_turn: float = MAX_TURN, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._max_turn, self._clock = count, max_turn, clock
         self._lock = threading.Lock()
         self._working: dict[int, float] = {}
-        """Thread → the time of the clock at which its work no longer counts."""
+        """Id of a thread that works → time of the clock after which its piece of work no longer counts."""
         self._waiting: deque[threading.Event] = deque()
         """An event for each waiting thread. Only the first thread is woken, because the others could not begin."""
 

@@ -1,4 +1,4 @@
-"""A check by a JobMaster that was overtaken: is the JobMaster that took over still alive, or can it be replaced?"""
+"""A check by a JobMaster that was overtaken, whether the JobMaster that took over is alive or can be replaced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class Owner(Enum):
-    """The owner of a job, for a JobMaster that was overtaken. A twin is a JobMaster that it may replace."""
+    """The owner of a job, for a JobMaster that was overtaken. It may replace a twin."""
 
     TWIN = "a twin that gives signs of life"
     NOBODY = "a twin without signs of life"

@@ -7,9 +7,9 @@ must not be lost. An outbox is a small object that its process replaces. Its con
 * the number of the last message that the process has read from each sender, and
 * a beat that shows that the process is alive.
 
-A message stays until it was read, so no message is lost while both processes live. After the death of one process no
-message is needed. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker reads in the log
-what the previous attempt has published.
+A message stays until it was read, so no message is lost while both processes live. After the death of a process its
+unread messages are not needed. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker
+reads in the log what the previous attempt has published.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Outbox:
     process: Worker
     beat: int = 0
     messages: Mapping[str, tuple[tuple[int, Message], ...]] = field(default_factory=dict)
-    """Receiver → (number, message), ascending. Numbers begin with 1 for each receiver."""
+    """Receiver → (number, message) pairs, ascending. Numbers begin with 1 for each receiver."""
     read: Mapping[str, int] = field(default_factory=dict)
     left: str | None = None
     subtasks: frozenset[SubtaskId] = frozenset()

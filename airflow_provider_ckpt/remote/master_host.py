@@ -20,8 +20,9 @@ class MasterHost:
     the job. A process that continues must call :meth:`abandon`.
 
     Args:
-        run: Called with a function. It makes the JobMaster, passes it to that function, and runs it to its end. It logs
-            in the context of the thread that created this host.
+        run: Called in the JobMaster's thread, with a function as argument. Makes the JobMaster, passes the JobMaster to
+            that function, and runs the JobMaster to its end. Log records have the context of the thread that created
+            this host.
         on_end: Called in the JobMaster's thread with the exit code of the run.
     """
 

@@ -131,7 +131,7 @@ class RemoteGateway:
     def stop(self, *, after_batch: bool) -> None:
         """Stop polling, and announce that the run is over, so that the workers read the journal.
 
-        The JobMaster does not wait for the workers, because the next attempts fence their later writes.
+        The JobMaster does not wait for the workers. If they still write, the next attempts of the subtasks fence them.
         """
         self._closing.set()
         self._wake.set()
@@ -162,9 +162,9 @@ class RemoteGateway:
             self._failure = error
 
     def poll(self) -> bool:
-        """Poll all workers and deliver their messages. Return True if a worker has sent a new message.
+        """Read the outboxes of all workers, and write the JobMaster's outbox.
 
-        After a transient error of the storage the next poll tries again.
+        Return True if a worker has sent a message. After a transient error of the storage the next poll tries again.
         """
         has_messages = False
         try:

@@ -96,7 +96,7 @@ class Standby:
         self._is_asked_to_leave = True
 
     def wait(self) -> tuple[SubtaskId, ...] | WorkerEnd:
-        """Wait for subtasks that no worker runs and return them. If the wait is over, return the reason instead.
+        """Wait for subtasks that no worker runs and return them. If the wait ends otherwise, return the reason.
 
         After a transient error of the storage the next poll tries again.
         """

@@ -40,7 +40,10 @@ class RunningAttempt:
     subtask: SubtaskId
     attempt: AttemptId
     is_opened: bool = False
-    """True if the attempt has opened its log. A restart command resets it until the next attempt opens or fails."""
+    """True if the attempt has opened its log.
+
+    A restart command sets it to False until the next attempt has opened the log.
+    """
     is_deployed: bool = False
     state: Report | None = None
     announced: dict[str, SourceAtEnd] = field(default_factory=dict)
@@ -81,7 +84,7 @@ class TaskSlots:
         self._running: dict[SubtaskId, RunningAttempt] = {}
         self._not_begun: list[SubtaskId] = []
         self._begun_plans: dict[SubtaskId, VertexPlan] = {}
-        """Subtask → the plan with which its last attempt began here, updated when it resumes."""
+        """Subtask → the plan with which its last attempt in this worker began, or has resumed since."""
 
     @property
     def subtasks(self) -> list[SubtaskId]:
@@ -97,8 +100,8 @@ class TaskSlots:
     def is_done(self) -> bool:
         """True if every subtask of this worker has finished.
 
-        The JobMaster may not have journaled all ends. A successor of the current JobMaster may have read the logs too
-        early, so this worker must still report the ends.
+        The JobMaster may not have journaled the ends of all subtasks. A successor of the current JobMaster may have
+        read the logs too early, so this worker must still report the ends.
         """
         done = [slot for slot in self._running.values() if slot.is_done]
         return len(done) == len(self._part.attempts)
@@ -227,7 +230,7 @@ class TaskSlots:
         return any(plan.parallelism.get(uid, 0) > parallelism.get(uid, 0) for uid in sources)
 
     def _needs_repartition(self, running: RunningAttempt, plan: VertexPlan) -> bool:
-        """Return True if the plan has another number of state partitions, which needs a new attempt (R21)."""
+        """Return True if ``plan`` changes the number of state partitions, which needs a new attempt (R21)."""
         return _state_partitions(plan) != _state_partitions(self._begun_plans[running.subtask])
 
     def _restart(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:

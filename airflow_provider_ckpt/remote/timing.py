@@ -49,8 +49,8 @@ class Timing:
             chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None for the default.
             option_name: Returns the user's name of an option, for error messages.
 
-        Raises InvalidInputError for an invalid duration, a poll interval above LONGEST_POLL, and a timeout that is
-        shorter than two beats and two polls.
+        Raises InvalidInputError for an invalid duration or a poll interval above LONGEST_POLL. Also for a timeout below
+        twice the time of a beat and a poll.
         """
         given = {name: parse_duration(value, option_name(name)) for name, value in chosen.items() if value is not None}
         timing = replace(self, **given)

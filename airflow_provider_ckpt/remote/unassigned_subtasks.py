@@ -16,8 +16,8 @@ class UnassignedSubtasks:
     """The unfinished subtasks and their workers. At first no subtask has a worker.
 
     Args:
-        report: Called with a list of subtasks by :meth:`check`, in the thread that calls :meth:`check`. Any thread may
-            call the other methods.
+        report: Called by :meth:`check`, in the caller's thread, with a list of subtasks without a worker. Any thread
+            may call the other methods.
         now: Seconds of a clock that never decreases.
     """
 

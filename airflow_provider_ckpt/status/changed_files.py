@@ -33,7 +33,7 @@ def partly_read_sources(state: JobState) -> list[str]:
 
 
 def changed_lines(state: JobState) -> Iterator[str]:
-    """Yield one line for each file that the last reports name, and one for the other files of each report."""
+    """Yield one line for each file that the last reports name, and one for a report's number of unnamed files."""
     for event in state.changed_files:
         for file in event.files:
             yield f"{event.uid}: {file}"

@@ -27,9 +27,10 @@ Unfit = Mapping[tuple[str, str, str], int]
 
 
 def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str, str, str], int]:
-    """Return the numbers of rows with an event time that their query cannot use. Zeros are omitted.
+    """Return (reason, source, vertex) → number of rows with an event time that the vertex cannot use.
 
-    ``checkpoint`` is the checkpoint up to which rows are counted; None for the last completed checkpoint.
+    Zeros are omitted. ``checkpoint`` is the checkpoint up to which rows are counted; None for the last completed
+    checkpoint.
     """
     return {
         (reason, source, vertex): rows
@@ -41,7 +42,7 @@ def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str
 
 
 def new_unfit_rows(before: Unfit, now: Unfit) -> str:
-    """Return a text about the rows with an unusable event time that ``now`` has and ``before`` has not; "" if none."""
+    """Return a text about the rows with an unusable event time that ``now`` has and ``before`` lacks; "" if none."""
     more = {key: rows - before.get(key, 0) for key, rows in now.items()}
     texts = []
     for _, reason in _REASONS:
@@ -84,7 +85,7 @@ class HeldWindows:
 
 
 def held_windows(state: JobState, now: float) -> list[HeldWindows]:
-    """Return the queries that could close windows if one certain live source, which has been quiet, had newer rows.
+    """Return the queries whose windows wait for newer rows of a live source that has been quiet for IS_QUIET seconds.
 
     A query that still reads a bounded source waits for the end of that source, and is omitted.
     """

@@ -47,7 +47,7 @@ class SourceOverview:
     bounded: bool
     is_finished: bool = False
     unit: Unit | None = None
-    """The unit of ``done``, ``total`` and ``behind``."""
+    """The unit of ``done``, ``total``, ``left`` and ``behind``; None if unknown."""
     done: int | None = None
     """Number of files or splits of a bounded source that were read since the job began."""
     total: int | None = None
@@ -55,7 +55,7 @@ class SourceOverview:
     """Number of files, splits or records of a bounded source that are not read."""
     rows: int | None = None
     rows_per_second: float | None = None
-    """Rows per second of the last ``RATE_WINDOW`` seconds."""
+    """Rows per second, averaged over the last ``RATE_WINDOW`` seconds."""
     seconds_left: float | None = None
     """Estimated seconds to the end of a bounded source."""
     behind: int | None = None
@@ -72,10 +72,10 @@ class SourceOverview:
 class SubtaskOverview:
     subtask: SubtaskId
     status: str
-    """CREATED, RUNNING, FINISHED …, or UNKNOWN if no driver runs."""
+    """"created", "running", "finished" …, or "unknown" for an unfinished subtask if no driver runs."""
     attempt: str | None = None
     restarts: int = 0
-    """Restarts of the subtask by the current driver."""
+    """Number of times that the current driver has restarted the subtask."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class EventOverview:
 
     at: float
     kind: str
-    """A :class:`~.status_line.LineKind`."""
+    """The kind of the event's status line, a :class:`~.status_line.LineKind`."""
     message: str
 
 

@@ -32,7 +32,7 @@ class Counter:
     def per_second(self, now: float) -> float | None:
         """Return the rate per second. None before the second sample, 0 if the last sample is older than RATE_WINDOW.
 
-        The rate includes the whole time between two samples, so that a long micro-batch counts from its beginning.
+        The rate includes the whole time between the last two samples, so that all of a long micro-batch counts.
         """
         if len(self._samples) < 2:
             return None
@@ -91,8 +91,8 @@ class SinkFacts:
 class LiveFacts:
     """The facts that one JobMaster has collected.
 
-    Measurements come with the seconds of a clock that never goes back, because rates are computed from them. All other
-    times are epoch seconds.
+    The times of measurements are seconds of a monotonic clock, because rates are computed from them. All other times
+    are epoch seconds.
     """
 
     def __init__(self, since: float) -> None:

@@ -60,7 +60,7 @@ def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[Open
 
 
 def _running_vertices(state: JobState) -> set[str]:
-    """Return the vertices with a subtask that had not finished at the last completed checkpoint; empty without one."""
+    """Return the vertices with an unfinished subtask at the last completed checkpoint; empty without a checkpoint."""
     done = state.checkpoints.get(state.last_completed)
     return (
         set()
@@ -84,7 +84,7 @@ def _unread_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
 
 
 def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the live inputs of a query that has run no batch since it read the end of the last bounded input.
+    """Return the live inputs of a query that has run no batch since its last bounded input ended.
 
     Empty if the query has run such a batch, or if no bounded input held back its watermark.
     """
@@ -102,7 +102,10 @@ def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
 
 
 def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
-    """Return uid → producer of the bounded inputs that hold back the query's watermark while they are read."""
+    """Return uid → producer of the bounded inputs that hold back the query's watermark until their ends are read.
+
+    A source is its own producer.
+    """
     graph, recorded = state.graph(), state.definition
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
     if graph_vertex is None:

@@ -237,7 +237,7 @@ class _Builder:
         )
 
     def _rate(self, counters: Iterable[Counter]) -> float | None:
-        """Return the sum of the rates; None if no rate is known, or if the job does not run."""
+        """Return the sum of the counters' rates; None if no rate is known, or if the job does not run."""
         if self._driver is None or not self._state.is_held:
             return None
         rates = [rate for counter in counters if (rate := counter.per_second(self._driver.now)) is not None]

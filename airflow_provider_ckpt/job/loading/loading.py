@@ -72,7 +72,7 @@ def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
 
 
 def parts_of(reference: str) -> tuple[str, str, bool]:
-    """Return (file or module, name of the job in it, whether the reference names a file).
+    """Return (file or module, name of the job in it, True if the reference names a file).
 
     Raises JobReferenceError if the reference is malformed.
     """

@@ -1,8 +1,8 @@
 """Modules of another version of a job, loaded under their own names next to the running version (R21).
 
 Python has one module for each name, and both versions use the same names for their helpers. So the helpers are loaded
-below an artificial package, and ``import helpers`` in them means the module of that package. Functions go to Python
-workers by value, because the workers could not import such names.
+below an artificial package, and ``import helpers`` in them means the module of that package. Functions are pickled by
+value for executors, because executors could not import such names.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ class _SourceLoader(Loader):
         exec(code, module.__dict__)
 
     def _source(self, name: str, origin: str) -> str | None:
-        """Return the source of a module, or None.
+        """Return the source of a module; None if its loader has no source.
 
-        The real path is checked and read, because a link may change in between.
+        The real path is checked and then read, because a link may change after the check.
         """
         path = os.path.realpath(origin)
         if self._space.check is not None:
@@ -154,7 +154,7 @@ class _SourceLoader(Loader):
 
 
 def _remove_loader(module: ModuleType) -> None:
-    """Remove the loader, which would be pickled with the module for workers that do not have its class."""
+    """Remove the loader. It would be pickled with the module for executors, which do not have the loader's class."""
     spec = module.__spec__
     module.__loader__ = None
     module.__spec__ = None if spec is None else ModuleSpec(spec.name, None, is_package=hasattr(module, "__path__"))

@@ -14,7 +14,7 @@ _OURS = str(Path(__file__).parent.parent)
 def users_traceback(error: JobReferenceError) -> str | None:
     """Return the traceback of the error's cause from the user's first frame on.
 
-    None if the error has no cause, or if no user code ran before a file or module was not found.
+    None if the error has no cause, or if a file, module or attribute was not found before user code ran.
     """
     cause = error.__cause__
     users = None if cause is None else _users_part(cause.__traceback__)

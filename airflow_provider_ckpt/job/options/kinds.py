@@ -23,7 +23,10 @@ class Kind:
     allowed: str
     """Allowed values, for the documentation."""
     read: Callable[[Any, str], Any]
-    """Called with (given value, option's name). Returns the kept value. Raises an InvalidInputError with that name."""
+    """Called with (given value, option's name). Returns the converted value.
+
+    Raises an InvalidInputError with that name.
+    """
     placeholder: str = "TEXT"
     is_text: bool = True
     """True if the value can be given as text, on a command line or in a template of Airflow."""

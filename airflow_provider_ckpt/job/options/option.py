@@ -19,7 +19,7 @@ class Option:
     """Declaration of one option of a run."""
 
     name: str
-    """Name of the field of :class:`~.run_options.RunOptions`."""
+    """Name of the option's field in :class:`~.run_options.RunOptions`."""
     kind: Kind
     help: str
     """Description in one sentence, for all outputs."""
@@ -37,7 +37,7 @@ class Option:
     unset_argument: str = ""
     """Description of the value that Airflow uses if the argument is not given (or None) and has no default."""
     is_identity: bool = False
-    """True if another value means another job."""
+    """True if a run with another value is a run of another job."""
     fixed: str | None = None
     """Why the option cannot change between two runs of one job. None if it can change."""
     flink: tuple[str, ...] = ()

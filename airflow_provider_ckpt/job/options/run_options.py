@@ -265,8 +265,10 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),
     )
-    """True for the `ckpt` command without --take-over. False for a task of Airflow, because a retry takes over from its
-    earlier try."""
+    """True to refuse a start while another driver lives, for the `ckpt` command without --take-over.
+
+    False for a task of Airflow, because a retry takes over from its earlier try.
+    """
     attempt: str | None = field(
         default=None,
         metadata=about(
