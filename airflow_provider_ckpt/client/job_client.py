@@ -134,7 +134,8 @@ class JobClient(JobView):
     def reconfigure(self, changes: Reconfiguration) -> JobRequest:
         """Request other settings for queries while they run: limits, state partitions, scheduler share, functions.
 
-        Return at once. Only the named queries pause, for a moment. Later runs use the settings until the next change.
+        Return at once. Only the named queries pause, for a moment. Later runs use these settings until another change
+        replaces them.
 
         Raises the errors of :meth:`stop`, and RequestFailedError (NOT_RECONFIGURABLE).
         """

@@ -54,7 +54,7 @@ class SourceOptions:
         }
 
     def to_spark(self) -> dict[str, str]:
-        """Return the options for ``DataStreamReader.options``."""
+        """Return the limit as an argument of ``DataStreamReader.options``; empty without a limit."""
         named = {
             "maxBytesPerTrigger": self.max_bytes_per_trigger,
             "maxFilesPerTrigger": self.max_files_per_trigger,

@@ -38,7 +38,7 @@ def check_job(name: str | None, operators: Operators) -> None:
     """
     kinds = {operator.kind for operator in operators.values()}
     if any(operator.persist for operator in operators.values()):
-        kinds.add("sink")  # because its results are kept
+        kinds.add("sink")  # a persisted result replaces a sink
     for missing, example in _EXAMPLES.items():
         if missing not in kinds:
             raise InvalidJobError(
@@ -117,7 +117,7 @@ def sink_as_input(uid: str, location: str, sink: Operator) -> InvalidJobError:
 
 
 def _check_persisted(operators: Operators) -> None:
-    """Check that operators with persisted results end. ``operators`` must have no circle."""
+    """Refuse an unbounded operator with ``persist=True``. ``operators`` must have no circle."""
     ends = boundedness(operators)
     for operator in operators.values():
         if operator.persist and not ends[operator.uid]:

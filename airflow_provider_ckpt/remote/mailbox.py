@@ -227,7 +227,7 @@ class Mailbox:
         """
         if self._is_changed or self._clock() >= self._due:
             self._write()
-        while self._former:  # after the new outbox is written, so that a reader always finds one
+        while self._former:  # after the new outbox is written, so that a reader always finds an outbox
             self._storage.delete(f"{self._folder}/{self._former[-1]}.json")
             self._former.pop()
 

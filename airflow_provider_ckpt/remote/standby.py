@@ -121,7 +121,7 @@ class Standby:
         self._find_others()  # a replacement may be at work already: it writes its outbox before it begins
         if not self._still_unassigned(free):
             return None
-        return self._end() or self._still_unassigned(free) or None  # its worker may have exited because all is over
+        return self._end() or self._still_unassigned(free) or None  # the run may have ended since then
 
     def _still_unassigned(self, free: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
         """Return the subtasks in ``free`` that still have no worker."""
@@ -159,7 +159,7 @@ class Standby:
     def _poll_others(self) -> None:
         for name, other in list(self._others.items()):
             reading = self._read(name)
-            if reading is None:  # the JobMaster has deleted it because others run its subtasks
+            if reading is None:  # the JobMaster has deleted the outbox, because others run its subtasks
                 del self._others[name]
                 continue
             beat, other.outbox = reading
@@ -195,7 +195,7 @@ class Standby:
         ]
         if self._only_begun:
             free = [subtask for subtask in free if self._was_begun(subtask)]
-        # also the finished subtasks whose workers host the free ones, because later additions run in that worker
+        # also the subtasks to which a rescale added the free ones, because later additions go to the same worker
         hosts = {self._hosts[subtask] for subtask in free if subtask in self._hosts}
         return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 

@@ -137,7 +137,7 @@ class TaskSlots:
         if running is None or running.attempt < report.attempt:
             running = self._running[report.subtask] = RunningAttempt(report.subtask, report.attempt)
         elif running.attempt != report.attempt:
-            return  # from an attempt that is over
+            return  # the report is from an attempt that is over
         if isinstance(report, SubtaskOpened):
             running.is_opened = True
             gateway.on_restarted(report.subtask, report.attempt)
@@ -176,7 +176,7 @@ class TaskSlots:
                 self._adopt(running, command.plan, gateway)
                 return
             case DeploySubtask() if self._needs_restart(running, command.plan):
-                self._restart(running, command.plan, gateway)  # it changed after the last read of the journal
+                self._restart(running, command.plan, gateway)  # the plan changed after the last read of the journal
                 return
             case DeploySubtask():
                 running.is_deployed = True

@@ -183,7 +183,7 @@ class Worker:
                 log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
                 self._take_failed(replace(report, stack_trace=""), gateway)
             case ReadingBegun():
-                pass  # only a JobMaster in the same process counts `stop_after` from it
+                pass  # only a JobMaster in the same process counts `stop_after` from this report
             case _:
                 self._note(report, gateway)
 
@@ -213,7 +213,7 @@ class Worker:
             return
         master = master_name(self._epoch)
         if isinstance(report, QueryMeasured) and self._mailbox.unread_count(master) >= MAX_UNREAD:
-            return  # the JobMaster does not read them in time, and a late measurement is useless
+            return  # the JobMaster reads its messages too late, and a late measurement is useless
         self._mailbox.post(master, report)
 
     # -- the JobMaster

@@ -53,7 +53,7 @@ def new_unfit_rows(before: Unfit, now: Unfit) -> str:
 
 
 def all_unfit_rows(rows: Unfit) -> list[str]:
-    """Return one text for each reason, such as ``rows before 1970: 3 of live in counts``."""
+    """Return one text for each reason that occurs in ``rows``, such as ``rows before 1970: 3 of live in counts``."""
     return [
         f"rows {reason}: {_counts_of(reason, rows)}" for _, reason in _REASONS if any(key[0] == reason for key in rows)
     ]

@@ -199,7 +199,7 @@ def _parsed(text: str, token: str) -> tuple[StatusLine | None, str | None]:
     problem = None
     start = text.find(mark)
     while start >= 0:
-        # Text without a line break, such as a progress bar, may precede it. A token makes the mark certain.
+        # Text without a line break, such as a progress bar, may precede the mark. A token makes the mark certain.
         if token or start == 0 or text[start - 1].isspace():
             line, problem = _of_json(text[start + len(mark) - 1 :])
             if line is not None:

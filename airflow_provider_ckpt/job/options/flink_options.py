@@ -1,7 +1,7 @@
 """Options of a run under Flink's keys (FLIP-383), with values in Flink's notation.
 
-A number without a unit is milliseconds under Flink's keys, and seconds everywhere else here. The rules are those of
-Flink's ``TimeUtils.parseDuration`` and ``MemorySize.parse``.
+A number without a unit is milliseconds under Flink's keys, and seconds under the options' own names. The rules are
+those of Flink's ``TimeUtils.parseDuration`` and ``MemorySize.parse``.
 """
 
 from __future__ import annotations

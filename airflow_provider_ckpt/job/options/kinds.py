@@ -71,7 +71,10 @@ def _positive_count(value: object, name: str) -> int:
 
 
 def _retained(value: object, name: str) -> int:
-    """Return a number of checkpoints from 1 to HISTORY, because the journal's state has no more checkpoints."""
+    """Return ``value`` if it is from 1 to HISTORY, the number of checkpoints in the journal's state.
+
+    Raises BadOptionError for any other value.
+    """
     if _positive_count(value, name) > HISTORY:
         raise BadOptionError(option=name, value=value, expected=f"a whole number from 1 to {HISTORY}")
     return _count(value, name)

@@ -1,4 +1,4 @@
-"""The environment variable that passes storage options. They may be secret, so they are in no file and no error."""
+"""The environment variable that passes storage options. They may be secret, so no file and no error contains them."""
 
 from __future__ import annotations
 
