@@ -216,7 +216,7 @@ class JobClient(JobView):
         """Return True if the driver of ``epoch`` was requested to stop because its process must end.
 
         The request is ``stop(exit_if_it_fails=True)``. The result stays True until the next driver claims the job, even
-        after the answer.
+        after the driver has answered the request.
         """
         state = self.read_state()
         since = state.driver_since or epoch if state.epoch == epoch else epoch

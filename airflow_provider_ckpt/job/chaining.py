@@ -89,7 +89,10 @@ class _Chaining:
                 self._join(uid, consumer)
 
     def chain_inline(self, inline: Callable[[str], bool]) -> None:
-        """Chain bounded vertices whose sources are all inline to their unbounded consumers. Sources come first."""
+        """Chain each bounded vertex to its unbounded consumer, if all sources of the vertex are inline.
+
+        Sources come first.
+        """
         can_be_inline: dict[str, bool] = {}
         for uid in self._order:
             operator = self._operators[uid]

@@ -104,7 +104,7 @@ def check_finished(
     No part of the new job would run, and that would look like a success. Raises DefinitionChangedError.
 
     Args:
-        after: The definition of the new job. Fields that only its functions return may be missing.
+        after: The definition of the new job. Fields that only calls of its functions reveal may be missing.
         operators: Uids of the new job's operators.
         known: Uids of the finished job's operators.
         persisted: Uids of the new job's operators with ``persist=True``.

@@ -15,7 +15,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class Owner(Enum):
-    """The owner of a job, for a JobMaster that was overtaken. It may replace a twin."""
+    """The owner of a job, from the point of view of a JobMaster that was overtaken.
+
+    A twin is another JobMaster, which the overtaken JobMaster may replace after its death.
+    """
 
     TWIN = "a twin that gives signs of life"
     NOBODY = "a twin without signs of life"

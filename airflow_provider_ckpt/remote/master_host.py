@@ -39,7 +39,7 @@ class MasterHost:
         self._thread.start()
 
     def has_ended_within(self, seconds: float) -> bool:
-        """Return True if the JobMaster ends within ``seconds``. Safe in a signal handler."""
+        """Wait at most ``seconds``, and return True if the JobMaster has ended. Safe in a signal handler."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 

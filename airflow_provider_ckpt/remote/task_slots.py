@@ -1,4 +1,4 @@
-"""The attempts that a worker runs, from their start, under one JobMaster after another."""
+"""The attempts that a worker runs. They continue when a new JobMaster takes over the job."""
 
 from __future__ import annotations
 

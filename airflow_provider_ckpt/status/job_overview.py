@@ -100,7 +100,7 @@ class VertexOverview:
     state_rows: int | None = None
     state_bytes: int | None = None
     watermark: int | None = None
-    """Watermark at the last completed checkpoint, in epoch milliseconds."""
+    """Watermark at the last completed checkpoint, in epoch milliseconds; None if the query has no watermark."""
     late_rows: int = 0
     """Number of rows that the query dropped as late since the job began."""
     waits: str | None = None
@@ -147,7 +147,10 @@ class CheckpointOverview:
     reason: str | None = None
     """Reason for the abort; None if the checkpoint is not aborted."""
     rows: int | None = None
-    """Rows that the release of the checkpoint made visible in all sinks. None if a later checkpoint released them."""
+    """Sum of the rows that the release of this checkpoint made visible in all sinks.
+
+    None if it is not released, was released with a later checkpoint, or if no sink counts rows.
+    """
 
 
 @dataclass(frozen=True)
