@@ -12,7 +12,7 @@ class NoSuchJobError(InvalidInputError):
 
 
 class JobWaitTimeoutError(RequestFailedError, TransientError):
-    """A condition that was not met in time. ``data``: job_id, status, seconds."""
+    """A wait that ended because its condition was not met in time. ``data``: job_id, status, seconds."""
 
     reason = RequestFailure.TIMED_OUT
     template = (

@@ -39,7 +39,7 @@ class GarbageReport:
     temporary: tuple[Garbage, ...] = ()
     """Temporary files directly in the root, which belong to no job."""
     strange: tuple[StrangeFolder, ...] = ()
-    """Folders whose names are not those of jobs. They are never deleted."""
+    """Folders in the root that are no jobs, for example because they have no journal. They are never deleted."""
 
     @property
     def files(self) -> int:
@@ -107,12 +107,12 @@ def _guarded(job_id: str, act: Callable[[], JobGarbage]) -> JobGarbage:
         return act()
     except CkptError as error:
         return JobGarbage(job_id, problem=str(error))
-    except Exception as error:  # one job must not hide the others
+    except Exception as error:  # an error of one job must not hide the other jobs
         return JobGarbage(job_id, problem=described(error))
 
 
 def _temporary(storage: Storage, *, delete: bool) -> Iterator[Garbage]:
-    """Yield the temporary files of storage probes, and delete them on request."""
+    """Yield the temporary files that storage probes have left in the root. If ``delete`` is True, delete the files."""
     for path, size in storage.temporary("", LEFT_BEHIND, deep=False):
         if delete:
             storage.delete(path)

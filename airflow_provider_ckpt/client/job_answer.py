@@ -20,12 +20,15 @@ class JobAnswer:
 
     @property
     def outcome(self) -> RequestOutcome | None:
-        """The outcome in the journal; None if the driver has recorded none."""
+        """The request's outcome in the journal; None if the driver has recorded no outcome."""
         return self.state.outcomes.get(self.request.name)
 
     @property
     def is_served(self) -> bool:
-        """True if a stop's savepoint is released, a drain has finished the job, or a change is decided."""
+        """True if the request is carried out.
+
+        A stop's savepoint is then released, a drain has finished the job, or a change is decided.
+        """
         if self.outcome is not None:
             return self.outcome.is_carried_out
         return self.state.status in self.request.done_in or is_decided(self.state, self.request)

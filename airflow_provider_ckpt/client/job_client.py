@@ -54,8 +54,8 @@ class JobClient(JobView):
     """One job under a checkpoint root. Raises InvalidJobIdError.
 
     Args:
-        root: URI of the checkpoint root, or a :class:`Location` with storage options. With an open storage
-            :meth:`release` and :meth:`delete` have no options for the sinks.
+        root: URI of the checkpoint root, or a :class:`Location` with storage options. An open storage gives
+            :meth:`release` and :meth:`delete` no storage options for the sinks.
     """
 
     # ---- requests to the driver
@@ -74,13 +74,14 @@ class JobClient(JobView):
         return write_request(self._storage(), self.job_id, replace(request, epoch=driver_epoch))
 
     def stop(self, *, epoch: int | None = None, exit_if_it_fails: bool = False) -> JobRequest:
-        """Request a stop: a savepoint, its release, and the driver's exit. Return at once. The next run resumes there.
+        """Request a stop: a savepoint, its release, and the driver's exit. Return at once.
 
-        After a failed stop the job continues, unless ``exit_if_it_fails`` is True.
+        The next run resumes from the savepoint. After a failed stop the job continues, unless ``exit_if_it_fails`` is
+        True.
 
         Args:
             epoch: The epoch of the driver; None to read it from the journal.
-            exit_if_it_fails: True if the driver's process is about to end.
+            exit_if_it_fails: True if the driver must exit even if the stop fails, because its process is about to end.
 
         Raises NoSuchJobError, NoRootError, and RequestFailedError (NOT_RUNNING).
         """
@@ -110,7 +111,8 @@ class JobClient(JobView):
     def rescale(self, uid: str, parallelism: int) -> JobRequest:
         """Request that ``parallelism`` subtasks read source ``uid``, which must have splits. Return at once.
 
-        Only the consumers of the source pause, for a moment. Later runs use the number until the job declares another.
+        Only the consumers of the source pause, for a moment. Later runs use this number until the job declares another
+        number.
 
         Raises the errors of :meth:`stop`, and RequestFailedError (NOT_RESCALABLE).
         """
@@ -132,7 +134,8 @@ class JobClient(JobView):
     def reconfigure(self, changes: Reconfiguration) -> JobRequest:
         """Request other settings for queries while they run: limits, state partitions, scheduler share, functions.
 
-        Return at once. Only the named queries pause, for a moment. Later runs use the settings until the next change.
+        Return at once. Only the named queries pause, for a moment. Later runs use these settings until another change
+        replaces them.
 
         Raises the errors of :meth:`stop`, and RequestFailedError (NOT_RECONFIGURABLE).
         """
@@ -140,10 +143,10 @@ class JobClient(JobView):
         return self.send(ReconfigureRequest(changes.changes))
 
     def upgrade(self, job: str | None = None, *, allow_non_restored_state: bool = False) -> JobRequest:
-        """Request that the driver continues with another version of the job. Return at once.
+        """Request that the driver continues with another version of the job's code. Return at once.
 
-        The version may differ from the job as between two runs. The driver loads and tries the version while the job
-        runs. The whole job then pauses for a moment, at a savepoint.
+        The version may differ from the running job in the ways that are allowed between two runs. The driver loads and
+        tries the version while the job runs. The whole job then pauses for a moment, at a savepoint.
 
         Args:
             job: The reference of the version: a file or module where the driver runs. None reads the current file
@@ -196,11 +199,14 @@ class JobClient(JobView):
         return preview(state, changes.changes)
 
     def runs_with(self, changes: Reconfiguration) -> bool:
-        """Return True if all changes are decided, for the job or its next run. Raises the errors of :meth:`state`."""
+        """Return True if the running job, or else the next run, has all ``changes``.
+
+        Raises the errors of :meth:`state`.
+        """
         return is_changed(self.state(), changes.changes)
 
     def changes_in_progress(self) -> list[JobRequest]:
-        """Return the current driver's requests for changes that have no outcome. Raises the errors of :meth:`state`."""
+        """Return the change requests to the current driver that have no outcome. Raises the errors of :meth:`state`."""
         state = self.state()
         since = state.deployment or state.driver_since or state.epoch
         requests = pending_requests(self._storage(), self.job_id, state.epoch, state.outcomes, since)
@@ -210,16 +216,17 @@ class JobClient(JobView):
         """Return True if the driver of ``epoch`` was requested to stop because its process must end.
 
         The request is ``stop(exit_if_it_fails=True)``. The result stays True until the next driver claims the job, even
-        after the answer.
+        after the driver has answered the request.
         """
         state = self.read_state()
         since = state.driver_since or epoch if state.epoch == epoch else epoch
         return any(map(asks_to_exit, pending_requests(self._storage(), self.job_id, epoch, (), since)))
 
     def withdraw_leaves(self, epoch: int) -> int:
-        """Delete the requests that :meth:`is_asked_to_leave` finds, for drivers up to ``epoch``. Return their number.
+        """Delete the requests that :meth:`is_asked_to_leave` finds, for drivers up to ``epoch``.
 
-        The job then continues. A request that the driver has accepted is carried out unless the driver dies first.
+        Return the number of deleted requests. The job then continues. A request that the driver has accepted is carried
+        out unless the driver dies first.
         """
         return withdraw_leaves(self._storage(), self.job_id, epoch)
 
@@ -261,13 +268,13 @@ class JobClient(JobView):
     def assign_for_next_run(self, changes: Reconfiguration, *, driver_is_gone: bool = False) -> JobState:
         """Change functions or settings for the next run, while no driver runs the job. Return the new state.
 
-        This helps if a function fails with its rows and ends the job before its driver can answer a request. No change
+        This helps if a function fails on some rows, and ends the job before its driver can answer a request. No change
         is tried: the next run reads the file and refuses unfit functions. Unlike requests, this method can also take
         changes back (:meth:`Reconfiguration.take_back`), and repartition state. See :meth:`release` for
         ``driver_is_gone``.
 
         Raises the errors of :meth:`state`, JobDeletedError, and RequestFailedError: STILL_RUNNING, or NOT_FOR_NEXT_RUN
-        for any other change.
+        for a change that the next run cannot have.
         """
         from airflow_provider_ckpt.jobmaster.next_run_change import NextRunChange
 
@@ -286,7 +293,8 @@ class JobClient(JobView):
                 driver that is still alive is fenced and ends.
 
         Raises the errors of :meth:`state`, JobRunsError, JobDeletedError, InvalidInputError, DefinitionChangedError,
-        ReleaseHeldError, and a sink's errors. If one sink fails, the others have released, and another call retries it.
+        ReleaseHeldError, and a sink's errors. If one sink fails, the other sinks have released, and the next call
+        retries the failed sink.
         """
         from airflow_provider_ckpt.jobmaster.roll_forward import RollForward
 
@@ -305,18 +313,18 @@ class JobClient(JobView):
     ) -> DeletedJob:
         """Delete the data of an ended job under the root, and its staged output; never its released output.
 
-        Deletion is final: every later run with this id is refused. Needs no Spark. A FINISHED job needs no flag unless
-        it has persisted results. Another call for a deleted job, or after an interruption, deletes the rest.
+        Deletion is final: every later run with this job id is refused. Needs no Spark. A FINISHED job needs no flag
+        unless it has persisted results. Another call for a deleted job, or after an interruption, deletes the rest.
 
         Args:
             job: The job's definition. Only its sinks are used. For file sinks with the root's storage options it is not
                 needed, because the journal records them.
             unfinished: True to delete also a STOPPED or FAILED job. The state that its next run would resume is lost.
-            abandoned: True to delete also a job that is RESTARTING or has lost its driver, if no run will resume it. A
-                job whose driver is alive is refused.
+            abandoned: True to delete also a job that is RESTARTING or has lost its driver. No later run can resume the
+                job. A job whose driver is alive is refused.
             discard_unreleased: True to delete also a job with completed but unreleased output. The output is lost
                 (:meth:`release` would release it).
-            keep_staged: True to retain the staged output in the targets of its sinks.
+            keep_staged: True to keep the staged output in the targets of the job's sinks.
             persisted: True to delete also a FINISHED job with persisted results (``persist=True``), and the results.
 
         Raises the errors of :meth:`state`, DeletionRefusedError, CorruptJournalError, and FencedError if another
@@ -353,7 +361,10 @@ class JobClient(JobView):
 
 
 def _is_accepted(request: JobRequest, state: JobState) -> bool:
-    """Return True if the request is for the current epoch, or for an earlier epoch of the same deployment or driver."""
+    """Return True if the current driver answers the request.
+
+    The request must be for the current epoch, or for an earlier epoch of the same deployment or driver.
+    """
     since = state.deployment or state.driver_since
     return state.epoch == request.epoch or bool(since and request.epoch >= since)
 

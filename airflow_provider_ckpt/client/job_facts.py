@@ -19,7 +19,7 @@ def is_journaled(state: JobState) -> bool:
 
 
 def is_whole(state: JobState) -> bool:
-    """Return True if the state comes from a complete journal, so that a missing fact means that it never happened."""
+    """Return True if the state comes from a complete journal. An event that such a state lacks has never happened."""
     return state.epoch > 0 and not state.damage
 
 

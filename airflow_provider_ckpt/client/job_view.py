@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def expected_partitions(state: JobState, names: Iterable[str]) -> set[SubtaskId]:
-    """Return the subtasks with a result partition that ``names`` (of subtasks or vertices) select.
+    """Return the subtasks that ``names`` (of subtasks or vertices) select. Each must have a result partition.
 
     Before the job is planned, each name counts as a subtask, because no name can be checked.
 
@@ -71,16 +71,16 @@ Root = Location | str | os.PathLike[str] | Storage
 """A root's URI, a location with the options of its file system, or an open storage."""
 
 _WITHOUT_NEW_RESULTS = (JobStatus.FINISHED, JobStatus.DELETING, JobStatus.DELETED)
-"""Statuses in which all result partitions are deleted, except persisted ones."""
+"""Statuses in which all result partitions are deleted, or will be, except persisted result partitions."""
 
 POLL_SECONDS = 0.5
 """Seconds between two polls of the journal during a wait."""
 
 
 class JobView:
-    """Queries about one job under a checkpoint root, which change nothing. :class:`JobClient` adds requests.
+    """A view of one job under a checkpoint root. Its methods change nothing. :class:`JobClient` adds requests.
 
-    The first query opens the root. All methods block, and only one thread at a time may call them.
+    The first call opens the root. All methods block, and only one thread at a time may call them.
 
     Every method raises the storage's errors (temporary ones are TransientError) and ForeignRootError. For data of a
     later release it raises NewerFormatError or UnknownEventError.
@@ -127,10 +127,10 @@ class JobView:
         return state
 
     def overview(self) -> JobOverview:
-        """Return the job's progress, lag, releases and problems. Raises as :meth:`state`.
+        """Return the job's progress, lag, releases and problems. Raises the errors of :meth:`state`.
 
         A running job writes its overview every ``overview_interval`` seconds. ``measured_at`` is the time of the
-        measurements. While no driver runs, they are those of the last driver.
+        measurements. While no driver runs, the measurements are those of the last driver.
         """
         return current_overview(read_root(self._storage()), self.job_id, self.state)
 
@@ -149,8 +149,8 @@ class JobView:
 
         Args:
             until: Returns True when the wait is over; by default when the job has ended.
-            timeout: Seconds to wait; None for no limit. The status of a job with a killed driver stays RUNNING, and the
-                job may be run again.
+            timeout: Seconds to wait; None for no limit. Without a limit the wait may not end, because the status of a
+                job with a killed driver stays RUNNING.
             poll: Seconds between two polls.
 
         Raises RequestFailedError (TIMED_OUT).

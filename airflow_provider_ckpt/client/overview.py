@@ -1,4 +1,4 @@
-"""The overview of a job for its users: the newest one of its driver, or else one from the journal."""
+"""The overview of a job for its users: the last overview that the driver wrote, or else one made from the journal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.status.overview_builder import job_overview
 from airflow_provider_ckpt.storage.storage import Storage
 
 FRESH = 15.0
-"""Most seconds for which an overview of a running job is used without the journal."""
+"""Maximum age, in seconds, of an overview of a running job that is used without reading the journal."""
 DRIVER_GONE = Problem(
     "error", "driver", "the driver is gone, and the journal still says RUNNING", "The next run resumes the job"
 )

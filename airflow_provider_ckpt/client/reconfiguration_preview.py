@@ -34,7 +34,7 @@ class AffectedVertex:
 
 @dataclass(frozen=True)
 class RescaledSource:
-    """A source with splits that another number of subtasks would read.
+    """A source with splits that a reconfiguration would rescale.
 
     Args:
         before: The current number of subtasks; None if unknown.
@@ -60,7 +60,7 @@ class ReconfigurationPreview:
 def preview(state: JobState, changes: Mapping[str, VertexSettings]) -> ReconfigurationPreview:
     """Return the effect of ``changes``, from the journal alone. Only the driver can try whether the new queries fit.
 
-    Raises NotReconfigurableError.
+    Raises NotReconfigurableError if the job cannot have the changes.
     """
     try:
         change = by_vertex(state.graph(), changes)

@@ -1,4 +1,4 @@
-"""The sinks of a job that was run, from its definition or from the journal."""
+"""The sinks of a job, from the job's definition or from its journal."""
 
 from __future__ import annotations
 

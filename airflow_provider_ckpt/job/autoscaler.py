@@ -16,18 +16,19 @@ from airflow_provider_ckpt.model.words import ckpt_command
 FACTOR = 2
 """Factor by which a change multiplies or divides a setting."""
 ENOUGH_SPLITS = 10
-"""The pace of a source is computed from at least this many of its newest splits, and at least five per reader."""
+"""Number of newest splits from which the pace of a source is computed, or five per reader if that is more."""
 SLACK = 4
 """A setting is halved if its value divided by SLACK was enough. The halved value is still twice the need."""
 Range = tuple[int, int]
 _Change = tuple[str, int, str]
-"""(setting, new value, reason)."""
+"""(setting, new value, reason that users see)."""
 
 
 class Autoscaler(Controller):
     """Controller that doubles and halves the settings of one query, or the readers of one source with splits.
 
-    Each setting moves between two bounds. The lower bound is the value that the job declares. The controller doubles
+    Each setting moves between two bounds. The lower bound is the value that the job declares. The JobMaster calls the
+    controller at the interval ``every``. The controller doubles
 
     * ``max_files_per_batch`` or ``max_bytes_per_batch`` when the micro-batches of ``polls`` calls in a row were all as
       large as allowed,
@@ -37,8 +38,9 @@ class Autoscaler(Controller):
     If a limit and the state partitions would both help, the controller requests one change. If that change is refused
     or fails, the controller requests the other.
 
-    A setting is halved when a quarter of it was enough in ``idle_polls`` calls in a row. Any other call restarts the
-    count. A call during a micro-batch does not count.
+    A setting is halved when a quarter of it was enough in ``idle_polls`` calls in a row. A call in which more was
+    needed restarts the count. A call is ignored if no micro-batch has ended since the previous call and the query is
+    not idle.
 
     Raises BadControllerError if an argument is out of range, or if arguments exclude each other.
     """
@@ -137,12 +139,15 @@ class Autoscaler(Controller):
         return [(setting, max(least, now // FACTOR), "a quarter of that has been enough for long")]
 
     def _choose(self, changes: list[_Change]) -> Reconfiguration | None:
-        """Return the first change that differs from the last request for its setting, or else the first change."""
+        """Return the first change that differs from the last request for its setting, else the first.
+
+        None without changes.
+        """
         first = min(changes, key=lambda change: self._requested.get(change[0]) == change[1], default=None)
         return None if first is None else self._change(*first)
 
     def _is_full(self, query: QueryMetrics) -> bool:
-        """Return True if each micro-batch was as large as allowed.
+        """Return True if each micro-batch was as large as allowed. False without a micro-batch or a limit.
 
         A limit of bytes stops Spark before the file that would exceed it, unless that file is the first of its batch.
         """
@@ -168,14 +173,20 @@ class Autoscaler(Controller):
         return settings
 
     def _limit_of(self, query: QueryMetrics) -> str | None:
-        """Return the limit (of bytes or files) that this controller sets, or None if a user has set the other limit."""
+        """Return the name of the limit (of bytes or files) that this controller sets.
+
+        None if it sets neither, or if a user has set the other one.
+        """
         is_users_choice = any(limit != self._limit and getattr(query.settings, limit) is not None for limit in LIMITS)
         return None if is_users_choice else self._limit
 
     def _current(self, query: QueryMetrics, setting: str) -> int:
-        """Return the value that a change has set. Without a change, return the observed value, or else the lower bound.
+        """Return the current value of a setting: the value of the last change, or else the lower bound.
 
-        Raises BadControllerError if a micro-batch exceeded the lower bound, which must be the declared limit.
+        Without a change, the number of state partitions is the one that the last micro-batch with state reported.
+
+        Raises BadControllerError if a micro-batch exceeded the lower bound of a limit. That bound must be the limit
+        that the job declares.
         """
         changed = getattr(query.settings, setting)
         if changed is not None:
@@ -213,7 +224,11 @@ class Autoscaler(Controller):
         return None
 
     def _recent_pace(self, now: float, source: SplitMetrics) -> tuple[float, int]:
-        """Return (seconds, splits done in that time) for the newest splits. ``ENOUGH_SPLITS`` limits their number."""
+        """Return (seconds, splits done in that time) for a recent period that ends at ``now``.
+
+        The period is as short as possible with enough splits (``ENOUGH_SPLITS``) and the time of ``polls`` calls. It
+        never begins before the number of readers last changed.
+        """
         if source.readers != self._readers:
             self._paces.clear()
             self._readers = source.readers
@@ -227,7 +242,11 @@ class Autoscaler(Controller):
     # -- helpers
 
     def _count_call(self, *, behind: bool, slack: Sequence[str]) -> list[str]:
-        """Count this call, and return the settings that were too large in ``idle_polls`` calls in a row."""
+        """Count this call, and return the settings that were too large in ``idle_polls`` calls in a row.
+
+        ``behind`` is True if the query or source was too slow. ``slack`` has the settings that were too large in this
+        call.
+        """
         self._behind = self._behind + 1 if behind else 0
         self._idle = {} if behind else {setting: self._idle.get(setting, 0) + 1 for setting in slack}
         return [setting for setting, polls in self._idle.items() if polls >= self._idle_polls]

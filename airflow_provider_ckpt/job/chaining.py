@@ -2,12 +2,12 @@
 
 An edge u -> v is chained, so that both run in one vertex, under four rules:
 
-1. Both are bounded, or both are unbounded.
+1. u and v are both bounded, or both unbounded.
 2. v is the only consumer of u. A sink counts as a consumer. A Spark query has one output, so an operator with
    several consumers must be the output of its vertex.
-3. Neither has chain=False, which makes an operator a vertex of its own, like Flink's disableChaining.
-4. The two queries do not mix output modes "update" and "complete". A query takes the mode of its operators with a mode
-   other than "append".
+3. Neither u nor v has chain=False, which makes an operator a vertex of its own, like Flink's disableChaining.
+4. The queries of u and v do not mix output modes "update" and "complete". The mode of a query is "append" unless
+   one of its operators has another mode.
 
 A source with splits is a vertex of its own. An operator with persist=True is the output operator of its vertex.
 
@@ -39,9 +39,9 @@ def build_graph(
     """Return the job graph of ``job``, in linear time. The same definition always gives the same graph.
 
     Args:
-        inline: Returns True if the bounded source with this uid may be inline. The source may if a frozen file list
-            shows its end and the transforms in its :func:`bounded_chain` keep no state. The query omits these
-            transforms when the source has finished.
+        inline: Returns True if the bounded source with this uid may be inline. It may be if a frozen file list shows
+            its end, and if the transforms in its :func:`bounded_chain` keep no state. The query omits these transforms
+            after the source has finished.
         parallelism: Vertex uid -> number of subtasks. By default a source with splits has its declared number, and any
             other vertex has 1.
 
@@ -55,9 +55,9 @@ def build_graph(
 
 
 def bounded_chain(job: Job, source: str) -> tuple[str, ...]:
-    """Return the bounded transforms through which rows of ``source`` go, in order.
+    """Return the uids of the bounded transforms that process rows of ``source`` one after the other, in order.
 
-    The chain ends before the first operator that is unbounded, a sink, or not the only consumer.
+    The chain ends before the first operator that is unbounded, a sink, or not the only consumer of its input.
     """
     readers, bounded = consumers(job.operators), boundedness(job.operators)
     chain = [source]
@@ -89,7 +89,10 @@ class _Chaining:
                 self._join(uid, consumer)
 
     def chain_inline(self, inline: Callable[[str], bool]) -> None:
-        """Chain bounded vertices whose sources are all inline to their unbounded consumers. Sources come first."""
+        """Chain each bounded vertex to its unbounded consumer, if all sources of the vertex are inline.
+
+        Sources come first.
+        """
         can_be_inline: dict[str, bool] = {}
         for uid in self._order:
             operator = self._operators[uid]
@@ -104,7 +107,7 @@ class _Chaining:
                 self._join(uid, consumer)
 
     def _join(self, uid: str, consumer: str) -> None:
-        """Put the vertex with output operator ``uid`` before ``consumer``, if rule 4 allows it."""
+        """Chain ``uid``, the output operator of its vertex, to ``consumer``. Do nothing if rule 4 forbids it."""
         output = self._output[consumer]
         modes = {self._modes[uid], self._modes[output]} - {"append"}
         if len(modes) < 2:
@@ -113,7 +116,7 @@ class _Chaining:
             self._modes[output] = modes.pop() if modes else "append"
 
     def _chain_target(self, uid: str) -> str | None:
-        """Return the consumer to which rules 2 and 3 allow to chain ``uid``, or None."""
+        """Return the consumer to which ``uid`` may be chained under rules 2 and 3, or None."""
         if len(self._consumers[uid]) != 1:
             return None
         upstream, consumer = self._operators[uid], self._operators[self._consumers[uid][0]]

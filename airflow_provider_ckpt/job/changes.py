@@ -1,7 +1,7 @@
 """Comparison of two definitions of a job: the allowed and the refused changes between two runs.
 
 :data:`RULES` has all rules for single fields. ``docs/changes.md`` shows them to users, and a test compares the two.
-``spark.plan.resumable.check_resumable`` decides about operators that are added, removed or moved.
+``spark.plan.resumable.check_resumable`` checks operators that are added, removed or moved.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def refused_changes(
     *,
     is_edited: bool = True,
 ) -> list[Change]:
-    """Return all refused differences between two definitions of one job, in the order of :data:`RULES`.
+    """Return the refused differences between two definitions of one job: of the job, its sources, vertices and sinks.
 
-    Operators that only one definition has are not compared here.
+    An operator is compared only if both definitions have it.
 
     Args:
         changeable: Sink uid -> keys of its target that may differ.
@@ -101,14 +101,14 @@ def check_finished(
 ) -> None:
     """Refuse a job that differs from the FINISHED job with the same id.
 
-    Nothing of the new job would run, and that would look like a success.
+    No part of the new job would run, and that would look like a success. Raises DefinitionChangedError.
 
     Args:
-        after: The definition of the new job. Fields that only its functions return may be missing.
-        operators: Uids of the new job.
-        known: Uids of the finished job.
-        persisted: Uids of the new job whose results must be kept (``persist=True``).
-        kept: Uids of the finished job whose results are kept.
+        after: The definition of the new job. Fields that only calls of its functions reveal may be missing.
+        operators: Uids of the new job's operators.
+        known: Uids of the finished job's operators.
+        persisted: Uids of the new job's operators with ``persist=True``.
+        kept: Uids of the finished job's operators that had ``persist=True``.
     """
     check_changes(before, after, {})
     fields: list[tuple[str, Any, Any]] = [("parameters", dict(before.params), dict(after.params))]

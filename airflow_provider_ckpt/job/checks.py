@@ -57,7 +57,11 @@ def check_function(uid: str | None, location: str, function: object) -> None:
 
 
 def check_controllers(controllers: object) -> tuple[Controller, ...]:
-    """Return the controllers of a job as a tuple. Raises BadControllerError if the value is no list of controllers."""
+    """Return the controllers of a job as a tuple.
+
+    Raises BadControllerError if the value is no list of controllers, or if a controller's times are not numbers of
+    seconds.
+    """
     if not isinstance(controllers, Sequence):
         raise BadControllerError(controller=controllers, problem="controllers are a list: Job(controllers=[…])")
     for controller in controllers:
@@ -137,12 +141,12 @@ def check_unfinished_files(uid: str, location: str, value: object) -> None:
 
 
 def read_max_ahead(uid: str, location: str, value: Duration | None) -> float | None:
-    """Return ``max_ahead`` in seconds. Raises BadOptionError if it is no duration."""
+    """Return ``max_ahead`` in seconds, or None (no limit) if it is None. Raises BadOptionError if it is no duration."""
     return None if value is None else parse_duration(value, f"{uid!r} ({location}): max_ahead")
 
 
 def read_idle_timeout(uid: str, location: str, value: Duration | None, *, bounded: bool) -> float | None:
-    """Return ``idle_timeout`` in seconds.
+    """Return ``idle_timeout`` in seconds, or None if it is None.
 
     Raises BadOptionError if it is no duration, BadOperatorOptionError if it is 0 or the source is bounded.
     """
@@ -172,7 +176,12 @@ def check_allow_empty(uid: str, location: str, value: object, *, bounded: bool) 
 
 
 def read_after(uid: str, location: str, value: object, *, bounded: bool, reads_again: bool) -> str | None:
-    """Return the uid of the source that ``after`` names. ``Job.validate`` checks the uid."""
+    """Return the uid of the source that ``after`` names; None if it is None.
+
+    ``Job.validate`` checks that the job has such a source.
+    Raises BadOperatorOptionError if the value is no source or uid, or if ``after`` contradicts ``bounded`` or
+    ``reads_again``.
+    """
     if value is None:
         return None
     source = value.uid if isinstance(value, Operator) else value
@@ -207,7 +216,7 @@ def check_sink(uid: str, location: str, sink: object) -> None:
 
 
 def check_folders(uid: str, location: str, sink: Any) -> None:
-    """Refuse a sink whose ``spark_folders()`` returns no list of Locations. The driver would fail later."""
+    """Refuse a sink whose ``spark_folders()`` returns no list of Locations, because the driver would fail later."""
     folders = sink.spark_folders({})
     if not isinstance(folders, Sequence) or not all(isinstance(folder, Location) for folder in folders):
         value = f"an object of type {type(sink).__name__} whose spark_folders() gives no list of Locations"
@@ -225,7 +234,10 @@ def _not_a_sink(uid: str, location: str, value: str) -> InvalidJobError:
 
 
 def read_limits(uid: str, location: str, size: Size | None, files: int | None) -> tuple[int | None, int | None]:
-    """Return (``max_bytes_per_trigger`` in bytes, ``max_files_per_trigger``). None means no such limit."""
+    """Return (``max_bytes_per_trigger`` in bytes, ``max_files_per_trigger``).
+
+    At least one of them is None, for no limit.
+    """
     if size is not None and files is not None:
         raise BadOperatorOptionError(
             operator=uid,

@@ -16,11 +16,13 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 class QueryMetrics:
     """Metrics of a query since the last call of the controller.
 
-    Without batches, and if ``is_idle`` is False, a micro-batch may be running. The query's load is then unknown.
+    If ``batches`` is empty and ``is_idle`` is False, a micro-batch may be running, so the query's load is unknown.
 
     Args:
         batches: Micro-batches that ended since the last call, oldest first.
-        is_idle: True if the query has reported that it has nothing to do, and no micro-batch has ended after that.
+        is_idle: True if the query has reported that it has nothing to do, and no micro-batch has ended after that
+            report.
+        settings: Settings of the query that changes have set. A setting without a change is None.
     """
 
     batches: tuple[BatchProgress, ...]
@@ -33,13 +35,16 @@ class QueryMetrics:
 
     @property
     def batch_time(self) -> float | None:
-        """Mean duration of the batches, in seconds."""
+        """Mean duration of the batches, in seconds; None without batches."""
         return sum(batch.duration for batch in self.batches) / len(self.batches) if self.batches else None
 
 
 @dataclass(frozen=True)
 class SplitMetrics:
-    """Progress of a source with splits. ``left`` splits are not assigned yet. ``readers`` subtasks read the source."""
+    """Progress of a source with splits. Of ``total`` splits, ``done`` are finished and ``left`` are not assigned.
+
+    ``readers`` subtasks read the source.
+    """
 
     total: int
     done: int
@@ -76,7 +81,8 @@ class Controller:
 
     Args:
         every: Seconds between two calls.
-        cool_down: Seconds without calls after each change of the job, also by users and previous drivers.
+        cool_down: Seconds without calls after each change of the job, including changes by users and under previous
+            drivers.
     """
 
     every: float = 10.0
@@ -94,7 +100,7 @@ class Controller:
 
     @property
     def operators(self) -> Sequence[str]:
-        """Operators that the controller needs. A job that lacks such an operator is refused."""
+        """Uids of the operators that the controller changes. A job that lacks one of these operators is refused."""
         return ()
 
     def on_metrics(self, now: float, metrics: JobMetrics) -> Reconfiguration | None:

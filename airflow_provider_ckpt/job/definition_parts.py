@@ -22,7 +22,10 @@ def sink_definitions(sinks: tuple[SinkOperator, ...]) -> dict[str, SinkDefinitio
 
 
 def source_definition(operator: Operator) -> SourceDefinition:
-    """Return the definition of a source without format, paths and topics, which only a call of its function shows."""
+    """Return the definition of a source without format, paths and topics.
+
+    Only a call of the source's function reveals these.
+    """
     mark, splits = operator.watermark, operator.splits
     parallelism = None if splits is None else splits.parallelism
     watermark = None if mark is None else (mark.column, mark.delay)
@@ -30,12 +33,12 @@ def source_definition(operator: Operator) -> SourceDefinition:
 
 
 def selection_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that select files or topics, by their names in lower case."""
+    """Return name in lower case -> value, for the options that select files or topics."""
     return {key.lower(): value for key, value in sorted(options.items()) if key.lower() in SELECTING}
 
 
 def plain_path(path: str) -> str:
-    """Return the path of a folder without ``file://`` and without trailing slashes, so that a folder has one text."""
+    """Return the path of a folder without ``file://`` and trailing slashes, so that each folder has one spelling."""
     for prefix in ("file://", "file:"):
         if path.startswith(prefix):
             path = path[len(prefix) :]

@@ -43,7 +43,7 @@ def _one_line_cause(text: str) -> str:
 
 
 def _raised(text: str) -> str | None:
-    """Return the exception of the last traceback and the innermost line of the user's code. None without traceback."""
+    """Return the exception of the last traceback with the user's innermost line of code. None without a traceback."""
     _, header, last = text.rpartition(_TRACEBACK)
     if not header:
         return None
@@ -58,7 +58,7 @@ def _raised(text: str) -> str | None:
 
 
 def users_frames(text: str) -> str:
-    """Return the lines of ``text``'s last Python traceback that are frames of the user's files."""
+    """Return the frames of the user's files in the last Python traceback of ``text``; empty without a traceback."""
     _, header, last = text.rpartition(_TRACEBACK)
     return "".join(f"{line}\n" for frame in _frames(last if header else "") for line in frame)
 

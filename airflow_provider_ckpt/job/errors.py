@@ -10,7 +10,7 @@ class InvalidJobError(InvalidInputError):
 
 
 class BadOperatorOptionError(InvalidJobError):
-    """An impossible argument of an operator."""
+    """An argument of an operator with a value that is not possible."""
 
     template = "{operator!r} ({location}): {option}={value!r} is not possible; expected {expected}."
 
@@ -28,7 +28,7 @@ class JobReferenceError(InvalidInputError):
 
 
 class JobNotFoundError(JobReferenceError):
-    """A reference to a file, module or attribute that does not exist."""
+    """A job reference that names a file, module or attribute that does not exist."""
 
 
 class JobImportError(JobReferenceError):
@@ -53,19 +53,19 @@ class UnfitLogicError(InvalidJobError):
 
 
 class SplitsFailedError(InvalidJobError):
-    """A failure of the user's function for splits. The ``__cause__`` has its traceback."""
+    """A failure of the user's function that returns splits. The ``__cause__`` is the function's own error."""
 
     template = "{operator!r} ({location}): the function that gives its splits failed: {cause}"
 
 
 class SplitsFailedForNowError(TransientError):
-    """A failure of the user's function for splits that may be temporary, see :func:`~.user_failure.may_pass`."""
+    """A failure, perhaps temporary, of the user's function that returns splits. See :func:`~.user_failure.may_pass`."""
 
     template = f"{SplitsFailedError.template}. Another try calls it again"
 
 
 class NotReconfigurableError(RequestFailedError, InvalidInputError):
-    """A request for a change that is never possible."""
+    """A request for a change that no running job can have, whatever its state."""
 
     reason = RequestFailure.NOT_RECONFIGURABLE
     template = "{uid}: {problem}"

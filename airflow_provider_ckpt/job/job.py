@@ -85,7 +85,7 @@ class Job:
         self.code: JobCode | None = None
         """Code of the job's file, set when a driver has loaded the job. None if the source cannot be read."""
         self.own_modules: OwnModules | None = None
-        """The job's own modules, for Python workers. None if functions are pickled with everything that they use."""
+        """The job's own modules, for executors. None if functions are pickled with everything that they use."""
 
     @overload
     def param(self, name: str) -> str: ...
@@ -109,7 +109,7 @@ class Job:
 
     @property
     def params(self) -> Mapping[str, str | None]:
-        """Parameter that the job reads -> its value in this run. A read-only view."""
+        """Name of a parameter that the job reads -> its value in this run. A read-only view."""
         return self._params.known
 
     @property
@@ -131,7 +131,7 @@ class Job:
         return self._root
 
     def runs_under(self, root: Location) -> None:
-        """Set the root. A driver calls this before any function of the job."""
+        """Set the value of :attr:`root`. A driver calls this before any function of the job."""
         self._root = root
 
     def __getstate__(self) -> dict[str, Any]:
@@ -215,9 +215,9 @@ class Job:
             bounded: True if the source ends. It then has only the data that exist when the job first starts.
             uid: Identity of the operator. The function's name by default.
             chain: False to run the source in a Spark query of its own.
-            max_bytes_per_trigger: Most bytes (or "64m") that one micro-batch of a file source reads. Excludes
-                ``max_files_per_trigger``.
-            max_files_per_trigger: Most files that one micro-batch of a file source reads.
+            max_bytes_per_trigger: Maximum size, in bytes or as "64m", that one micro-batch of a file source reads.
+                Excludes ``max_files_per_trigger``.
+            max_files_per_trigger: Maximum number of files that one micro-batch of a file source reads.
             watermark: Column and delay of the event time, such as ``("ts", "1 hour")``. No row of a bounded source is
                 late, whatever the order of its files. Windows stay open until the source has ended.
             in_order: True if a bounded source's files, ordered by modification time, are also in the order of event
@@ -240,7 +240,8 @@ class Job:
                 reports the number of such rows. ``"quarantine"`` sends such rows to the sink of :meth:`quarantine`, and
                 counts them.
             ends: ``"available_now"``, for a bounded source that reads neither files nor Kafka, so that its end cannot
-                be frozen. At each start its query ends at the current end of the data (Spark's trigger of that name).
+                be frozen. Each run of its query reads up to the end that the data have when the query starts (Spark's
+                trigger ``availableNow``).
             allow_empty: True if a bounded source may have nothing to read when the job first starts. Otherwise such a
                 job is refused, and the next try reads the folder or topic again.
             after: A bounded source that reads the same folder as this live source, or a part of it. The live source
@@ -252,7 +253,7 @@ class Job:
                 ``(read, split) -> DataFrame``, called for each split. Only for a bounded source, which becomes a vertex
                 of its own.
             parallelism: Number of subtasks that read the splits. Default 1.
-            max_splits_per_batch: Largest number of small splits that one Spark job reads together. The default is 64 if
+            max_splits_per_batch: Maximum number of small splits that one Spark job reads together. The default is 64 if
                 several subtasks read the source, else 1. 1 means that each split is read alone.
             batched: True if the decorated function is ``(read, splits) -> DataFrame``. The function is then called once
                 for all splits that are read together (1,024 at most).
@@ -346,7 +347,7 @@ class Job:
                 an operator that may be defined later.
             uid: Identity of the operator. The function's name by default.
             chain: False to run the transform in a Spark query of its own, like Flink's disableChaining.
-            output_mode: Spark's mode of the query that ends in this operator.
+            output_mode: Spark's output mode of the query that ends in this operator.
             persist: See :meth:`source`.
         """
         checks.check_known("@job.transform", unknown, Job.transform)
@@ -428,8 +429,8 @@ class Job:
     ) -> Operator:
         """Define a sink that gets the malformed rows of ``source``, an operator or its uid, exactly once.
 
-        The source must have ``on_malformed="quarantine"``. Its output is then without these rows. The sink gets the
-        columns ``file``, ``row`` (its text) and ``reason``. See :meth:`sink` for the other arguments.
+        The source must have ``on_malformed="quarantine"``. The source's output then lacks these rows. The sink gets the
+        columns ``file``, ``row`` (the row's text) and ``reason``. See :meth:`sink` for the other arguments.
         """
         operator = self.sink(uid, source, sink, release=release, gate=gate, transaction=transaction)
         return self._registry.add(replace(operator, quarantine=True))
@@ -461,7 +462,10 @@ class Job:
         return self._registry.of_kind("sink")
 
     def validate(self) -> None:
-        """Check the job as a whole, and validate each sink. Nothing is written."""
+        """Check the job as a whole, and validate each sink. Write nothing.
+
+        Raises InvalidInputError for the first problem.
+        """
         check_job(self.name, self.operators)
         check_controlled(self.controllers, self.operators)
         for operator in self.sinks:
@@ -471,7 +475,10 @@ class Job:
         check_transactions(self.sinks)
 
     def runtime_mode(self, mode: Mode = "auto") -> RuntimeMode:
-        """Return the mode of a run. "auto" is "batch" if all sources are bounded, else "streaming" (FLIP-134)."""
+        """Return the mode of a run. "auto" is "batch" if all sources are bounded, else "streaming" (FLIP-134).
+
+        Raises InvalidJobError if ``mode`` is "batch" and a source is unbounded.
+        """
         unbounded = [source.uid for source in self.sources if not source.bounded]
         check_mode(mode)
         if mode == "batch" and unbounded:

@@ -19,7 +19,7 @@ SINK_EXAMPLE = "job.sink(uid, input, sink)"
 class InputReader:
     """Converter of one operator's inputs to uids. It refuses wrong inputs.
 
-    An unknown uid is accepted, because it may be defined later. ``Job.validate`` checks it.
+    An unknown uid is accepted, because its operator may be defined later. ``Job.validate`` checks such a uid.
     """
 
     def __init__(self, uid: str, location: str, operators: Operators, example: str) -> None:
@@ -36,13 +36,13 @@ class InputReader:
         return uids_by_name
 
     def for_one_parameter(self, inputs: Input | Iterable[Input]) -> tuple[str, ...]:
-        """Return the uids of inputs for one parameter."""
+        """Return the uids of inputs for one parameter. Refuse an operator that is an input twice."""
         uids = self._uids_of(inputs)
         self._check_distinct(uids)
         return uids
 
     def uid_of(self, given: Input) -> str:
-        """Return the uid of a single input."""
+        """Return the uid of a single input. Refuse a sink, an operator of another job, or a value of another type."""
         if isinstance(given, Operator):
             self._check_own(given)
             return given.uid

@@ -29,7 +29,7 @@ LONGEST_UID = 100
 
 @dataclass(frozen=True)
 class Watermark:
-    """Event time of a source. Rows later than ``delay`` (a Spark interval, "1 hour") may be dropped."""
+    """Event-time column of a source. Rows later than ``delay`` (a Spark interval, "1 hour") may be dropped."""
 
     column: str
     delay: str
@@ -47,14 +47,14 @@ class SourceOptions:
 
     @property
     def given(self) -> dict[str, int | None]:
-        """Option of ``@job.source`` -> its value."""
+        """Option of ``@job.source`` -> its value; None for a limit that is not set."""
         return {
             "max_bytes_per_trigger": self.max_bytes_per_trigger,
             "max_files_per_trigger": self.max_files_per_trigger,
         }
 
     def to_spark(self) -> dict[str, str]:
-        """Return the options for ``DataStreamReader.options``."""
+        """Return the limit as an argument of ``DataStreamReader.options``; empty without a limit."""
         named = {
             "maxBytesPerTrigger": self.max_bytes_per_trigger,
             "maxFilesPerTrigger": self.max_files_per_trigger,
@@ -78,12 +78,13 @@ class Operator:
     function: Callable[..., Any] | None = field(default=None, repr=False)
     """The user's function, None for a sink.
 
-    A source's function gets a reader, and a split if there are splits. A transform's gets ``**{parameter: frame}``.
+    A source's function gets a reader, and with splits also one split or a list of splits. A transform's function gets
+    ``**{parameter: frame}``.
     """
     sink: Any = field(default=None, repr=False)
     """The sink object of a sink. Not in ``repr``, because it may contain a password."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Parameter -> uids of its inputs, which are united by column name. The parameter of a sink is "frame"."""
+    """Parameter of the function -> uids of inputs, which are united by column name. A sink's parameter is "frame"."""
     bounded: bool = False
     """True if a source ends. For other operators see ``boundedness`` in :mod:`.topology`."""
     chain: bool = True
@@ -97,7 +98,7 @@ class Operator:
     max_ahead: float | None = MAX_AHEAD
     """Seconds that a source's event time may be ahead of the clock and still move the watermark. None: no limit."""
     idle_timeout: float | None = None
-    """Seconds without a row after which a live source no longer holds back the watermark. None means never."""
+    """Seconds without a row after which a live source no longer holds back the watermark. None: it always does."""
     temporary_files: TemporaryFiles = "skip"
     """"read" if a source also reads files with the name of a temporary file, such as ``x.tmp``."""
     unfinished_files: UnfinishedFiles | None = None
@@ -108,17 +109,17 @@ class Operator:
     """True if a sink gets the malformed rows of its input, which is a source."""
     release: ReleasePolicy = "every_checkpoint"
     gate: Gate | None = field(default=None, repr=False)
-    """Called before a release of the sink. Returns True to release now, False to postpone the release."""
+    """Called before each release of the sink. Returns True to release, False to postpone. None: always release."""
     transaction: str | None = None
-    """Name that the sinks of one transaction share."""
+    """Name that the sinks of one transaction share. None: the sink is released in a transaction of its own."""
     ends: Ends | None = None
-    """How a bounded source ends if its end cannot be frozen. None means that the end is frozen or refused."""
+    """How a bounded source ends if its end cannot be frozen. None: the end is frozen, or the source is refused."""
     allow_empty: bool = False
     """True if a bounded source may have nothing to read when the job first starts."""
     after: str | None = None
-    """Uid of the bounded source whose files this live source omits."""
+    """Uid of the bounded source whose files this live source skips. None: it skips no files."""
     reads_again: bool = False
-    """True if a live source may read files that a bounded source reads, too."""
+    """True if this live source may read files that a bounded source also reads."""
     splits: SplitSource | None = field(default=None, repr=False)
     """Splits of a source that is read split by split. None for any other operator."""
     persist: bool = False

@@ -24,8 +24,9 @@ class Reconfiguration:
     """A set of changes that :meth:`JobClient.reconfigure` requests together.
 
     Each ``uid`` names an operator. A change of an operator's function applies to that operator. Any other change
-    applies to the operator's whole query. The kinds of changes and the ready-made changes follow Trisk. Every method
-    may be called several times, and returns the object.
+    applies to the operator's whole query. The kinds of changes, and the ready-made changes, are those of Trisk (a paper
+    about changes of running stream jobs). Every method that adds a change may be called several times, and returns this
+    object.
 
     Raises RequestFailedError if a change is never possible (NOT_RECONFIGURABLE), and BadOptionError if a size or a
     duration cannot be read.
@@ -41,12 +42,12 @@ class Reconfiguration:
 
     @property
     def changes(self) -> Mapping[str, VertexSettings]:
-        """Operator -> its changed settings."""
+        """Uid of an operator -> its changed settings."""
         return dict(self._changes)
 
     @property
     def taken_back(self) -> Mapping[str, frozenset[str]]:
-        """Operator -> settings that :meth:`take_back` restores to the job's declared values."""
+        """Uid of an operator -> settings that :meth:`take_back` restores to the job's declared values."""
         return dict(self._taken_back)
 
     def assign_workload(
@@ -64,10 +65,11 @@ class Reconfiguration:
 
         Args:
             uid: An operator of the query.
-            max_bytes_per_batch: Most bytes that one micro-batch reads from each file source and result partition.
+            max_bytes_per_batch: Maximum bytes that one micro-batch reads from each file source and result partition.
                 Excludes ``max_files_per_batch``.
-            max_files_per_batch: Most files that one micro-batch reads from each file source and result partition.
-            trigger_interval: Time from one micro-batch to the next.
+            max_files_per_batch: Maximum number of files that one micro-batch reads from each file source and result
+                partition.
+            trigger_interval: Time from the start of one micro-batch to the start of the next.
             state_partitions: Number of partitions of the query's state.
             parallelism: Number of subtasks that read a source with splits. Such a source has no other setting.
         """
@@ -96,7 +98,7 @@ class Reconfiguration:
         Args:
             uid: An operator of the query.
             executors: Number of executors that the query's driver requests from its cluster. The queries of one driver
-                share the executors, and the largest number is requested.
+                share the executors, so the largest number that any of them has is requested.
             pool_weight: Weight of the query's pool in Spark's FAIR scheduler. If several pools want all cores, a pool
                 gets that many times the share of a pool of weight 1.
         """
@@ -110,7 +112,7 @@ class Reconfiguration:
         )
 
     def assign_execution_logic(self, uid: str, job: str | None) -> Reconfiguration:
-        """Replace the function of operator ``uid`` by that of the same operator in another version of the job.
+        """Replace the function of operator ``uid`` by the function that the operator has in another version of the job.
 
         ``job`` is a reference such as ``path/to/file.py:job``, which is read where the driver runs. None or
         ``declared`` restores the job's own function.
@@ -125,8 +127,8 @@ class Reconfiguration:
     def take_back(self, uid: str, *settings: str) -> Reconfiguration:
         """Restore the declared values of ``settings`` for the query of operator ``uid``, from the next run on.
 
-        The job must not be running (:meth:`JobClient.assign_for_next_run`). A value that makes the job fail can be
-        taken back, too.
+        The job must not be running (:meth:`JobClient.assign_for_next_run`). So even a value that makes the job fail can
+        be taken back.
         """
         for name in settings:
             if name not in TAKEN_BACK:
@@ -149,7 +151,7 @@ class Reconfiguration:
         return self.assign_workload(uid, parallelism=parallelism, state_partitions=state_partitions)
 
     def rebalance(self, weights: Mapping[str, int]) -> Reconfiguration:
-        """Set the queries' shares of the cores. ``weights`` is operator -> weight of its query's pool.
+        """Set the queries' shares of the cores. ``weights`` is uid of an operator -> weight of its query's pool.
 
         A source with splits needs no rebalancing, because an idle subtask gets the next split.
         """
@@ -158,7 +160,10 @@ class Reconfiguration:
         return self
 
     def change_of_logic(self, job: str | None, *uids: str) -> Reconfiguration:
-        """Replace the functions of several operators by those in another version of the job."""
+        """Replace the functions of several operators by those in another version ``job``.
+
+        If ``job`` is None, the declared functions are restored.
+        """
         if not uids:
             raise NotReconfigurableError(uid=str(job), problem="name the operators that take their functions from it")
         for uid in uids:
@@ -209,7 +214,7 @@ def _check_number(uid: str, name: str, value: Any) -> int | None:
 
 
 def as_numbers(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with texts of templates and command lines converted to numbers, where a number is needed."""
+    """Return settings from a template or command line. Texts of digits become numbers where a number is needed."""
     return {name: _as_number(value) if name in WHOLE else value for name, value in given.items()}
 
 

@@ -17,7 +17,7 @@ Operators = Mapping[str, Operator]
 
 
 class Logic(Protocol):
-    """Reader of other versions of the job."""
+    """Loader of other versions of the job. A change while the job ran may have named functions of such a version."""
 
     def __call__(self, reference: str, digest: str | None = None) -> Operators:
         """Return the operators of job ``reference``, whose code must have ``digest``. None accepts any code."""
@@ -29,7 +29,7 @@ class Logic(Protocol):
 def reconfigured(
     operators: Operators, vertices: Iterable[JobVertex], settings: Settings, logic: Logic
 ) -> dict[str, Operator]:
-    """Return ``operators`` with the functions and limits that ``settings`` has for ``vertices``.
+    """Return ``operators`` with the functions and read limits that ``settings`` has for ``vertices``.
 
     Raises UnfitLogicError if a function does not fit its operator.
     """
@@ -80,7 +80,10 @@ def _read(uid: str, reference: str, logic: Logic) -> str:
 
 
 def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
-    """Load another version of the job. An error names operator ``uid``, which has a function from that version."""
+    """Return the result of ``load``, which loads another version of the job.
+
+    Raises UnfitLogicError, which names operator ``uid``, if the version cannot be loaded.
+    """
     try:
         return load()
     except InvalidInputError as error:
@@ -89,7 +92,7 @@ def load_other_version(uid: str, reference: str, load: Callable[[], T]) -> T:
 
 
 def _with_logic(operator: Operator, reference: str, version: Operators) -> Operator:
-    """Return ``operator`` with its function from another version. Both versions must declare it in the same way."""
+    """Return ``operator`` with its function from another version. Raises UnfitLogicError if the declarations differ."""
     other = version.get(operator.uid)
     if other is None:
         known = ", ".join(version) or "none"

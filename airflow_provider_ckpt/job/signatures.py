@@ -46,7 +46,10 @@ def check_transform(uid: str, location: str, function: Function, parameters: Ite
 
 
 def single_parameter(uid: str, location: str, function: Function) -> str:
-    """Return the name of a transform's only parameter, which gets all inputs united."""
+    """Return the name of a transform's only required parameter, which gets all inputs united.
+
+    Raises InvalidJobError if the function has not exactly one such parameter.
+    """
     call = f"{name_of(function)}(<parameter>=<DataFrame>), with all inputs united by column name"
     signature = _signature(uid, location, function, call)
     named = [p for p in signature.parameters.values() if p.kind in _NAMED]

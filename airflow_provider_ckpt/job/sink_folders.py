@@ -17,8 +17,8 @@ _TAKEN = ("_ckpt", "_spark_metadata")
 def check_sink_folders(sinks: Sequence[Operator]) -> None:
     """Refuse sinks whose folders overlap. Storage options are not compared, because one URI is one store for Spark.
 
-    Raises InvalidJobError if a sink writes inside another's folder, or if two sinks with different settings write to
-    one folder.
+    Raises InvalidJobError if a sink writes inside the folder of another sink. Two sinks may share a folder only with
+    the same settings.
     """
     for sink, other in combinations(sinks, 2):
         for folder in sink.sink.spark_folders({}):

@@ -13,7 +13,7 @@ from airflow_provider_ckpt.job.controller import Controller
 class PendingRelease:
     """The argument of a gate: the output of completed checkpoints that the sink has not released.
 
-    ``checkpoint`` is the newest of these checkpoints. ``rows`` is the number of staged rows.
+    ``checkpoint`` is the newest of these checkpoints. ``rows`` is the number of rows in their output.
     """
 
     job_id: str

@@ -25,7 +25,10 @@ def transactions(sinks: Iterable[SinkOperator]) -> dict[str, tuple[str, ...]]:
 
 
 def check_transactions(sinks: Sequence[Operator]) -> None:
-    """Refuse sinks that cannot share their transaction. Raises InvalidJobError for the first such sink."""
+    """Refuse sinks that cannot share their transaction, or a sink that is alone in its transaction.
+
+    Raises InvalidJobError for the first such sink.
+    """
     by_uid, members = {sink.uid: sink for sink in sinks}, transactions(sinks)
     for uid, uids in members.items():
         if len(uids) == 1:  # probably a misspelt name, which only readers of the output would notice

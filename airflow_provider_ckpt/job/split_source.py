@@ -22,14 +22,14 @@ _PLAIN = (str, int, float, bool, type(None))
 _LONGEST_ID = 100
 _SHOWN = 60
 _DEEPEST = 100
-"""Most levels of nested lists and dicts in a split, because a recursive function checks them."""
+"""Maximum depth of nested lists and dicts in a split, because a recursive function checks the split."""
 _LARGEST = 10**1000
-"""Limit of numbers in a split, because Python refuses to read a number with some thousand digits."""
+"""Whole numbers in a split must be below this, because Python refuses to read a number of some thousand digits."""
 _EXPECTED = "a list of splits, or a function without arguments that returns one"
 MOST_TOGETHER = 64
-"""Most splits that one Spark job reads together. Spark's planning time grows with each of them."""
+"""Maximum number of splits that one Spark job reads together. Spark's planning time grows with each split."""
 MOST_BATCHED = 1024
-"""Most splits for one call of a batched function, which returns one DataFrame for all of them."""
+"""Maximum number of splits for one call of a batched function, which returns one DataFrame for all these splits."""
 SPLITS_ONLY = {
     "parallelism": "no parallelism: only a source with splits=... runs in several subtasks",
     "max_splits_per_batch": "no such number: only a source with splits=... has splits",
@@ -68,7 +68,7 @@ class SplitSource:
 
     @property
     def most_together(self) -> int:
-        """Most small splits that are read as one Spark job.
+        """Maximum number of small splits that one Spark job reads together.
 
         By default a source with one subtask reads splits one by one, because its function may rely on the order of
         calls.
@@ -90,10 +90,10 @@ def split_source(
     bounded: object,
     excluded: Mapping[str, object],
 ) -> SplitSource | None:
-    """Return the splits of ``@job.source``, or None if ``splits`` is None.
+    """Check the arguments of ``@job.source`` about splits, and return them; None if ``splits`` is None.
 
-    A list is checked here. A function is called, and its list checked, when the job is planned. ``excluded`` is option
-    -> value, for the options that cannot be combined with splits.
+    A list of splits is checked, too. A function is called later, when the job is planned. ``excluded`` is option ->
+    value, for the options that cannot be combined with splits.
 
     Raises BadOperatorOptionError for a bad argument, InvalidJobError for a bad list.
     """
@@ -131,12 +131,12 @@ def split_source(
 
 
 def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ...]:
-    """Return the source's splits. If the user gave a function, it is called.
+    """Return the source's splits. If the user gave a function that returns them, call that function.
 
     Raises:
-        InvalidJobError: the list is bad.
+        InvalidJobError: the list of splits is bad, see :func:`named_splits`.
         SplitsFailedError: the function failed.
-        SplitsFailedForNowError: the function failed in a way that may pass.
+        SplitsFailedForNowError: the function failed, and the failure may be temporary.
         CkptError: the function failed with an error of this package, which is raised unchanged.
     """
     if not callable(source.given):
@@ -154,7 +154,8 @@ def read_splits(uid: str, location: str, source: SplitSource) -> tuple[Split, ..
 def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
     """Return the splits with their names.
 
-    Raises InvalidJobError if there is no split, if two have one name, or if a value does not survive JSON.
+    Raises InvalidJobError if ``given`` is no list or is empty. The same holds if two splits have one name, or if a
+    split does not survive JSON unchanged.
     """
 
     def refuse(problem: str) -> InvalidJobError:
@@ -185,7 +186,7 @@ def named_splits(uid: str, location: str, given: object) -> tuple[Split, ...]:
 
 
 def split_id(value: Any) -> Any:
-    """Return the id of a split: the "id" of a dict, or else the value's text or JSON, shortened if it is long."""
+    """Return the id of a split: a dict's "id", or else the value as text or JSON, shortened if it is long."""
     if isinstance(value, dict) and "id" in value:
         return value["id"]
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -195,7 +196,7 @@ def split_id(value: Any) -> Any:
 
 
 def _problem(value: Any, depth: int = 0) -> str | None:
-    """Return why a value would change in the journal or could not be passed to Spark. None if there is no problem."""
+    """Return why ``value`` would not survive JSON unchanged, or cannot be passed to Spark. None if it can be used."""
     if depth > _DEEPEST:
         return f"it has more than {_DEEPEST} lists and dicts in each other"
     if type(value) in _PLAIN:

@@ -27,7 +27,7 @@ def topological_order(operators: Operators) -> tuple[str, ...]:
 
 
 def _visit(root: str, operators: Operators, done: dict[str, None]) -> None:
-    """Add ``root`` to ``done`` after all of its inputs. A loop is used because recursion has a limit of depth."""
+    """Add ``root`` to ``done`` after all of its inputs. Not recursive, because Python limits the depth of recursion."""
     if root in done:
         return
     path = {root: iter(operators[root].input_uids)}
@@ -54,7 +54,10 @@ def _cycle(path: tuple[str, ...], start: str, operators: Operators) -> InvalidJo
 
 
 def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
-    """Return uid -> uids of the operators that read its output, in order of definition, without quarantine sinks."""
+    """Return uid -> uids of the operators that read the operator's output, in order of definition.
+
+    Quarantine sinks are left out.
+    """
     readers: dict[str, list[str]] = {uid: [] for uid in operators}
     for operator in operators.values():
         for uid in () if operator.quarantine else operator.input_uids:
@@ -63,7 +66,10 @@ def consumers(operators: Operators) -> dict[str, tuple[str, ...]]:
 
 
 def boundedness(operators: Operators) -> dict[str, bool]:
-    """Return uid -> True if the operator is bounded. Sources declare that. Others are bounded if all inputs are."""
+    """Return uid -> True if the operator is bounded. A source declares it.
+
+    Any other operator is bounded if all of its inputs are bounded.
+    """
     bounded: dict[str, bool] = {}
     for uid in topological_order(operators):
         operator = operators[uid]

@@ -47,7 +47,7 @@ PATH_NOT_FOUND = "PATH_NOT_FOUND"
 def may_pass(error: BaseException) -> bool:
     """Return True if the failure may be temporary.
 
-    A failure is permanent if the code is wrong, or the columns and options that the code names. It may be temporary if
+    A failure is permanent if the code is wrong, or if a column or option that it names is wrong. It may be temporary if
     a service, a database or a disk was not available. An unknown error may be temporary, too, because a needless retry
     costs less than an abandoned job.
     """

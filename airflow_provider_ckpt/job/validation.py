@@ -32,10 +32,13 @@ _EXAMPLES = {
 
 
 def check_job(name: str | None, operators: Operators) -> None:
-    """Check a complete job, in the order in which a user would repair the problems."""
+    """Check a complete job, in the order in which a user would repair the problems.
+
+    Raises InvalidJobError for the first.
+    """
     kinds = {operator.kind for operator in operators.values()}
     if any(operator.persist for operator in operators.values()):
-        kinds.add("sink")  # because its results are kept
+        kinds.add("sink")  # a persisted result replaces a sink
     for missing, example in _EXAMPLES.items():
         if missing not in kinds:
             raise InvalidJobError(
@@ -114,7 +117,7 @@ def sink_as_input(uid: str, location: str, sink: Operator) -> InvalidJobError:
 
 
 def _check_persisted(operators: Operators) -> None:
-    """Check that operators with persisted results end. ``operators`` must have no circle."""
+    """Refuse an unbounded operator with ``persist=True``. ``operators`` must have no circle."""
     ends = boundedness(operators)
     for operator in operators.values():
         if operator.persist and not ends[operator.uid]:
@@ -172,7 +175,7 @@ def _check_quarantines(operators: Operators) -> None:
 
 
 def _check_edge_names(operators: Operators) -> None:
-    """Check that no operator has the name of an edge, because both name sources in a query.
+    """Check that no operator has the name of an edge, because both give names to the sources of a query.
 
     Every pair that could become an edge is checked, so that the result does not depend on chaining.
     """

@@ -19,7 +19,10 @@ class DeploymentOverError(OvertakenError):
 
 
 class SubtaskTakenError(OvertakenError):
-    """Another worker of the same deployment runs a subtask of this worker. Other subtasks are unaffected."""
+    """Another worker of the same deployment runs a subtask of this worker.
+
+    The subtasks of other workers are unaffected.
+    """
 
     template = (
         "another worker runs a subtask of this one, which leaves (deployment {deployment} of job {job_id!r}): {why}. "

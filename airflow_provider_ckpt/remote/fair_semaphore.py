@@ -8,21 +8,22 @@ from collections import deque
 from collections.abc import Callable
 
 MAX_TURN = 1.0
-"""Seconds after which a piece of work no longer counts. So a storage that hangs delays only its own job."""
+"""Seconds after which a piece of work no longer counts. So a storage that hangs delays only its own job's JobMaster."""
 
 
 class FairSemaphore:
-    """A context that a thread enters for each piece of work. It must not be entered within itself.
+    """A context that a thread enters for each piece of work.
 
-    At most ``count`` pieces of work run in parallel, first come, first served. Work that takes longer than ``max_turn``
-    seconds no longer counts. A wait is not limited, because hundreds of JobMasters may begin at the same time.
+    A thread must not enter it a second time before it has left it. At most ``count`` pieces of work run in parallel,
+    first come, first served. Work that takes longer than ``max_turn`` seconds no longer counts. A thread may wait
+    without a limit, because hundreds of JobMasters may begin at the same time.
     """
 
     def __init__(self, count: int, max_turn: float = MAX_TURN, clock: Callable[[], float] = time.monotonic) -> None:
         self._count, self._max_turn, self._clock = count, max_turn, clock
         self._lock = threading.Lock()
         self._working: dict[int, float] = {}
-        """Thread → the time of the clock at which its work no longer counts."""
+        """Id of a thread that works → time of the clock after which its piece of work no longer counts."""
         self._waiting: deque[threading.Event] = deque()
         """An event for each waiting thread. Only the first thread is woken, because the others could not begin."""
 
@@ -56,7 +57,7 @@ class FairSemaphore:
             return True
 
     def _wait_seconds(self, event: threading.Event) -> float | None:
-        """Return the seconds until a running piece of work no longer counts; None if other threads are first."""
+        """Return the seconds after which the thread of ``event`` can begin; None if another thread is first."""
         with self._lock:
             turn_ends = self._turn_ends()
             if self._waiting[0] is not event:

@@ -6,8 +6,8 @@ from __future__ import annotations
 class HeartbeatMonitor:
     """The silence of one process: the time for which its beat has not changed.
 
-    Only the time between close polls counts. So a suspension of this process, or an unreachable storage, does not make
-    the other process count as lost.
+    At most ``longest_gap`` seconds between two polls count. So a suspension of this process, or an unreachable storage,
+    does not make the other process count as lost.
     """
 
     def __init__(self, limit: float, longest_gap: float, first_limit: float | None = None) -> None:
@@ -15,8 +15,8 @@ class HeartbeatMonitor:
 
         Args:
             limit: Seconds without a new beat after which the process counts as lost.
-            longest_gap: Longest time between two polls that counts in full, in seconds.
-            first_limit: The limit until the beat first changes; None for ``limit``.
+            longest_gap: Maximum seconds that count between two polls.
+            first_limit: The limit, in seconds, until the beat changes for the first time; None for ``limit``.
         """
         self.limit, self._longest_gap = limit if first_limit is None else first_limit, longest_gap
         self._next_limit = limit

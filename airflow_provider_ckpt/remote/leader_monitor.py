@@ -1,4 +1,4 @@
-"""A check by a JobMaster that was overtaken: is the JobMaster that took over still alive, or can it be replaced?"""
+"""A check by a JobMaster that was overtaken, whether the JobMaster that took over is alive or can be replaced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 class Owner(Enum):
-    """The owner of a job, from the point of view of a JobMaster that was overtaken."""
+    """The owner of a job, from the point of view of a JobMaster that was overtaken.
+
+    A twin is another JobMaster, which the overtaken JobMaster may replace after its death.
+    """
 
     TWIN = "a twin that gives signs of life"
     NOBODY = "a twin without signs of life"
@@ -27,7 +30,8 @@ class LeaderMonitor:
     """The liveness of the current JobMaster of a job.
 
     Args:
-        is_twin: Returns True if a claim of that name belongs to a JobMaster that the caller may replace.
+        is_twin: Called with the attempt's name in the last claim. Returns True if it belongs to a JobMaster that the
+            caller may replace.
         lost_after: Seconds without a new beat after which the JobMaster counts as lost.
         interval: Approximate seconds between two polls.
         clock: Returns seconds that never decrease.
@@ -64,7 +68,7 @@ class LeaderMonitor:
 
 
 def read_master(storage: Storage, state: JobState) -> Outbox | None:
-    """Return the outbox of the job's current JobMaster, with one request; None if there is no JobMaster or outbox.
+    """Read the outbox of the job's current JobMaster, with one request. Return None without JobMaster or outbox.
 
     Raises the storage's errors.
     """

@@ -4,12 +4,12 @@ A JobMaster and its workers communicate only through the storage. The journal an
 must not be lost. An outbox is a small object that its process replaces. Its content:
 
 * the commands and reports that their receivers have not read, in order,
-* the positions up to which the process has read other outboxes, and
+* the number of the last message that the process has read from each sender, and
 * a beat that shows that the process is alive.
 
-A message stays until it was read, so no message is lost while both processes live. After the death of one process no
-message is needed. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker reads in the log
-what the previous attempt has published.
+A message stays until it was read, so no message is lost while both processes live. After the death of a process its
+unread messages are not needed. Workers report everything again to a new JobMaster (``worker.Worker``). A new worker
+reads in the log what the previous attempt has published.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Outbox:
     process: Worker
     beat: int = 0
     messages: Mapping[str, tuple[tuple[int, Message], ...]] = field(default_factory=dict)
-    """Receiver → (number, message), ascending. Numbers begin with 1 for each receiver."""
+    """Receiver → (number, message) pairs, ascending. Numbers begin with 1 for each receiver."""
     read: Mapping[str, int] = field(default_factory=dict)
     left: str | None = None
     subtasks: frozenset[SubtaskId] = frozenset()
     """The subtasks of a worker, which never change. Empty for a JobMaster."""
 
     def after(self, receiver: str, number: int) -> Iterable[tuple[int, Message]]:
-        """Return the messages for ``receiver`` with numbers above ``number``."""
+        """Return the (number, message) pairs for ``receiver`` with numbers above ``number``."""
         return [numbered for numbered in self.messages.get(receiver, ()) if numbered[0] > number]
 
 
@@ -125,8 +125,8 @@ class Mailbox:
     """The mailbox of the process ``name``. Not thread-safe.
 
     The next :meth:`deliver` writes a posted message. The message stays in the outbox until the receiver's outbox
-    acknowledges it. A receiver reads each message only one time, because its next delivery acknowledges all messages
-    from :meth:`receive`.
+    acknowledges it. A receiver reads each message only one time, because :meth:`receive` records the number of the last
+    message that it returned. The next :meth:`deliver` acknowledges the messages.
 
     Args:
         deployment: The epoch in which the job was prepared for workers.
@@ -160,8 +160,9 @@ class Mailbox:
     def follow_master(self, epoch: int) -> None:
         """Continue under a new name, because the JobMaster of ``epoch`` has taken over the job.
 
-        A previous JobMaster may still delete the outbox under the old name, and its successors do not need that outbox.
-        Messages and read positions of previous JobMasters are discarded, because a worker may outlive many JobMasters.
+        The new name is needed because a previous JobMaster may still delete the outbox under the old name. Later
+        JobMasters do not read that outbox. Messages to previous JobMasters and read positions in their outboxes are
+        discarded, because a worker may outlive many JobMasters.
         """
         for by_peer in (self._queues, self._posted, self._read):
             by_peer.clear()
@@ -197,7 +198,7 @@ class Mailbox:
         self._is_changed = True
 
     def receive(self, sender: str) -> tuple[Outbox | None, list[Message]]:
-        """Return the current outbox of ``sender`` and its new messages, in order.
+        """Return the current outbox of ``sender`` and its new messages, in order. Without an outbox return (None, []).
 
         Raises the storage's errors, and the errors of :func:`read_outbox`.
         """
@@ -212,7 +213,10 @@ class Mailbox:
         return outbox, [message for _, message in new]
 
     def senders(self, kind: str) -> list[str]:
-        """List the deployment's processes whose names begin with ``kind`` (such as ``worker-``). Costs one LIST."""
+        """Return the names of the deployment's processes that begin with ``kind`` (such as ``worker-``).
+
+        Costs one LIST.
+        """
         names = [name.removesuffix(".json") for name in self._storage.list(self._folder) if name.endswith(".json")]
         return sorted(name for name in names if name.startswith(kind))
 
@@ -223,7 +227,7 @@ class Mailbox:
         """
         if self._is_changed or self._clock() >= self._due:
             self._write()
-        while self._former:  # after the new outbox is written, so that a reader always finds one
+        while self._former:  # after the new outbox is written, so that a reader always finds an outbox
             self._storage.delete(f"{self._folder}/{self._former[-1]}.json")
             self._former.pop()
 

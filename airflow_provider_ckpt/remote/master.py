@@ -1,7 +1,7 @@
 """A JobMaster in a process of its own, without Spark, that takes over after the previous JobMaster has died (W4, W9).
 
-It claims the next epoch of the deployment that the job was prepared for. Its workers continue meanwhile. When they read
-its claim, they report their states to it.
+It claims the next epoch of the deployment that the job was prepared for. The workers continue meanwhile. When they read
+the claim, they report their states to the new JobMaster.
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ OnMaster = Callable[["Master"], None]
 
 
 def run_master(remote: RemoteJob, on_status: OnStatus, on_master: OnMaster = lambda master: None) -> ExitCode:
-    """Run the job to its end. Report failures through ``on_status``. First call ``on_master`` with the JobMaster."""
+    """Run the job to its end, and return the exit code. Call ``on_master`` with the JobMaster before it runs.
+
+    Failures are reported through ``on_status`` and are not raised.
+    """
     status = StatusReporter(on_status, remote.options.job_id, None, remote.location.for_display())
     if remote.turns is None:  # no other JobMaster shares this process
         wait_for_credentials(remote.options.storage_timeout)
@@ -124,7 +127,10 @@ class Master:
         self._abandoned = threading.Event()
 
     def end_early(self, cause: str) -> None:
-        """End the run as RESTARTING because a subtask has no worker, after a release. Any thread may call this."""
+        """End the run as RESTARTING, because a subtask has no worker. Any thread may call this.
+
+        Completed checkpoints are released first.
+        """
         self._inbox.put(RunAbandoned(cause))
 
     def abandon(self) -> None:
@@ -138,13 +144,13 @@ class Master:
 
     @property
     def has_unassigned(self) -> bool:
-        """True if a subtask has no known worker. Any thread may read this."""
+        """True if the run has not begun, or if a subtask has no known worker. Any thread may read this."""
         return self._unassigned is None or self._unassigned.has_any
 
     def run(self) -> Outcome:
-        """Run the job to its end, with all workers that start.
+        """Claim the job and run it to its end, with all workers that start. Return how the run ended.
 
-        Raises the errors of its steps, FencedError, and AbandonedError.
+        Raises the errors of :meth:`take_over` and :meth:`make`, FencedError, and AbandonedError.
         """
         with self._remote.turns or nullcontext():
             self._refuse_abandoned()
@@ -161,7 +167,7 @@ class Master:
             raise AbandonedError(epoch=self._journal.state.epoch, job_id=self._job_id)
 
     def take_over(self) -> OwnedJournal:
-        """Claim the next epoch of the deployment.
+        """Claim the next epoch of the deployment, and return the claimed journal.
 
         Raises NotPlannedError, JobRunsError, InvalidInputError, DefinitionChangedError, FencedError, and the storage's
         errors.
@@ -193,7 +199,7 @@ class Master:
             self._sinks = bind_sinks(self._job, self._job_id, self._remote.location)
 
     def _admit(self, state: JobState) -> int:
-        """Check that the state allows the claim, and return the deployment's epoch. The claim repeats the check."""
+        """Check that ``state`` allows the claim, and return the deployment's epoch. The claim repeats the check."""
         state.refuse_deleted()
         if self._remote.options.spare_driver:
             takeover.refuse_living_driver(state, time.time(), self._storage.uri)

@@ -20,8 +20,9 @@ class MasterHost:
     the job. A process that continues must call :meth:`abandon`.
 
     Args:
-        run: Runs the JobMaster to its end. Before that it passes the JobMaster to its argument. It logs in the context
-            of the thread that created this host.
+        run: Called in the JobMaster's thread, with a function as argument. Makes the JobMaster, passes the JobMaster to
+            that function, and runs the JobMaster to its end. Log records have the context of the thread that created
+            this host.
         on_end: Called in the JobMaster's thread with the exit code of the run.
     """
 
@@ -38,12 +39,12 @@ class MasterHost:
         self._thread.start()
 
     def has_ended_within(self, seconds: float) -> bool:
-        """Return True if the JobMaster ends within ``seconds``. Safe in a signal handler."""
+        """Wait at most ``seconds``, and return True if the JobMaster has ended. Safe in a signal handler."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def end_early(self, cause: str) -> None:
-        """End the run early (see :meth:`Master.end_early`). Later causes are ignored."""
+        """End the run early (see :meth:`Master.end_early`). Only the first call has an effect."""
         with self._lock:
             if self._end_cause is None and self._master is not None:
                 self._master.end_early(cause)
@@ -51,12 +52,12 @@ class MasterHost:
 
     @property
     def end_cause(self) -> str | None:
-        """Cause of an early end; None without one."""
+        """Cause of an early end; None if :meth:`end_early` was not called."""
         return self._end_cause
 
     @property
     def has_unassigned(self) -> bool:
-        """True if a subtask has no known worker."""
+        """True if the run has not begun, or if a subtask has no known worker."""
         return self._master is None or self._master.has_unassigned
 
     def abandon(self) -> None:

@@ -45,7 +45,7 @@ class _Host:
         self.attempts: dict[SubtaskId, AttemptId] = {}
         self.is_lost = False
         self.outbox: Outbox | None = None
-        """The outbox that the last poll has read; None before the first."""
+        """The worker's last outbox that a poll has read; None before the first poll."""
 
 
 class RemoteGateway:
@@ -66,8 +66,8 @@ class RemoteGateway:
             deleted, because a later JobMaster may have to read it.
         previous_lost_after: The limit that replaces ``lost_after`` for workers found at the start, until their beat
             first changes; None for ``lost_after``.
-        max_poll_interval: Longest interval in seconds. The interval increases up to it while no message arrives. A
-            value below ``poll_interval`` is ignored.
+        max_poll_interval: Maximum seconds between two polls. The interval increases up to this maximum while no message
+            arrives. A value below ``poll_interval`` is ignored.
         turns: A context that is entered for each poll.
         clock: Returns seconds that never decrease.
     """
@@ -131,7 +131,7 @@ class RemoteGateway:
     def stop(self, *, after_batch: bool) -> None:
         """Stop polling, and announce that the run is over, so that the workers read the journal.
 
-        The JobMaster does not wait for the workers, because the next attempts fence their later writes.
+        The JobMaster does not wait for the workers. If they still write, the next attempts of the subtasks fence them.
         """
         self._closing.set()
         self._wake.set()
@@ -162,9 +162,9 @@ class RemoteGateway:
             self._failure = error
 
     def poll(self) -> bool:
-        """Poll all workers and deliver their messages. Return True if a worker has sent a message.
+        """Read the outboxes of all workers, and write the JobMaster's outbox.
 
-        After a transient error of the storage the next poll tries again.
+        Return True if a worker has sent a message. After a transient error of the storage the next poll tries again.
         """
         has_messages = False
         try:

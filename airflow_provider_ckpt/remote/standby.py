@@ -1,8 +1,8 @@
 """A standby worker: its Spark runs, its job is planned, and it waits until another worker is lost.
 
 The slow part of a worker's restart is its process: the JVM, Spark, the plan. A standby worker has finished this part
-(Flink: ``slotmanager.redundant-taskmanager-num``). A wrong judgement about a lost worker does no harm. The other worker
-finds that a later attempt has opened its log, and exits (W14).
+(Flink: ``slotmanager.redundant-taskmanager-num``). It does no harm if a worker that counts as lost is alive. That
+worker finds that a later attempt has opened its log, and exits (W14).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Standby:
         self._is_asked_to_leave = True
 
     def wait(self) -> tuple[SubtaskId, ...] | WorkerEnd:
-        """Wait for subtasks that no worker runs and return them. If the wait is over, return the reason instead.
+        """Wait for subtasks that no worker runs and return them. If the wait ends otherwise, return the reason.
 
         After a transient error of the storage the next poll tries again.
         """
@@ -121,7 +121,7 @@ class Standby:
         self._find_others()  # a replacement may be at work already: it writes its outbox before it begins
         if not self._still_unassigned(free):
             return None
-        return self._end() or self._still_unassigned(free) or None  # its worker may have exited because all is over
+        return self._end() or self._still_unassigned(free) or None  # the run may have ended since then
 
     def _still_unassigned(self, free: Collection[SubtaskId]) -> tuple[SubtaskId, ...]:
         """Return the subtasks in ``free`` that still have no worker."""
@@ -159,7 +159,7 @@ class Standby:
     def _poll_others(self) -> None:
         for name, other in list(self._others.items()):
             reading = self._read(name)
-            if reading is None:  # the JobMaster has deleted it because others run its subtasks
+            if reading is None:  # the JobMaster has deleted the outbox, because others run its subtasks
                 del self._others[name]
                 continue
             beat, other.outbox = reading
@@ -195,12 +195,15 @@ class Standby:
         ]
         if self._only_begun:
             free = [subtask for subtask in free if self._was_begun(subtask)]
-        # also the finished subtasks whose workers host the free ones, because later additions run in that worker
+        # also the subtasks to which a rescale added the free ones, because later additions go to the same worker
         hosts = {self._hosts[subtask] for subtask in free if subtask in self._hosts}
         return tuple(subtask for subtask in self._subtasks if subtask in free or subtask in hosts)
 
     def _was_begun(self, subtask: SubtaskId) -> bool:
-        """Return True if a worker has opened the subtask's log. The planner has opened it as attempt number 0."""
+        """Return True if a worker of this deployment has opened the subtask's log.
+
+        The planner opens it as attempt number 0.
+        """
         if subtask not in self._begun:
             log = SubtaskLog(self._storage, subtask_log_path(self._job_id, subtask.vertex, subtask.number))
             log.load()
@@ -221,7 +224,7 @@ class Standby:
 
 
 class Stoppable(Protocol):
-    """A wait or run that another thread can end early."""
+    """A standby's wait or a worker's run, which another thread can end early."""
 
     def leave(self) -> None:
-        """Request an early end at which no work is lost. Any thread may call this."""
+        """Request an early end at which no published work is lost. Any thread may call this."""

@@ -1,4 +1,4 @@
-"""The attempts that a worker runs, from their start, under one JobMaster after another."""
+"""The attempts that a worker runs. They continue when a new JobMaster takes over the job."""
 
 from __future__ import annotations
 
@@ -34,13 +34,16 @@ _STATES = (SubtaskRunning, SubtaskPaused, SubtaskAtEndOfData, SubtaskDone, Subta
 class RunningAttempt:
     """One attempt that this worker runs, with its state and its pending commands.
 
-    ``state`` is its last reported state; None before the first report and after an unanswered command.
+    ``state`` is its last reported state; None before the first report, and while a command has no answer.
     """
 
     subtask: SubtaskId
     attempt: AttemptId
     is_opened: bool = False
-    """True if the attempt has opened its log. A restart command resets it until the next attempt opens or fails."""
+    """True if the attempt has opened its log.
+
+    A restart command sets it to False until the next attempt has opened the log.
+    """
     is_deployed: bool = False
     state: Report | None = None
     announced: dict[str, SourceAtEnd] = field(default_factory=dict)
@@ -69,7 +72,7 @@ class RunningAttempt:
 
 
 class TaskSlots:
-    """All attempts of one worker, with their states for a report to the next JobMaster.
+    """All attempts of one worker, and their states, which each new JobMaster needs.
 
     ``report_to_master`` sends a report to the current JobMaster, if there is one.
     """
@@ -81,7 +84,7 @@ class TaskSlots:
         self._running: dict[SubtaskId, RunningAttempt] = {}
         self._not_begun: list[SubtaskId] = []
         self._begun_plans: dict[SubtaskId, VertexPlan] = {}
-        """Subtask → the plan with which its last attempt began here, updated when it resumes."""
+        """Subtask → the plan with which its last attempt in this worker began, or has resumed since."""
 
     @property
     def subtasks(self) -> list[SubtaskId]:
@@ -95,10 +98,10 @@ class TaskSlots:
 
     @property
     def is_done(self) -> bool:
-        """True if every subtask has finished.
+        """True if every subtask of this worker has finished.
 
-        The JobMaster may not have journaled all ends. A successor of the current JobMaster may have read the logs too
-        early, so this worker must still report the ends.
+        The JobMaster may not have journaled the ends of all subtasks. A successor of the current JobMaster may have
+        read the logs too early, so this worker must still report the ends.
         """
         done = [slot for slot in self._running.values() if slot.is_done]
         return len(done) == len(self._part.attempts)
@@ -111,7 +114,7 @@ class TaskSlots:
             self._begin_first(len(self._not_begun), gateway)
 
     def begin(self, gateway: TaskGateway) -> None:
-        """Begin the first unfinished subtask. The other subtasks begin when its attempt reports.
+        """Begin the first unfinished subtask. The other subtasks begin when that subtask's attempt has sent a report.
 
         Two workers may be assigned the same subtasks. Only the worker that opens the first log begins the others.
         Otherwise each worker would open some of the logs, and both would exit because the other one has the rest.
@@ -134,7 +137,7 @@ class TaskSlots:
         if running is None or running.attempt < report.attempt:
             running = self._running[report.subtask] = RunningAttempt(report.subtask, report.attempt)
         elif running.attempt != report.attempt:
-            return  # from an attempt that is over
+            return  # the report is from an attempt that is over
         if isinstance(report, SubtaskOpened):
             running.is_opened = True
             gateway.on_restarted(report.subtask, report.attempt)
@@ -173,7 +176,7 @@ class TaskSlots:
                 self._adopt(running, command.plan, gateway)
                 return
             case DeploySubtask() if self._needs_restart(running, command.plan):
-                self._restart(running, command.plan, gateway)  # it changed after the last read of the journal
+                self._restart(running, command.plan, gateway)  # the plan changed after the last read of the journal
                 return
             case DeploySubtask():
                 running.is_deployed = True
@@ -227,7 +230,7 @@ class TaskSlots:
         return any(plan.parallelism.get(uid, 0) > parallelism.get(uid, 0) for uid in sources)
 
     def _needs_repartition(self, running: RunningAttempt, plan: VertexPlan) -> bool:
-        """Return True if the plan has another number of state partitions, which needs a new attempt (R21)."""
+        """Return True if ``plan`` changes the number of state partitions, which needs a new attempt (R21)."""
         return _state_partitions(plan) != _state_partitions(self._begun_plans[running.subtask])
 
     def _restart(self, running: RunningAttempt, plan: VertexPlan, gateway: TaskGateway) -> None:

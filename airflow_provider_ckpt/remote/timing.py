@@ -16,7 +16,7 @@ SILENCE = 300.0
 """Seconds without a JobMaster after which a worker exits. Flink's ``taskmanager.registration.timeout`` is 5 min, too.
 """
 BEAT = 2.0
-"""Seconds after which a process without messages writes its outbox, to show that it is alive."""
+"""Seconds after which a process without new messages writes its outbox again, to show that it is alive."""
 LONGEST_POLL = 60.0
 
 
@@ -28,7 +28,7 @@ class Timing:
         poll: Interval between two polls of the other processes. Each poll is a request to the storage.
         lost_after: Time without a new beat after which a worker counts as lost.
         silence: Time without a JobMaster after which a worker exits.
-        rest: Longest poll interval of a JobMaster while no message arrives; 0 for ``poll``.
+        rest: Maximum poll interval of a JobMaster while no message arrives; 0 for ``poll``.
     """
 
     poll: float
@@ -49,7 +49,8 @@ class Timing:
             chosen: Values for some of ``poll``, ``lost_after`` and ``silence``. None for the default.
             option_name: Returns the user's name of an option, for error messages.
 
-        Raises InvalidInputError for an invalid duration, and for a timeout shorter than two beats and polls.
+        Raises InvalidInputError for an invalid duration or a poll interval above LONGEST_POLL. Also for a timeout below
+        twice the time of a beat and a poll.
         """
         given = {name: parse_duration(value, option_name(name)) for name, value in chosen.items() if value is not None}
         timing = replace(self, **given)

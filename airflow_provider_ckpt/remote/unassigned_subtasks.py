@@ -16,8 +16,8 @@ class UnassignedSubtasks:
     """The unfinished subtasks and their workers. At first no subtask has a worker.
 
     Args:
-        report: Called by :meth:`check`, in its thread, with the subtasks that have had no worker for a while. Any
-            thread may call the other methods.
+        report: Called by :meth:`check`, in the caller's thread, with a list of subtasks without a worker. Any thread
+            may call the other methods.
         now: Seconds of a clock that never decreases.
     """
 
@@ -51,7 +51,10 @@ class UnassignedSubtasks:
                 self._since.setdefault(subtask, now)
 
     def check(self, now: float) -> None:
-        """Report subtasks without a worker, if there are new ones or the last report is AGAIN_AFTER seconds old."""
+        """Report the subtasks that have had no worker for FIRST_AFTER seconds.
+
+        They are reported if one of them was not in the last report, or if that report is AGAIN_AFTER seconds old.
+        """
         with self._lock:
             waiting = {subtask for subtask, since in self._since.items() if now - since >= FIRST_AFTER}
         new = waiting - self._reported

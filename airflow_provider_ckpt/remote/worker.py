@@ -36,8 +36,7 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError
 log = logging.getLogger(__name__)
 
 MAX_UNREAD = 100
-"""Number of unread messages from which measurements are dropped, because each write of the outbox writes all messages.
-"""
+"""Measurements are dropped while this many messages are unread, because each outbox write writes all messages."""
 HOUSEKEEPING = 1.0
 """Seconds between checks of the journal, of the logs' owners, and of the tasks' errors."""
 
@@ -52,7 +51,7 @@ class WorkerEnd(Enum):
 
 
 _AT_BOUNDARY = (WorkerEnd.ASKED, WorkerEnd.NO_MASTER, WorkerEnd.FAILED)
-"""Ends before which running micro-batches are completed, because another attempt continues."""
+"""Reasons for an end before which running micro-batches are completed, because another attempt will continue."""
 
 
 class Worker:
@@ -60,7 +59,7 @@ class Worker:
 
     A new JobMaster reads the journal and the logs. The worker reports everything else to it again: which attempts run,
     as if they had just begun, and their states. Subtasks that read splits begin a new attempt instead. The new
-    JobMaster may assign their splits to others, and then no earlier attempt may publish them (W13).
+    JobMaster may assign their splits to other subtasks, and then no earlier attempt may publish these splits (W13).
 
     Args:
         check_owned: Raises LogFencedError if a later attempt has opened the log of a subtask that runs here.
@@ -116,7 +115,7 @@ class Worker:
 
     @property
     def job_status(self) -> JobStatus | None:
-        """The status with which the run ended, after JOB_OVER; otherwise None."""
+        """The job's status at the end of the run, if :meth:`run` has returned JOB_OVER; otherwise None."""
         return self._status
 
     @property
@@ -127,7 +126,7 @@ class Worker:
     def run(self, gateway: TaskGateway) -> WorkerEnd:
         """Run the subtasks until they have finished or the job is over. Return the reason for the end.
 
-        Raises OvertakenError if another deployment runs the job, or another process a subtask.
+        Raises OvertakenError if another deployment runs the job, or if another process runs a subtask of this worker.
         """
         why = "it has failed"
         try:
@@ -166,7 +165,7 @@ class Worker:
             log.warning("this poll failed, the next one tries again: %s", error)
 
     def _take_reports(self, gateway: TaskGateway) -> None:
-        """Wait at most one poll interval for a report, then handle all queued reports."""
+        """Wait for a report, at most one poll interval, and handle all queued reports."""
         try:
             self._take(self._reports.get(timeout=self._interval), gateway)
             while True:
@@ -184,7 +183,7 @@ class Worker:
                 log.error("%s failed\n%s", report.subtask, report.stack_trace or report.cause)
                 self._take_failed(replace(report, stack_trace=""), gateway)
             case ReadingBegun():
-                pass  # only a JobMaster in the same process counts from it
+                pass  # only a JobMaster in the same process counts `stop_after` from this report
             case _:
                 self._note(report, gateway)
 
@@ -199,7 +198,7 @@ class Worker:
             self._note(replace(report, worker_is_lost=True), gateway)  # another worker must run the next attempt
 
     def _refuse_fenced(self, cause: str, by: AttemptId | None) -> None:
-        """Raise an error if another process runs the subtask or job. Ignore an attempt that began in this worker."""
+        """Raise an error if attempt ``by``, which has taken over a subtask, did not begin in this worker."""
         if by is None or by.nonce not in self._nonces:
             deployment = self._part.deployment
             is_here = by is not None and by.epoch == deployment
@@ -214,7 +213,7 @@ class Worker:
             return
         master = master_name(self._epoch)
         if isinstance(report, QueryMeasured) and self._mailbox.unread_count(master) >= MAX_UNREAD:
-            return  # the JobMaster does not read them in time, and a late measurement is useless
+            return  # the JobMaster reads its messages too late, and a late measurement is useless
         self._mailbox.post(master, report)
 
     # -- the JobMaster

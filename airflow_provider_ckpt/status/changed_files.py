@@ -13,7 +13,7 @@ WAY_OUT = "The producer should write under a hidden name (.name or _name), and r
 
 
 def changed_files(event: SourceFilesChanged) -> str:
-    """Return the changed files of one report as text, with the kind of each change."""
+    """Return the changed files of one report as text, with the kind of each change. At most NAMED files are named."""
     texts = [str(file) for file in event.files[:NAMED]]
     more = event.count - len(texts)
     return "; ".join([*texts, _more(more)] if more > 0 else texts)
@@ -33,7 +33,7 @@ def partly_read_sources(state: JobState) -> list[str]:
 
 
 def changed_lines(state: JobState) -> Iterator[str]:
-    """Yield one line for each file of the last reports."""
+    """Yield one line for each file that the last reports name, and one for a report's number of unnamed files."""
     for event in state.changed_files:
         for file in event.files:
             yield f"{event.uid}: {file}"

@@ -27,9 +27,10 @@ Unfit = Mapping[tuple[str, str, str], int]
 
 
 def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str, str, str], int]:
-    """Return the numbers of rows with an event time that their query cannot use. Zeros are omitted.
+    """Return (reason, source, vertex) → number of rows with an event time that the vertex cannot use.
 
-    ``checkpoint`` is the checkpoint to count up to; None for the latest.
+    Zeros are omitted. ``checkpoint`` is the checkpoint up to which rows are counted; None for the last completed
+    checkpoint.
     """
     return {
         (reason, source, vertex): rows
@@ -41,7 +42,7 @@ def unfit_rows(state: JobState, checkpoint: int | None = None) -> dict[tuple[str
 
 
 def new_unfit_rows(before: Unfit, now: Unfit) -> str:
-    """Return a text about rows with an unusable event time since the previous release line; "" if there are none."""
+    """Return a text about the rows with an unusable event time that ``now`` has and ``before`` lacks; "" if none."""
     more = {key: rows - before.get(key, 0) for key, rows in now.items()}
     texts = []
     for _, reason in _REASONS:
@@ -52,7 +53,7 @@ def new_unfit_rows(before: Unfit, now: Unfit) -> str:
 
 
 def all_unfit_rows(rows: Unfit) -> list[str]:
-    """Return one text for each reason, such as ``rows before 1970: 3 of live in counts``."""
+    """Return one text for each reason that occurs in ``rows``, such as ``rows before 1970: 3 of live in counts``."""
     return [
         f"rows {reason}: {_counts_of(reason, rows)}" for _, reason in _REASONS if any(key[0] == reason for key in rows)
     ]
@@ -66,8 +67,8 @@ def _counts_of(reason: str, rows: Unfit) -> str:
 class HeldWindows:
     """A query whose windows wait for rows of one source.
 
-    ``watermark`` is the query's watermark in epoch milliseconds. ``last_row_at`` is the time of the source's last row
-    in epoch seconds; None without a row.
+    ``watermark`` is the query's watermark in epoch milliseconds. ``last_row_at`` is the time in epoch seconds at which
+    the source's last row was read; None without a row.
     """
 
     vertex: str
@@ -84,7 +85,7 @@ class HeldWindows:
 
 
 def held_windows(state: JobState, now: float) -> list[HeldWindows]:
-    """Return the queries that could close windows if one of their live sources had newer rows.
+    """Return the queries whose windows wait for newer rows of a live source that has been quiet for IS_QUIET seconds.
 
     A query that still reads a bounded source waits for the end of that source, and is omitted.
     """
@@ -104,7 +105,7 @@ def held_windows(state: JobState, now: float) -> list[HeldWindows]:
 
 
 def _live_inputs(state: JobState, vertex: str) -> list[str]:
-    """Return the sources and producers of the vertex; none if the vertex has left the job or an input will end."""
+    """Return the sources and producers that feed the vertex. Empty if it has left the job or has a bounded input."""
     graph, left_out = state.graph(), state.dropped.get(vertex, ())
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
     if graph_vertex is None:
@@ -117,7 +118,7 @@ def _live_inputs(state: JobState, vertex: str) -> list[str]:
 
 
 def _has_watermark(state: JobState, uid: str) -> bool:
-    """Return True if the plan declares event time for the source ``uid``. For a query as input the result is False."""
+    """Return True if the plan declares event time for the source ``uid``; False if ``uid`` is another query."""
     source = None if state.plan is None else state.plan.definition.sources.get(uid)
     return source is not None and source.watermark is not None
 

@@ -28,14 +28,14 @@ class ExitCode(IntEnum):
 
     @classmethod
     def of_run(cls, status: JobStatus) -> ExitCode:
-        """Return the code of a run after which the job has this status."""
+        """Return the exit code of a run after which the job has this status."""
         if status.ended_well:
             return cls.FINISHED
         return cls.TERMINAL if status.is_terminal else cls.FAILED
 
     @classmethod
     def of_error(cls, error: Exception) -> ExitCode:
-        """Return the code of a run that an error ended. An error from outside this package counts as temporary."""
+        """Return the exit code of a run that an error ended. An error from outside this package counts as temporary."""
         if isinstance(error, OvertakenError):
             return cls.FENCED
         if isinstance(error, _REFUSALS):
@@ -44,7 +44,7 @@ class ExitCode(IntEnum):
 
     @property
     def line_kind(self) -> LineKind:
-        """The kind of the last status line of a failed run."""
+        """The kind of the last status line of a failed run with this code."""
         return _LINE_KINDS.get(self, LineKind.FAILED)
 
     @property

@@ -23,12 +23,15 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 KIND = "job-overview"
 VERSION = 1
-"""Version of the format. A version may get new keys. If a key is removed or changes its meaning, the version rises."""
+"""Version of the format. A version may get new keys.
+
+If a key is removed or changes its meaning, the version number increases.
+"""
 MOST_BYTES = 64 * 1024 * 1024
 CHECKPOINTS = 20
-"""Most checkpoints in an overview, the newest ones."""
+"""Maximum number of checkpoints in an overview, which has the newest."""
 EVENTS = 100
-"""Most events in an overview, the newest ones."""
+"""Maximum number of events in an overview, which has the newest."""
 
 T = TypeVar("T")
 Unit = Literal["files", "splits", "records"]
@@ -44,35 +47,35 @@ class SourceOverview:
     bounded: bool
     is_finished: bool = False
     unit: Unit | None = None
-    """The unit of ``done``, ``total`` and ``behind``."""
+    """The unit of ``done``, ``total``, ``left`` and ``behind``; None if unknown."""
     done: int | None = None
-    """Files or splits of a bounded source that are read since the job began."""
+    """Number of files or splits of a bounded source that were read since the job began."""
     total: int | None = None
     left: int | None = None
-    """Files, splits or records of a bounded source that are not read."""
+    """Number of files, splits or records of a bounded source that are not read."""
     rows: int | None = None
     rows_per_second: float | None = None
-    """Rows per second of the last ``RATE_WINDOW`` seconds."""
+    """Rows per second, averaged over the last ``RATE_WINDOW`` seconds."""
     seconds_left: float | None = None
     """Estimated seconds to the end of a bounded source."""
     behind: int | None = None
-    """Records that a live source holds and its query has not read."""
+    """Number of records in a live source that its query has not read."""
     newest: int | None = None
     """Newest event time that the query has seen, in epoch milliseconds; None if the query has no watermark."""
     last_row_at: float | None = None
     """Time of the last micro-batch with a row of the source, in epoch seconds, if the query has a watermark."""
     malformed_rows: int = 0
-    """Rows that do not fit the schema, since the job began."""
+    """Number of rows since the job began that do not fit the schema."""
 
 
 @dataclass(frozen=True)
 class SubtaskOverview:
     subtask: SubtaskId
     status: str
-    """CREATED, RUNNING, FINISHED …, or UNKNOWN if no driver runs."""
+    """"created", "running", "finished" …, or "unknown" for an unfinished subtask if no driver runs."""
     attempt: str | None = None
     restarts: int = 0
-    """Restarts of the subtask by the current driver."""
+    """Number of times that the current driver has restarted the subtask."""
 
 
 @dataclass(frozen=True)
@@ -83,25 +86,25 @@ class VertexOverview:
     operators: tuple[str, ...]
     sinks: tuple[str, ...]
     inputs: tuple[str, ...]
-    """Vertices whose result partitions it reads."""
+    """Vertices whose result partitions this vertex reads."""
     subtasks: tuple[SubtaskOverview, ...]
     batch: int | None = None
-    """Number of the last measured micro-batch."""
+    """Spark's id of the last measured micro-batch."""
     batch_seconds: float | None = None
-    """Seconds that it took."""
+    """Seconds that micro-batch ``batch`` took."""
     rows: int | None = None
-    """Rows read since ``JobOverview.driver_since``."""
+    """Number of rows that the query has read since ``JobOverview.driver_since``."""
     rows_per_second: float | None = None
     unread_batches: int | None = None
-    """Published batches of its input vertices that it has not read."""
+    """Number of batches that the input vertices have published and this vertex has not read."""
     state_rows: int | None = None
     state_bytes: int | None = None
     watermark: int | None = None
-    """Watermark at the last completed checkpoint, in epoch milliseconds."""
+    """Watermark at the last completed checkpoint, in epoch milliseconds; None if the query has no watermark."""
     late_rows: int = 0
-    """Rows that it dropped as late since the job began."""
+    """Number of rows that the query dropped as late since the job began."""
     waits: str | None = None
-    """The reason why the windows of the query do not close, as a sentence."""
+    """The reason why the query's windows wait for rows of a source, as a sentence; None if they do not."""
 
 
 @dataclass(frozen=True)
@@ -109,23 +112,26 @@ class SinkOverview:
     uid: str
     vertex: str
     kind: str
-    """Kind of its target, such as ``file`` or ``postgres``."""
+    """Kind of the sink's target, such as ``file`` or ``postgres``."""
     released: int = 0
-    """Last released checkpoint; 0: none."""
+    """Number of the last checkpoint that the sink has released; 0 if it has released none."""
     released_at: float | None = None
-    """Time of the last release that showed something, in epoch seconds, if it is still remembered."""
+    """Time of the last release with output, in epoch seconds; None if the journal's state has no such release."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Counts of all releases since the job began, such as ``rows`` and ``files``."""
+    """Name of a count, such as ``rows`` or ``files`` -> its sum over all releases since the job began."""
     last_counts: Mapping[str, int] = field(default_factory=dict)
-    """Counts of the release at ``released_at``."""
+    """Name of a count -> its value in the release at ``released_at``."""
     waiting: int = 0
-    """Completed checkpoints that it has not released."""
+    """Number of completed checkpoints that the sink has not released."""
     held_by: str | None = None
-    """The sink whose gate holds the release: this one, or another of its transaction."""
+    """Uid of the sink whose gate postpones the release: this sink, or another sink of its transaction.
+
+    None if no gate does.
+    """
     failing_since: float | None = None
-    """Time of the first failure since its last release, in epoch seconds."""
+    """Time of the first failed release since the sink last released, in epoch seconds; None without a failure."""
     failure: str | None = None
-    """Message of the last failure."""
+    """Message of the last failed release, while releases fail."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +145,12 @@ class CheckpointOverview:
     completed_at: float | None = None
     released_at: float | None = None
     reason: str | None = None
-    """Reason for the abort."""
+    """Reason for the abort; None if the checkpoint is not aborted."""
     rows: int | None = None
-    """Rows that its release has shown, over all sinks; None if it was released with a later checkpoint."""
+    """Sum of the rows that the release of this checkpoint made visible in all sinks.
+
+    None if it is not released, was released with a later checkpoint, or if no sink counts rows.
+    """
 
 
 @dataclass(frozen=True)
@@ -150,7 +159,7 @@ class EventOverview:
 
     at: float
     kind: str
-    """A :class:`~.status_line.LineKind`."""
+    """The kind of the event's status line, a :class:`~.status_line.LineKind`."""
     message: str
 
 
@@ -170,7 +179,7 @@ class JobOverview:
 
     job_id: str
     at: float
-    """Time of the state in the journal."""
+    """Time at which the overview was made from the journal's state."""
     status: str | None
     epoch: int
     mode: str | None = None
@@ -206,7 +215,7 @@ class JobOverview:
     problems: tuple[Problem, ...] = ()
 
     def with_measurements_of(self, earlier: JobOverview) -> JobOverview:
-        """Return the overview with the measurements of an earlier one, which a driver of the same epoch wrote."""
+        """Return the overview with the measurements of ``earlier``, which a driver of the same epoch wrote."""
         return replace(
             self,
             driver_since=earlier.driver_since,
@@ -220,7 +229,7 @@ class JobOverview:
         )
 
     def differs_from(self, earlier: JobOverview) -> bool:
-        """Return True if more than the times of the two overviews differ."""
+        """Return True if the two overviews differ in more than their times."""
         return self != replace(earlier, at=self.at, measured_at=self.measured_at)
 
     def redacted(self, redact: Callable[[str], str]) -> JobOverview:
@@ -259,7 +268,7 @@ class JobOverview:
 
 
 def _filled(values: Iterable[T], earlier: Iterable[T], names: Iterable[str]) -> tuple[T, ...]:
-    """Return the values with the fields ``names`` of the earlier value with the same uid, where they are None."""
+    """Return ``values``. A field in ``names`` that is None gets the value of the ``earlier`` entry with that uid."""
     by_uid = {value.uid: value for value in earlier}  # type: ignore[attr-defined]
     return tuple(
         replace(value, **_missing(value, by_uid[value.uid], names)) if value.uid in by_uid else value  # type: ignore[attr-defined,type-var]

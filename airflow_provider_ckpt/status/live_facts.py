@@ -1,6 +1,6 @@
-"""Facts about a running job that its journal does not hold: rows that queries read, their rates, and failing releases.
+"""Facts about a running job that its journal lacks: rows that queries read, their rates, and failing releases.
 
-The JobMaster collects them for the job's overview. They begin with its process.
+The JobMaster collects the facts for the job's overview, from the start of its process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class Counter:
             self._samples.popleft()
 
     def per_second(self, now: float) -> float | None:
-        """Return the rate; None before the second sample. A long micro-batch counts from its beginning."""
+        """Return the rate per second. None before the second sample, 0 if the last sample is older than RATE_WINDOW.
+
+        The rate includes the whole time between the last two samples, so that all of a long micro-batch counts.
+        """
         if len(self._samples) < 2:
             return None
         (began, first), (latest, _) = self._samples[0], self._samples[-1]
@@ -45,7 +48,7 @@ class InputFacts:
 
     rows: Counter = field(default_factory=Counter)
     done: Counter = field(default_factory=Counter)
-    """Files, splits or records that were read since the first report."""
+    """Number of files, splits or records that were read since the first report."""
     left: int | None = None
     behind: int | None = None
     _base: int = 0
@@ -64,7 +67,7 @@ class InputFacts:
 
 @dataclass
 class QueryFacts:
-    """One subtask's query."""
+    """Facts about the query of one subtask."""
 
     progress: BatchProgress | None = None
     """The last measured micro-batch."""
@@ -78,7 +81,7 @@ class QueryFacts:
 
 @dataclass
 class SinkFacts:
-    """The release of one sink that does not succeed."""
+    """The failing or postponed release of one sink. Without such a release all fields are None."""
 
     failing_since: float | None = None
     failure: str | None = None
@@ -86,10 +89,10 @@ class SinkFacts:
 
 
 class LiveFacts:
-    """The facts of one JobMaster.
+    """The facts that one JobMaster has collected.
 
-    Measurements come with the seconds of a clock that never goes back, because rates are computed from them. All other
-    times are epoch seconds.
+    The times of measurements are seconds of a monotonic clock, because rates are computed from them. All other times
+    are epoch seconds.
     """
 
     def __init__(self, since: float) -> None:

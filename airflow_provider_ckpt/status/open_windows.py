@@ -18,7 +18,8 @@ class OpenWindows:
         watermark: the query's watermark in epoch milliseconds; None without one.
         newest: event time of the query's newest row in epoch milliseconds.
         unread: inputs whose end the windows wait for.
-        awaited: live inputs whose next row moves event time. Earlier rows did not, because another input prevented it.
+        awaited: live inputs whose next row moves event time. Their earlier rows did not, because bounded inputs held
+            event time back.
     """
 
     vertex: str
@@ -59,7 +60,7 @@ def open_windows(state: JobState, held: Iterable[HeldWindows] = ()) -> list[Open
 
 
 def _running_vertices(state: JobState) -> set[str]:
-    """Return the vertices with a subtask that is not at its end."""
+    """Return the vertices with an unfinished subtask at the last completed checkpoint; empty without a checkpoint."""
     done = state.checkpoints.get(state.last_completed)
     return (
         set()
@@ -69,7 +70,7 @@ def _running_vertices(state: JobState) -> set[str]:
 
 
 def _has_windows(state: JobState, vertex: str) -> bool:
-    """Return True if the query outputs each group only one time, when event time has passed the group."""
+    """Return True if the query outputs each group of an aggregation once, after event time has passed the group."""
     query = None if state.plan is None else state.plan.definition.vertices.get(vertex)
     if query is None or query.output_mode != "append" or not query.event_time:
         return False
@@ -77,13 +78,13 @@ def _has_windows(state: JobState, vertex: str) -> bool:
 
 
 def _unread_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the bounded inputs that are unread and hold back the query's watermark."""
+    """Return the bounded inputs that are not read to their ends and hold back the query's watermark."""
     ended = {*state.dropped.get(vertex, ()), *state.ended.get(vertex, ())}
     return tuple(producer for uid, producer in _holding_inputs(state, vertex).items() if uid not in ended)
 
 
 def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
-    """Return the live inputs of a query that has run no batch since the last bounded input was read.
+    """Return the live inputs of a query that has run no batch since its last bounded input ended.
 
     Empty if the query has run such a batch, or if no bounded input held back its watermark.
     """
@@ -101,7 +102,10 @@ def _awaited_inputs(state: JobState, vertex: str) -> tuple[str, ...]:
 
 
 def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
-    """Return uid → producer of the bounded inputs that hold back the query's watermark while they are read."""
+    """Return uid → producer of the bounded inputs that hold back the query's watermark until their ends are read.
+
+    A source is its own producer.
+    """
     graph, recorded = state.graph(), state.definition
     graph_vertex = next((candidate for candidate in graph.vertices if candidate.uid == vertex), None)
     if graph_vertex is None:
@@ -113,7 +117,7 @@ def _holding_inputs(state: JobState, vertex: str) -> dict[str, str]:
 
 
 def batches(state: JobState) -> Mapping[str, int]:
-    """Return subtask → its last micro-batch at the last completed checkpoint, to compare two checkpoints."""
+    """Return subtask → id of its last micro-batch at the last completed checkpoint, to compare two checkpoints."""
     done = state.checkpoints.get(state.last_completed)
     snapshots = {} if done is None else done.subtasks
     return {str(subtask): snapshot.batch_id for subtask, snapshot in snapshots.items() if snapshot.batch_id is not None}

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.status.live_facts import Counter, InputFacts, LiveFac
 from airflow_provider_ckpt.status.problems import problems
 
 UNKNOWN = "unknown"
-"""Status of an unfinished subtask if no driver reports it."""
+"""Status of an unfinished subtask whose status no driver reports."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class DriverFacts:
 
     Args:
         facts: Measurements and failing releases.
-        now: Time by the steady clock of the measurements, in seconds.
-        statuses: Subtask → the coordinator's status of it.
+        now: Time of the monotonic clock that the measurements use, in seconds.
+        statuses: Subtask → its status according to the coordinator.
     """
 
     facts: LiveFacts
@@ -53,7 +53,8 @@ class DriverFacts:
 def job_overview(state: JobState, now: float, driver: DriverFacts | None = None) -> JobOverview:
     """Return the overview of a job. ``now`` is in epoch seconds.
 
-    Without a driver all facts come from the journal. Sources, vertices and sinks come from the last graph.
+    Without a driver all facts come from the journal. Sources, vertices and sinks come from the last job graph in the
+    journal.
     """
     overview = _Builder(state, now, driver).build()
     return JobOverview(**{**vars(overview), "problems": tuple(problems(overview, state, now))})
@@ -132,7 +133,7 @@ class _Builder:
     def _position(
         self, vertex: JobVertex, uid: str, facts: list[InputFacts]
     ) -> tuple[Unit | None, int | None, int | None, int | None]:
-        """Return the unit, and how many of it are read, exist and are left."""
+        """Return (unit, number read, total number, number left) of a source. None means not known."""
         splits, frozen = self._splits.get(uid), self._state.frozen.get(uid)
         if splits is not None:
             return "splits", splits.done, splits.total, splits.open
@@ -236,7 +237,7 @@ class _Builder:
         )
 
     def _rate(self, counters: Iterable[Counter]) -> float | None:
-        """Return the sum of the rates; None if no rate is known, or if the job does not run."""
+        """Return the sum of the counters' rates; None if no rate is known, or if the job does not run."""
         if self._driver is None or not self._state.is_held:
             return None
         rates = [rate for counter in counters if (rate := counter.per_second(self._driver.now)) is not None]
@@ -244,6 +245,6 @@ class _Builder:
 
 
 def _kind(definition: SinkDefinition | None) -> str:
-    """Return the kind of a sink from its class, such as ``postgres`` for PostgresSink."""
+    """Return the kind of a sink from the name of its class, such as ``postgres`` for PostgresSink; "" if unknown."""
     name = "" if definition is None else str(definition.target.get("type", "")).rpartition(".")[2]
     return name.removesuffix("Sink").lower()

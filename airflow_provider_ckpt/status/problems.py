@@ -64,7 +64,7 @@ def _of_checkpoints(overview: JobOverview) -> Iterator[Problem]:
 
 
 def _of_rows(state: JobState, now: float) -> Iterator[Problem]:
-    """Yield the rows and files that are not in the output, or in it only in part."""
+    """Yield a problem for each kind of rows and files that the output lacks, or has only in part."""
     for vertex, rows in state.late_rows().items():
         advice = "A longer delay in watermark=(column, delay) would keep them, in a job with another id"
         yield Problem("warning", vertex, f"dropped {counted(rows, 'late row')} since the job began", advice)

@@ -24,7 +24,7 @@ def recovery_summary(event: JobReconciled) -> str:
 
 
 def table(event: JobReconciled) -> Iterator[str]:
-    """Yield a line for each subtask. The subtasks of a vertex whose results are reused share one line."""
+    """Yield a heading, and a line for each subtask. Subtasks of one vertex whose results are reused share a line."""
     yield f"recovery in epoch {event.epoch}:"
     for result in _kept(event):
         yield f"  kept       {result}"
@@ -33,7 +33,7 @@ def table(event: JobReconciled) -> Iterator[str]:
 
 
 def short_table(event: JobReconciled, job_id: str, root: str) -> Iterator[str]:
-    """Yield at most the first 50 lines of :func:`table`, and then a command that shows all."""
+    """Yield the first 50 lines of :func:`table`. If it has more lines, yield also a command that prints all of them."""
     lines = list(table(event))
     yield from lines[:_LINES]
     if len(lines) > _LINES:

@@ -6,7 +6,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 
 def shown(settings: VertexSettings) -> str:
-    """Return the settings as text, like ``state_partitions=8, logic of daily from v2.py:job``."""
+    """Return the settings as text, like ``state_partitions=8, logic of daily from v2.py:job``; "nothing" if empty."""
     values = dict(settings.changed_values())
     values.pop("logic", None)
     values.pop("digests", None)

@@ -22,7 +22,7 @@ TOKEN_VARIABLE = "CKPT_STATUS_TOKEN"
 """Environment variable with a driver's token. Spark hides settings with such a name in its UI and its event log."""
 _STATUS_LIKE = re.compile(r"(?:^|\s)CKPT (?:\S+ )?\{")
 _IDENTITIES = frozenset({"job_id", "application_id", "status", "driver_before", "finished_operators", "subtasks"})
-"""Fields that are never redacted. They have names, which are no secrets even if a secret has the same text."""
+"""Fields that are never redacted. Their values are names, which are not secret even if a secret has the same text."""
 
 
 class LineKind(str, Enum):
@@ -102,7 +102,7 @@ class StatusLine:
 
     @property
     def run_is_over(self) -> bool:
-        """True if this is the last line of a worker that did not fail, although its run has failed."""
+        """True if this is the last line of a worker that did not fail itself, although the job's run has failed."""
         return self.data.get(RUN_OVER) is True
 
     @property
@@ -113,7 +113,10 @@ class StatusLine:
 
     @property
     def frames(self) -> str:
-        """The frames of the user's own files in the traceback, with line breaks, without the exception."""
+        """The frames of the user's own files in :attr:`traceback`, with line breaks, without the exception.
+
+        "" without frames.
+        """
         return users_frames(self.traceback or "")
 
     @property
@@ -159,7 +162,7 @@ class StatusReader:
     """The reader of a driver's output.
 
     Args:
-        warn: called with one warning about the first line that looks like a status line but is none.
+        warn: called once, about the first line that looks like a status line but is not accepted.
         redact: returns a text without secrets.
     """
 
@@ -188,12 +191,15 @@ def _mark(token: str) -> str:
 
 
 def _parsed(text: str, token: str) -> tuple[StatusLine | None, str | None]:
-    """Return (status line, None), or (None, the problem with it). Both are None if the text has no mark."""
+    """Return (status line, None), or (None, the problem with it).
+
+    Both are None if the text does not contain ``CKPT`` with the token.
+    """
     mark = f"{_mark(token)}{{"
     problem = None
     start = text.find(mark)
     while start >= 0:
-        # Text without a line break, such as a progress bar, may precede it. A token makes the mark certain.
+        # Text without a line break, such as a progress bar, may precede the mark. A token makes the mark certain.
         if token or start == 0 or text[start - 1].isspace():
             line, problem = _of_json(text[start + len(mark) - 1 :])
             if line is not None:
@@ -219,7 +225,7 @@ _LARGEST = 2**63
 
 
 def wrong_field(data: Mapping[str, Any]) -> str | None:
-    """Return the first field with a value of another type, as "checkpoint (str)"; None if all types are correct."""
+    """Return the first field with a value of a wrong type, as "checkpoint (str)"; None if all types are correct."""
     for name, fits in _FIELDS.items():
         if name in data and data[name] is not None and not fits(data[name]):
             return f"{name} ({type(data[name]).__name__})"

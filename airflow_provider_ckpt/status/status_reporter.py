@@ -1,7 +1,7 @@
 """The writer of a run's status lines, for users and for the Airflow operator.
 
-Every event that changes the progress is a line. A line with ``quiet`` is for programs only (the pointer in Airflow).
-Users see a line for each checkpoint that released something. Otherwise they see one line every ten minutes.
+Every event that changes the job's progress gets a line. A line with ``quiet`` is for programs only (the pointer in
+Airflow). Users see a line for each checkpoint that released something. Otherwise they see one line every ten minutes.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 
 OnStatus = Callable[[StatusLine], None]
 IDLE_SECONDS = 600.0
-"""Seconds between two visible lines about checkpoints if none of them releases anything."""
+"""Seconds between two visible lines about checkpoints if no checkpoint releases anything."""
 
 
 class StatusReporter:
     """The writer of a run's status lines.
 
     The data of each line are ``job_id``, ``application_id``, ``epoch`` and further fields for the kind. ``root`` is the
-    root for display, for the commands that a line names.
+    text of the root in commands that a line names.
     """
 
     def __init__(self, on_status: OnStatus, job_id: str, application_id: str | None, root: str) -> None:
@@ -69,19 +69,19 @@ class StatusReporter:
         """The last lines for users, oldest first."""
         self._shown_at: float | None = None
         self._late_rows = 0
-        """Rows dropped as late, from the start of the job to the last line about them."""
+        """Number of rows dropped as late since the job began, as the last line about such rows stated."""
         self._unfit: Unfit = {}
-        """Rows with an unusable event time, from the start of the job to the last line about them."""
+        """Numbers of rows with an unusable event time since the job began, as the last line about such rows stated."""
         self._ahead: set[str] = set()
         """Vertices for which a line has warned that the watermark is ahead of the clock."""
         self._malformed_rows = 0
-        """Rows that do not fit the schema of their source, from the start of the job to the last line about them."""
+        """Number of malformed rows since the job began, as the last line about such rows stated."""
         self._rows: int | None = 0
-        """Rows released in this run; None if a sink does not count rows."""
+        """Number of rows released in this run; None if a sink does not count rows."""
         self._batches: Mapping[str, int] = {}
-        """Subtask → its last micro-batch at the checkpoint from which this run started."""
+        """Subtask → id of its last micro-batch at the checkpoint from which this run started."""
         self._completed = 0
-        """The checkpoint from which this run started."""
+        """Number of the checkpoint from which this run started; 0 if there was none."""
         self._open: set[tuple[str, bool]] = set()
         """(vertex, True if its windows wait for the end of an input) for open windows that a line has reported."""
 
@@ -107,8 +107,8 @@ class StatusReporter:
     def started(self, state: JobState, before: str, resumed: bool, **places: Any) -> None:
         """Report that the run has started.
 
-        ``before`` is the fate of the previous driver. ``places`` are for programs: ``spark_ui`` is a URL, and
-        ``outputs`` maps each sink to the URI of its folder.
+        ``before`` is a word for the end of the previous driver, such as "killed". ``places`` are for programs:
+        ``spark_ui`` is a URL, and ``outputs`` maps each sink to the URI of its folder.
         """
         self._late_rows = sum(state.late_rows().values())
         self._unfit = unfit_rows(state)
@@ -208,7 +208,10 @@ class StatusReporter:
             self.report(LineKind.RELEASED, f"{name} released nothing{took}", state, quiet=True)
 
     def _is_due(self, event: CheckpointReleased, windows: Sequence[OpenWindows]) -> bool:
-        """Return True if users see a checkpoint that released nothing: for newly open windows, or after ten minutes."""
+        """Return True if users see the line of a checkpoint that released nothing.
+
+        They do if windows are newly open, or if the last visible line about checkpoints is ten minutes old.
+        """
         is_late = self._shown_at is None or not 0 <= event.at - self._shown_at < IDLE_SECONDS
         return is_late or any((window.vertex, bool(window.unread)) not in self._open for window in windows)
 
@@ -241,7 +244,11 @@ class StatusReporter:
         )
 
     def _released_in_one(self, event: SinkReleased, state: JobState) -> None:
-        """Report a sink's release if another sink lags. Otherwise the line about the checkpoint follows."""
+        """Report that one sink has released a checkpoint.
+
+        Users see the line only if the sink released rows and another sink lags. The line about the checkpoint follows
+        when all sinks have released it.
+        """
         is_ahead, rows = len(state.unreleased) > 1, int(event.counts.get("rows", 0))
         text = f"{event.sink} released {counted(rows, 'row')}, up to checkpoint {event.checkpoint}"
         last = f"only up to checkpoint {state.last_released}" if state.last_released else "no checkpoint so far"
@@ -263,7 +270,7 @@ def _name(done: CheckpointCompleted) -> str:
 
 
 def _progress(state: JobState) -> str:
-    """Return the progress of the sources with unread splits, as text."""
+    """Return the progress of the sources with unread splits, as text; "" without such sources."""
     return "".join(
         f"; {source.source}: {source.done} of {source.total} splits" for source in state.split_progress() if source.open
     )
@@ -295,7 +302,7 @@ def _source_ended(event: SourceEnded, state: JobState) -> str:
 
 
 def _producer(uid: str, state: JobState) -> str | None:
-    """Return the producer of an edge, because users do not know the edge's name; None if ``uid`` is a source."""
+    """Return the producer of edge ``uid``, because users do not know names of edges; None if ``uid`` is a source."""
     return next((edge.producer for edge in state.graph().edges if edge.uid == uid), None)
 
 

@@ -44,7 +44,10 @@ class TraceFile:
             file.write(f"{printable(self.redact(text)).rstrip()}\n")
 
     def shortened(self, text: str) -> str:
-        """Return a text of one line unchanged. Append a longer text to the file, and return its first line."""
+        """Return a text of one line. Append a longer text to the file, and return its first line with the file's name.
+
+        If the file cannot be written, return the whole text.
+        """
         first, _, rest = self.redact(text).strip().partition("\n")
         first = one_line(first.rstrip())
         if not rest:
@@ -54,12 +57,15 @@ class TraceFile:
 
     @property
     def pointer(self) -> str:
-        """The end of a shortened line, which names the file."""
+        """The end of a shortened line: a text that names the file."""
         return f" [more in {self.path}]"
 
 
 def keeping_traces(on_status: OnStatus, file: TraceFile) -> OnStatus:
-    """Return an ``on_status`` that also writes full tracebacks to ``file``. A failed run's last line names the file."""
+    """Return an ``on_status`` that also writes tracebacks to ``file`` if a line does not show them in full.
+
+    The last line of a failed run names the file.
+    """
 
     def report(line: StatusLine) -> None:
         if line.traceback is not None and not _is_shown(line):
@@ -104,7 +110,7 @@ def short_lines(on_status: OnStatus) -> Iterator[OnStatus]:
 
 @contextmanager
 def short_records(file: TraceFile) -> Iterator[None]:
-    """Log each warning in one line during the block, unless the user's code has configured logging."""
+    """Print each logged warning and error in one line during the block, unless the user's code configures logging."""
     root = logging.getLogger()
     if root.handlers:
         yield

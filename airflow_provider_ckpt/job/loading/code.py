@@ -20,7 +20,10 @@ def code_of(loaded: LoadedJob, reference: str) -> JobCode | None:
 
 
 def code_of_version(job: Job, reference: str) -> JobCode | None:
-    """Return the code of a version that was loaded next to the running job. Its source files are read again."""
+    """Return the code of a version that was loaded next to the running job.
+
+    The source files are read again. None if they cannot be read.
+    """
     target, _, from_file = parts_of(reference)
     try:
         if from_file:

@@ -17,7 +17,7 @@ UNREADABLE = (ImportError, OSError, SyntaxError, ValueError)
 class FollowedImports:
     """Modules that a job imports from the folder of its file, or from its package.
 
-    The source is parsed, not run. So imports inside functions count, and computed module names do not.
+    The source is parsed, not run. So imports inside functions are found, and imports of computed names are not.
     """
 
     def __init__(self, reference: str) -> None:
@@ -31,7 +31,7 @@ class FollowedImports:
         self._specs: dict[str, ModuleSpec | None] = {}
 
     def specs(self, tree: ast.Module, package: str) -> dict[str, ModuleSpec]:
-        """Return module name -> spec for all direct and indirect imports of ``tree``, a module of ``package``."""
+        """Return name -> spec of the own modules that ``tree`` in ``package`` imports, directly or indirectly."""
         waiting = [*imported(tree, package)]
         while waiting:
             name = waiting.pop()

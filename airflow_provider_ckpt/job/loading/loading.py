@@ -62,7 +62,7 @@ def load_job(reference: str, params: Mapping[str, str] | None = None) -> Job:
 
 
 def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
-    """Return the job of :func:`load_job` with its module."""
+    """Load a job like :func:`load_job`, and return the job with its module."""
     target, name, from_file = parts_of(reference)
     run_code = _load_file if from_file else _load_module
     given = Params(params)
@@ -72,7 +72,7 @@ def load(reference: str, params: Mapping[str, str] | None = None) -> LoadedJob:
 
 
 def parts_of(reference: str) -> tuple[str, str, bool]:
-    """Return (file or module, name of the job in it, whether the reference names a file).
+    """Return (file or module, name of the job in it, True if the reference names a file).
 
     Raises JobReferenceError if the reference is malformed.
     """
@@ -140,7 +140,7 @@ def _load_module(reference: str, target: str, attribute: str, params: Params) ->
 
 
 def _import(target: str, params: Params) -> ModuleType:
-    """Import the module. Run its code again if its parameters may have other values now."""
+    """Import the module. Run the code of an imported module again if this run, or a job in it, has parameters."""
     module = sys.modules.get(target)
     if module is None or not (params.given or any(job.params for job in _jobs(module).values())):
         return importlib.import_module(target)
@@ -196,7 +196,8 @@ def import_error(reference: str, error: BaseException, folder: str) -> JobImport
 def _last_user_line(error: BaseException, folder: str) -> str:
     """Return "file:line" of the innermost user code under ``folder`` in the error's traceback.
 
-    Python's own code and installed packages do not count. An empty ``folder`` means any folder.
+    Python's own code and installed packages do not count. An empty ``folder`` means any folder. For a SyntaxError,
+    return its own file and line. Without user code in the traceback, return "its first line".
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"

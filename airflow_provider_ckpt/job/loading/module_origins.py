@@ -29,7 +29,7 @@ def without_namesakes(folder: str) -> Iterator[None]:
     """Let imports in the block find the modules of ``folder``, even if modules of the same name are imported already.
 
     A Dag file, for example, may have imported such a module. After the block that module is restored, unless the block
-    has imported another module of its name. After an error all such modules are restored. Installed packages stay,
+    has imported another module of the same name. After an error all such modules are restored. Installed packages stay,
     because some cannot be imported twice. ``folder`` must be on ``sys.path`` and end with a separator.
     """
     namesakes = {name for name, module in list(sys.modules.items()) if _is_namesake(name, module, folder)}

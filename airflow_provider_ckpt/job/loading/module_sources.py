@@ -1,4 +1,4 @@
-"""Source of the modules that a job imports from its file's folder or package. Python workers lack that folder."""
+"""Source of the modules that a job imports from its file's folder or package. Executors may not have that folder."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LIBRARY = __name__.partition(".")[0]
 def own_modules(loaded: LoadedJob, reference: str) -> OwnModules:
     """Return the own modules of a job that was just loaded from ``reference``.
 
-    A module counts if an import statement names it, even inside a function, or if it has been imported. Installed
-    packages, compiled modules and files of other kinds do not count.
+    A module is included if an import statement names it, even inside a function, or if it has been imported. Installed
+    packages, compiled modules and files of other kinds are left out.
     """
     specs = {name: spec for name, spec in _specs(loaded, reference).items() if _is_own(spec)}
     sources, roots, uses_library = dict[str, bytes](), list[str](), False
@@ -75,7 +75,7 @@ def _path(name: str, spec: ModuleSpec) -> str:
 
 
 def _root(name: str, spec: ModuleSpec) -> str:
-    """Return the entry of ``sys.path`` that has the module: a folder or a zip file."""
+    """Return the entry of ``sys.path`` that contains the module: a folder or a zip file."""
     if spec.submodule_search_locations is None:
         place = os.path.dirname(str(spec.origin))
     else:

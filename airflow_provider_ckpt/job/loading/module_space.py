@@ -1,8 +1,8 @@
 """Modules of another version of a job, loaded under their own names next to the running version (R21).
 
 Python has one module for each name, and both versions use the same names for their helpers. So the helpers are loaded
-below an artificial package, and ``import helpers`` in them means the module of that package. Functions go to Python
-workers by value, because the workers could not import such names.
+below an artificial package, and ``import helpers`` in them means the module of that package. Functions are pickled by
+value for executors, because executors could not import such names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ModuleSpace(MetaPathFinder):
         folders: Folders of the version's modules, as entries of ``sys.path``.
         owns: Returns True if a top-level module or package belongs to the version. All others are imported as usual.
         check: Called with the real path of each file of the version before the file is read. Raises to refuse the file.
-            None accepts every file.
+            If it is None, every file is accepted.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ModuleSpace(MetaPathFinder):
             sys.modules.pop(name, None)
 
     def digest(self) -> str:
-        """Return a digest of the code that was read so far, without comments, docstrings and layout."""
+        """Return a digest of the version's modules that are loaded, without comments, docstrings and layout."""
         hasher = hashlib.sha256()
         for name, source in sorted(self._sources.items()):
             hasher.update(f"{name}\0{digest_of([ast.parse(source)])}\0".encode("utf-8", "surrogatepass"))
@@ -139,7 +139,10 @@ class _SourceLoader(Loader):
         exec(code, module.__dict__)
 
     def _source(self, name: str, origin: str) -> str | None:
-        """Check the real path of the source and read it there, because a link may change between check and read."""
+        """Return the source of a module; None if its loader has no source.
+
+        The real path is checked and then read, because a link may change after the check.
+        """
         path = os.path.realpath(origin)
         if self._space.check is not None:
             self._space.check(path)
@@ -151,7 +154,7 @@ class _SourceLoader(Loader):
 
 
 def _remove_loader(module: ModuleType) -> None:
-    """Remove the loader, which would be pickled with the module for workers that do not have its class."""
+    """Remove the loader. It would be pickled with the module for executors, which do not have the loader's class."""
     spec = module.__spec__
     module.__loader__ = None
     module.__spec__ = None if spec is None else ModuleSpec(spec.name, None, is_package=hasattr(module, "__path__"))

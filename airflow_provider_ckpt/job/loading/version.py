@@ -50,8 +50,8 @@ def load_version(
 ) -> Version:
     """Load another version of the job next to the modules that are already imported.
 
-    The code of a file imports own modules from its folder, and the code of a module from its package. ``check`` is
-    that of :class:`ModuleSpace`.
+    Own modules are imported from the folder of the job's file, or from the package of the job's module. ``check`` is
+    passed to :class:`ModuleSpace`.
 
     Raises the errors of :func:`~.loading.load_job`.
     """

@@ -62,9 +62,9 @@ def check_deadlines(options: RunOptions, live: Collection[str], *, is_new: bool,
 
 
 def due(options: RunOptions, *, elapsed: float, now: float) -> Ending | None:
-    """Return how a run must end now ("stop" or "drain"), or None.
+    """Return how a run must end ("stop" or "drain"). None if no deadline has passed.
 
-    ``elapsed`` is in seconds since the run became RUNNING, ``now`` in epoch seconds of the wall clock.
+    ``elapsed`` is in seconds since the run's first published batch, ``now`` in epoch seconds of the wall clock.
     """
     deadline = passed(options, now)
     if deadline is not None:

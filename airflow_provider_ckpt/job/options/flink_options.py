@@ -1,7 +1,7 @@
 """Options of a run under Flink's keys (FLIP-383), with values in Flink's notation.
 
-A number without a unit is milliseconds under Flink's keys, and seconds everywhere else here. The rules are those of
-Flink's ``TimeUtils.parseDuration`` and ``MemorySize.parse``.
+A number without a unit is milliseconds under Flink's keys, and seconds under the options' own names. The rules are
+those of Flink's ``TimeUtils.parseDuration`` and ``MemorySize.parse``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _AMOUNT = re.compile(r"0*([0-9]{1,19})\s*([^\W\d_]*)")
 
 
 def flink_values(given: Mapping[str, Any], typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return field of RunOptions -> value, for options under Flink's keys.
+    """Convert options under Flink's keys to fields of RunOptions. Return field -> value.
 
     Args:
         given: Flink's key -> value.
@@ -72,7 +72,7 @@ def _option(key: object) -> Option:
 
 
 def _text(value: object, key: str) -> str:
-    """Return a value as text, like Flink's options. A YAML file turns some texts into numbers or flags."""
+    """Return an option's value as text. A YAML file turns some of Flink's texts into numbers or booleans."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int):

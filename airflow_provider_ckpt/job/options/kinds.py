@@ -23,7 +23,10 @@ class Kind:
     allowed: str
     """Allowed values, for the documentation."""
     read: Callable[[Any, str], Any]
-    """Called with (given value, option's name). Returns the kept value. Raises an InvalidInputError with that name."""
+    """Called with (given value, option's name). Returns the converted value.
+
+    Raises an InvalidInputError with that name.
+    """
     placeholder: str = "TEXT"
     is_text: bool = True
     """True if the value can be given as text, on a command line or in a template of Airflow."""
@@ -68,7 +71,10 @@ def _positive_count(value: object, name: str) -> int:
 
 
 def _retained(value: object, name: str) -> int:
-    """Read a number of checkpoints, at most HISTORY, because the journal's state keeps no more."""
+    """Return ``value`` if it is from 1 to HISTORY, the number of checkpoints in the journal's state.
+
+    Raises BadOptionError for any other value.
+    """
     if _positive_count(value, name) > HISTORY:
         raise BadOptionError(option=name, value=value, expected=f"a whole number from 1 to {HISTORY}")
     return _count(value, name)
@@ -119,7 +125,7 @@ def _conf(value: object, name: str) -> dict[str, str]:
 
 
 def _files(value: object, name: str) -> tuple[str, ...]:
-    """Return a list of files. A single text is one file."""
+    """Return a list of absolute paths or URIs of files. A single text is one file."""
     files = (value,) if isinstance(value, str) else value
     if not isinstance(files, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")
@@ -130,7 +136,7 @@ def _files(value: object, name: str) -> tuple[str, ...]:
 
 
 def _folders(value: object, name: str) -> tuple[str, ...]:
-    """Return a list of folders on the driver's host. A single text is one folder."""
+    """Return a list of absolute paths of folders on the driver's host. A single text is one folder."""
     folders = (value,) if isinstance(value, str) else value
     if not isinstance(folders, Sequence):
         raise BadOptionError(option=name, value=type(value).__name__, expected="a list of paths")

@@ -19,17 +19,17 @@ class Option:
     """Declaration of one option of a run."""
 
     name: str
-    """Name of the field of :class:`~.run_options.RunOptions`."""
+    """Name of the option's field in :class:`~.run_options.RunOptions`."""
     kind: Kind
     help: str
     """Description in one sentence, for all outputs."""
     default: Any = None
-    """The default, as the option keeps it. None if there is no default, see :attr:`unset`."""
+    """The default, in the form that :meth:`read` returns. None if there is no default, see :attr:`unset`."""
     required: bool = False
     flag: str | None = None
     """Flag of ``ckpt run``. None if the option has no flag, or is a positional argument like the job."""
     argument: str | None = None
-    """Argument of the Airflow operator. None if there is none."""
+    """Argument of the Airflow operator. None if the operator has no such argument."""
     ends: Ending | None = None
     """"stop" or "drain" if the option ends the run at a time or after a duration. A run can have one such option."""
     unset: str = ""
@@ -37,7 +37,7 @@ class Option:
     unset_argument: str = ""
     """Description of the value that Airflow uses if the argument is not given (or None) and has no default."""
     is_identity: bool = False
-    """True if another value means another job."""
+    """True if a run with another value is a run of another job."""
     fixed: str | None = None
     """Why the option cannot change between two runs of one job. None if it can change."""
     flink: tuple[str, ...] = ()
@@ -50,14 +50,14 @@ class Option:
 
     @property
     def shown_default(self) -> str:
-        """The default as a user would write it. Empty if there is none."""
+        """The default as a user would write it. Empty if there is no default."""
         return "" if self.default is None else self.kind.shown(self.default)
 
     def read(self, value: object, name: str | None = None) -> Any:
-        """Return the value that the option keeps for a value from the user.
+        """Return a user's value in the form that :class:`~.run_options.RunOptions` has (seconds, bytes, a time in UTC).
 
-        ``name`` is the name under which the user gave the value, by default the field's. Raises a subclass of
-        InvalidInputError for a bad value.
+        None stays None if the option is not required and has no default. ``name`` is the name under which the user gave
+        the value, by default the field's. Raises a subclass of InvalidInputError for a bad value.
         """
         if value is None and self.default is None and not self.required:
             return None
@@ -80,13 +80,16 @@ def about(
     fixed: str | None = None,
     flink: tuple[str, ...] = (),
 ) -> dict[str, Option]:
-    """Return the metadata of a field that is an option. An empty ``flag`` or ``argument`` means the field's name."""
+    """Return the metadata of a dataclass field that is an option.
+
+    An empty ``flag`` or ``argument`` means the field's name.
+    """
     option = Option("", kind, help, None, False, flag, argument, ends, unset, unset_argument, is_identity, fixed, flink)
     return {"option": option}
 
 
 def declared(field: Field[Any]) -> Option:
-    """Return the option of a field with metadata of :func:`about`."""
+    """Return the option of a dataclass field with metadata of :func:`about`."""
     option: Option = field.metadata["option"]
     default = field.default if field.default_factory is MISSING else field.default_factory()
     return replace(

@@ -31,7 +31,7 @@ def function_location(function: Callable[..., Any]) -> str | None:
 
 
 def caller_location() -> str:
-    """Return "file:line" of the innermost call outside of this package."""
+    """Return "file:line" of the innermost call in code outside of the folder ``job`` of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -54,8 +54,8 @@ NOT_GIVEN = NotGiven()
 class Params:
     """The parameters that a run gives, and the names that the job's code has read.
 
-    When the job's file has been loaded (:meth:`seal`), no other name can be read. A name that only a function reads,
-    when its query starts, could not be distinguished from a misspelt name.
+    After the job's file has been loaded (:meth:`seal`), a name that the file did not read is refused. Otherwise
+    ``seal`` would take a parameter that only a function reads for a misspelt one.
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
@@ -110,7 +110,10 @@ class Params:
         return value
 
     def seal(self, reference: str) -> None:
-        """Refuse later reads of other names. Raises BadOptionError if the file has not read a given parameter."""
+        """Refuse names that are read for the first time after this call.
+
+        Raises BadOptionError if the run gives a parameter that the job's file has not read.
+        """
         self._sealed = True
         for name in self._given:
             if name not in self._known:
@@ -137,7 +140,7 @@ _current: ContextVar[Params | None] = ContextVar("ckpt_params", default=None)
 
 
 def current_params() -> Params:
-    """Return the parameters of the run that loads the job's file. Outside of a run there are none."""
+    """Return the parameters of the run that loads the job's file. Empty if no run loads a file."""
     return _current.get() or Params()
 
 

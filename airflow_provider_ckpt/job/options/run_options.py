@@ -265,8 +265,10 @@ class RunOptions:
         default=False,
         metadata=about(kinds.FLAG, "refuse to start while another driver of the job lives", flag=None, argument=None),
     )
-    """True for the `ckpt` command without --take-over. False for a task of Airflow, because a retry takes over from its
-    earlier try."""
+    """True to refuse a start while another driver lives, for the `ckpt` command without --take-over.
+
+    False for a task of Airflow, because a retry takes over from its earlier try.
+    """
     attempt: str | None = field(
         default=None,
         metadata=about(
@@ -298,7 +300,10 @@ class RunOptions:
         check_ending([option.name for option in OPTIONS if option.ends and getattr(self, option.name) is not None])
 
     def shown_changes(self) -> dict[str, str]:
-        """Return the options that differ from their defaults, as texts without secrets."""
+        """Return option -> text without secrets, for options that differ from their defaults.
+
+        Options that identify the job are omitted, and so are empty texts.
+        """
         public = self.public_json()
         return {
             option.name: str(public[option.name])
@@ -343,7 +348,7 @@ BY_NAME = {option.name: option for option in OPTIONS}
 
 
 def check_ending(given: list[str]) -> None:
-    """Refuse two options that both end a run. ``given`` has the names of such options that the user gave."""
+    """Refuse two options that end a run. ``given`` has the names of the options of this kind that the user gave."""
     if len(given) > 1:
         raise BadOptionError(
             "the options {options} exclude each other: a run ends in one way. Give one of them.",

@@ -1,4 +1,4 @@
-"""The environment variable that passes storage options. They may be secret, so they are in no file and no error."""
+"""The environment variable that passes storage options. They may be secret, so no file and no error contains them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_BYTES = 1 << 20
 
 
 def read_storage_options(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the storage options in ``environ``. There are none if the variable is not set or is empty.
+    """Return the storage options in ``environ``. Empty if the variable is not set or is empty.
 
     Raises BadOptionError if the variable has no JSON object. The error has the place in the JSON, but not its content.
     """
@@ -51,7 +51,7 @@ def storage_options_environ(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _bad_options(problem: str) -> BadOptionError:
-    """Return an error without the options, because they may be secret."""
+    """Return an error that does not quote the options, because they may be secret."""
     return BadOptionError(
         "the environment variable {variable} {problem}. It must be one JSON object of storage options.",
         variable=STORAGE_OPTIONS_VARIABLE,

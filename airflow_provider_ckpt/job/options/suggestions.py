@@ -11,14 +11,14 @@ from airflow_provider_ckpt.job.errors import BadOptionError
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return a hint such as `` Did you mean 'live'?``, or an empty text. A hint begins with a blank, for templates.
 
-    ``name`` may be no text. The caller's message reports that, so this function raises no error.
+    ``name`` may be of any type. The caller's message reports a wrong type, so this function raises no error.
     """
     close = difflib.get_close_matches(str(name), list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def misspelt(name: str, given: Iterable[str]) -> str:
-    """Return a hint that the user misspelt ``name`` in ``given``, or an empty text. A hint begins with a blank."""
+    """Return a hint that the user gave a misspelt ``name``, or an empty text. A hint begins with a blank."""
     close = difflib.get_close_matches(name, list(given), n=1)
     return f" Did you mean {name!r} where you gave {close[0]!r}?" if close else ""
 

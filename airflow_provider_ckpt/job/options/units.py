@@ -67,9 +67,9 @@ def _seconds_of_text(text: str) -> float | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number in a text of digits, or None for any other text.
+    """Return the number in a text of digits. None if the text contains anything else.
 
-    More than 18 digits give None, too, because Python raises an error of its own for some thousand digits.
+    A text of more than 18 digits also gives None, because Python raises an error for some thousand digits.
     """
     digits = text.strip()
     return int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
