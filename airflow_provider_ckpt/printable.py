@@ -39,7 +39,7 @@ def without_colours(text: str) -> str:
 
 
 def each_text(value: Any, change: Callable[[str], str], *, keys: bool = True) -> Any:
-    """Return a JSON value with ``change`` applied to each text in it. ``keys``: False leaves keys unchanged."""
+    """Return a JSON value with ``change`` applied to each text in it. Keys stay unchanged if ``keys`` is False."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

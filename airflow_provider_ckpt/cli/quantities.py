@@ -17,7 +17,7 @@ def short(number: float) -> str:
 
 
 def per_second(rate: float | None) -> str | None:
-    """Return a rate of rows. A slow one is shown by the minute, because 0 rows/s would look like no rows."""
+    """Return a rate of rows. Below 0.5 rows/s it is given by the minute, because 0 rows/s would look like no rows."""
     if rate is None:
         return None
     if 0 < rate < 0.5:
@@ -44,7 +44,7 @@ def span(seconds: float) -> str:
 
 
 def ago(at: float | None, now: float) -> str | None:
-    """Return how long ago ``at`` was; both are epoch seconds. A clock that differs counts as now."""
+    """Return how long ago ``at`` was; both are epoch seconds. A time in the future counts as now."""
     return None if at is None else f"{span(now - at)} ago"
 
 

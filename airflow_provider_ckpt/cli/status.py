@@ -16,7 +16,8 @@ def shown_status(state: JobState) -> str | None:
 def status_note(state: JobState) -> str | None:
     """Return a fact that the status does not show: the run failed, the job is only planned, or its driver is gone.
 
-    A killed driver leaves RUNNING in the journal. Only its own host can check whether it runs.
+    None if there is no such fact. A killed driver leaves RUNNING in the journal. Only the driver's own host can check
+    whether the driver runs.
     """
     if state.status is JobStatus.RESTARTING:
         return "the run failed and can be retried"

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 
 class ApplicationState(str, Enum):
-    """State of an application in its cluster. UNKNOWN is never an end, because a job must not get a second driver."""
+    """State of an application in its cluster. UNKNOWN counts as no end, because a job must not get a second driver."""
 
     RUNNING = "running"
     """The application runs or waits for resources."""
     ENDED = "ended"
     GONE = "gone"
-    """The cluster does not have the application. The cluster has forgotten it, or is the wrong one."""
+    """The cluster does not have the application. It has forgotten the application, or is the wrong cluster."""
     UNKNOWN = "unknown"
     """The cluster has not answered, or its answer cannot be read."""
 
@@ -74,7 +74,7 @@ class Submission:
 
     @classmethod
     def from_json(cls, value: Any) -> Submission | None:
-        """Return the submission, or None for any other value, because a user can edit the task state store."""
+        """Return the submission. None if ``value`` has another form (users can edit the task state store)."""
         if not isinstance(value, Mapping):
             return None
         values = {field.name: value[field.name] for field in fields(cls) if field.name in value}
@@ -92,7 +92,7 @@ class ApplicationStatus(Protocol):
     """Access to a cluster's reports about applications. Calls block, and only one thread at a time may call."""
 
     def report(self, submission: Submission) -> ApplicationReport:
-        """Return the cluster's report, or UNKNOWN if there is no usable answer. Never raises."""
+        """Return the cluster's report. Its state is UNKNOWN if there is no usable answer. Never raises."""
 
 
 @dataclass(frozen=True)

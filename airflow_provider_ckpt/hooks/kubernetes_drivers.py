@@ -16,7 +16,7 @@ _CONTAINER = "spark-kubernetes-driver"
 _TIMEOUT = (5.0, 30.0)
 """(seconds to connect, seconds to read)."""
 _MOST_BYTES = 16 << 20
-"""Largest answer in bytes. The description of one pod has some ten thousand."""
+"""Maximum size of an answer in bytes. The description of one pod has some ten thousand bytes."""
 _STATES = {
     "Pending": ApplicationState.RUNNING,
     "Running": ApplicationState.RUNNING,

@@ -41,7 +41,7 @@ def refuse_unfit_provider() -> None:
 
 
 def refuse_unfit_operator(operator: SparkSubmitOperator) -> None:
-    """Refuse an Airflow operator that lacks a field of which this package makes use. Raises InvalidInputError."""
+    """Refuse an Airflow operator that lacks a field which this package reads or sets. Raises InvalidInputError."""
     _refuse(operator, OPERATOR_FIELDS, SparkSubmitOperator.__name__)
 
 

@@ -135,7 +135,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of spark-submit, which in client mode is the driver's. None before its end."""
+        """Exit code of spark-submit, which in client mode is the driver's. None before the end of spark-submit."""
         return None if self._submit_sp is None else self._submit_sp.poll()
 
     @property
@@ -169,7 +169,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return driver
 
     def ask_to_leave(self) -> bool:
-        """Send SIGTERM, at which a worker leaves. Return False if no process runs."""
+        """Send SIGTERM to spark-submit, at which its worker leaves. Return False if the process does not run."""
         if self._submit_sp is None or self._submit_sp.poll() is not None:
             return False
         self._submit_sp.terminate()

@@ -38,7 +38,7 @@ _SETTINGS = "give each operator a mapping of its settings by name"
 
 
 class JobRequestOperator(BaseOperator):
-    """Base of the operators that send a request. A retry sends the request again, and the driver answers both."""
+    """Base of the operators that send a request. A retry sends a new request, and the driver answers both requests."""
 
     kind: ClassVar[str]
     already: ClassVar[tuple[JobStatus, ...]] = ()
@@ -281,7 +281,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
-        """Return True if the change is in effect, because an earlier try that timed out requested it.
+        """Return True if the job runs with the change already, for example after an earlier try that timed out.
 
         Return False for a change that names a file, because the file may have changed and the driver must decide.
         """

@@ -29,7 +29,7 @@ class JobProgress:
 
     batches: int
     """Number of micro-batches up to the last completed checkpoint. Checkpoints are not counted, because a job
-    that fails at the same row again and again still completes some."""
+    that fails at the same row again and again still completes checkpoints."""
     finished: int
     """Number of finished sources and subtasks, the only progress of a job in batch mode before its end."""
     splits: int
@@ -45,7 +45,7 @@ class JobProgress:
 
     @classmethod
     def from_json(cls, value: Any) -> JobProgress | None:
-        """Return the progress, or None for any other value, because a user can edit the task state store in the UI."""
+        """Return the progress. None if ``value`` has another form (users can edit the task state store)."""
         if not isinstance(value, list) or len(value) != len(fields(cls)):
             return None
         return cls(*value) if all(isinstance(number, int) for number in value) else None
@@ -76,7 +76,8 @@ class ProgressRetryPolicy(RetryPolicy):
     If a retry is pointless (a job that FAILED for good, a refused definition), the task fails at once. If the journal
     cannot be read, Airflow's own rule applies and the failure does not count.
 
-    :param failures_without_progress: most failures in a row without progress that are retried. One more fails the task.
+    :param failures_without_progress: maximum number of failures in a row without progress that are retried. A further
+        failure without progress fails the task.
 
     Raises InvalidTaskArgumentError if ``failures_without_progress`` is no number, or below 0.
     """
@@ -140,7 +141,10 @@ class Failures:
     without_progress: int = 0
 
     def after(self, job_id: str, progress: JobProgress) -> Failures:
-        """Return the record after one more failure. For another job (``on_clear="restart"``) it begins empty."""
+        """Return the record after a further failure. If the job made progress before the failure, the number is 0.
+
+        For another job (``on_clear="restart"``) the record begins empty.
+        """
         before = self if self.job_id == job_id else Failures(job_id)
         if progress.is_beyond(before.progress):
             return Failures(job_id, progress, 0)

@@ -151,7 +151,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     @contextmanager
     def _allowed_to_fail(self) -> Iterator[None]:
-        """Apply ``soft_fail`` and ``never_fail`` to a deferrable sensor's first poll. Airflow does so only later."""
+        """Apply ``soft_fail`` and ``never_fail`` to a deferrable sensor's first poll. Airflow itself does so later."""
         try:
             yield
         except AirflowFailException as error:

@@ -145,12 +145,12 @@ class CheckpointCondition:
         return watermark is not None and watermark >= instant * 1000
 
     def _watermark(self, state: JobState) -> int | None:
-        """Return the watermark (milliseconds) of the newest counted checkpoint since the last restore, or None."""
+        """Return the watermark (ms) of the newest counted checkpoint since the last restore. None if there is none."""
         later = [completed.checkpoint for completed in self._counted(state) if completed.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 
     def _is_timeless(self, state: JobState) -> bool:
-        """Return True if the job will show no watermark unless it restarts."""
+        """Return True if the wait is for a watermark, and the job's current plan has no event time."""
         return self.watermark is not None and not (self.wait_for_restart or state.plan is None or state.has_event_time)
 
     def _unknown_operator(self, state: JobState) -> list[str] | None:

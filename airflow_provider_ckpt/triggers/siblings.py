@@ -65,11 +65,14 @@ def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequen
 
 
 OVER = ("failed", "success", "skipped", "removed")
-"""States of a task that will not run again."""
+"""States of a deferred task that has ended and will not run again by itself."""
 
 
 def state_of_task(ti: Any) -> str:
-    """Return Airflow's state of the task, or "removed" if its Dag run is gone. Blocks. Raises the request's errors."""
+    """Return Airflow's state of a task. "removed" if its Dag run is gone, "not known" if ``ti`` is None.
+
+    Blocks. Raises the request's errors.
+    """
     if ti is None:
         return "not known"
     is_mapped = ti.map_index is not None and ti.map_index >= 0
