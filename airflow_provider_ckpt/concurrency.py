@@ -72,7 +72,7 @@ class DaemonThreads:
 
 
 class TaskThreads:
-    """A pool of threads that one caller at a time may use. Threads start at first use, with names from ``name``."""
+    """A pool of threads for one caller at a time. The first use starts threads whose names begin with ``name``."""
 
     def __init__(self, name: str) -> None:
         self._name = name

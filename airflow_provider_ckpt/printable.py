@@ -34,7 +34,7 @@ def instant_text(epoch_seconds: float) -> str:
 
 
 def without_colours(text: str) -> str:
-    """Return a library's report without the sequences that colour a terminal."""
+    """Return a library's message without the escape sequences that colour a terminal."""
     return _COLOUR.sub("", text)
 
 

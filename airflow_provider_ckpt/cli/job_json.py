@@ -1,4 +1,4 @@
-"""The output of ``ckpt show --json``. Its form does not change when that of the journal changes."""
+"""The output of ``ckpt show --json``. A new format of the journal does not change its format."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class LiveRun:
         threading.Thread(target=self._follow, args=(options, location), name="ckpt-terminal", daemon=True).start()
 
     def print_line(self, line: StatusLine) -> None:
-        """Print a status line above the progress, unless the line reports a failure, which :mod:`run` prints."""
+        """Print a status line above the progress, unless the line reports a failure (see ``print_failure``)."""
         self._phase = one_line(line.message)
         if not line.went_wrong:
             self._console.print(Text(f"{_now()}  {one_line(line.message)}"))
@@ -90,7 +90,7 @@ class LiveRun:
 
 
 def summary(overview: JobOverview | None, began: float) -> Iterator[str]:
-    """Yield the lines after a run: rows of each source and sink, time and checkpoints. None without an overview."""
+    """Yield the lines after a run: rows of each source and sink, time and checkpoints. No lines without an overview."""
     if overview is None:
         return
     read = [f"{one_line(source.uid)} {overview_page.progress(source) or 'nothing'}" for source in overview.sources]

@@ -56,7 +56,7 @@ def page(overview: JobOverview, now: float, checkpoints: int = CHECKPOINTS_SHOWN
 
 
 def _text(value: object, style: str = "") -> Text:
-    """Return a cell. Control characters are escaped, and brackets are no markup."""
+    """Return a table cell, with a dash for None. Control characters are escaped, and brackets are no markup."""
     return Text(IDLE if value is None else one_line(str(value)), style=style if value is not None else "dim")
 
 

@@ -75,7 +75,7 @@ FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "ro
 def _settings(option: Option) -> dict[str, Any]:
     """Return the arguments of ``add_argument``.
 
-    A value that the user does not give is None or empty, for RunOptions.
+    An option that the user does not give has the value None or an empty list.
     """
     kind = option.kind
     unset = option.unset or option.shown_default
@@ -200,7 +200,7 @@ def print_json(line: StatusLine) -> None:
 
 
 def print_sentence(line: StatusLine) -> None:
-    """Print a line for a user. Failures and the frames of the user's code go to standard error."""
+    """Print a status line as text. Failures and the frames of the user's code go to standard error."""
     if not line.went_wrong:
         print(one_line(line.message), flush=True)
     print_failure(line)

@@ -8,7 +8,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 
 
 def shown_status(state: JobState) -> str | None:
-    """Return the journal's status, with a note where the status alone misleads."""
+    """Return the journal's status, with a note where the status alone misleads. None for a job without a status."""
     status, note = state.status or ("not RUNNING yet" if state.is_held else None), status_note(state)
     return status if note is None else f"{status} ({note})"
 

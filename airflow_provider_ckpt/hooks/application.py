@@ -44,7 +44,7 @@ class Submission:
     """Random tag that the cluster stores with the driver. It identifies a driver without a known application id, for
     example if the worker was lost while spark-submit ran."""
     attempt: str
-    """Name of the attempt in the job's journal."""
+    """Name under which the driver claims the job in the journal."""
     after_epoch: int
     """The job's epoch before the submission. The driver claims a later epoch."""
     namespace: str | None = None
@@ -61,7 +61,7 @@ class Submission:
         """True if GONE means that the driver has ended.
 
         That is so if the cluster has reported the application before, or if spark-submit has not ended well. Otherwise
-        this may be the wrong cluster.
+        the polled cluster may be the wrong cluster.
         """
         return self.is_seen or not self.is_submitted
 

@@ -147,7 +147,7 @@ def _problem_of(extra: Mapping[str, Any]) -> str | None:
 
 
 def _is_relative(root: str) -> bool:
-    """Return True if a root is a folder of the working directory. ``file:x`` and ``x:y`` are such folders, too."""
+    """Return True if a root is relative to the working directory. ``file:x`` and ``x:y`` are relative, too."""
     if "://" in root:
         return False
     return not re.sub("^file:", "", root, flags=re.IGNORECASE).startswith("/")

@@ -34,7 +34,7 @@ class FoundJob:
 
     @property
     def is_run(self) -> bool:
-        """True if Airflow runs the job's task or will run it. The job's driver need not be checked then."""
+        """True if Airflow runs the job's task or will run it. Then a sensor need not check the job's driver."""
         return self.state not in (*_OVER, "success")
 
     @property

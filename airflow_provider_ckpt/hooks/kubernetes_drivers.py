@@ -14,7 +14,7 @@ LABEL = "ckpt-submission"
 """Label of the driver's pod. Its value is the submission's tag."""
 _CONTAINER = "spark-kubernetes-driver"
 _TIMEOUT = (5.0, 30.0)
-"""(seconds to connect, seconds to read)."""
+"""(seconds to connect, seconds to read) of a request to Kubernetes."""
 _MOST_BYTES = 16 << 20
 """Maximum size of an answer in bytes. The description of one pod has some ten thousand bytes."""
 _STATES = {

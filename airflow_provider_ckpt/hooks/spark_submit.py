@@ -91,7 +91,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._set_cluster_environ(options)
 
     def _set_cluster_environ(self, options: Mapping[str, Any]) -> None:
-        """Set the environment of a driver in a cluster. It is a part of the configuration, so every user can read it.
+        """Set the environment of a driver in a cluster. Every user can read it, as a part of the Spark configuration.
 
         Raises InvalidTaskArgumentError if the driver needs connections, or if a storage option may be secret and the
         user does not set the variable.
@@ -207,7 +207,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self.log.log(levels.of(text), "%s", text)
 
     def _keep_for_error(self, line: str) -> None:
-        """Record a line for the error of the base class: one of the last twenty, or of the JVM's last stack trace."""
+        """Record a line for the base class's error: the last lines, or the lines from the JVM's exception on."""
         if not self._exception_anchor_seen and 'Exception in thread "' in line:
             self._exception_anchor_seen = True
             self._last_submit_log_lines = deque(maxlen=500)

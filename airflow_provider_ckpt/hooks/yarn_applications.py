@@ -25,8 +25,8 @@ _LONGEST = 500
 class YarnApplications:
     """Access to YARN's applications.
 
-    ``address`` is that of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``. A user and a password in
-    the address are used, and never shown.
+    ``address`` is the address of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``. A user and a
+    password in the address are used, and never shown.
     """
 
     def __init__(self, address: str, auth: AuthBase | None = None) -> None:
@@ -35,7 +35,7 @@ class YarnApplications:
 
     @classmethod
     def of(cls, extra: Mapping[str, Any], *, kerberos: bool) -> YarnApplications:
-        """Return the access that the Spark connection's ``extra`` describes.
+        """Return the access to the ResourceManager that the Spark connection's ``extra`` names.
 
         Raises KeyError if the extra has no address, and ImportError if requests-kerberos is needed and not installed.
         """

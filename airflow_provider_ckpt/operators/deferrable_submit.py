@@ -1,4 +1,4 @@
-"""The deferrable part of an Airflow operator that submits a driver, and the check of its arguments for spark-submit."""
+"""The deferrable part of an operator that submits a driver, and the check of the operator's spark-submit arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The deferral of a task while its driver runs: the driver of an earlier try, and the trigger that waits."""
+"""Support for a task that defers while its driver runs: the search for an earlier driver, and the waiting trigger."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class GroupRun:
 def may_run_again(state: JobState) -> bool:
     """Return True for a job in batch mode, whose next run may run a finished subtask again.
 
-    It does so after a result was lost, or without ``batch_recovery``. In streaming mode the checkpoints include the
-    result, so a finished subtask never runs again.
+    The next run does so if a result is lost, or without ``batch_recovery``. In streaming mode the checkpoints include
+    the result, so a finished subtask never runs again.
     """
     return state.is_batch

@@ -40,7 +40,7 @@ class SparkUILink(JobLink):
 
 
 class OutputLink(JobLink):
-    """Link to the first sink's folder that a page of S3's or Google's console shows. Empty without such a folder."""
+    """Link to the cloud console's page for the job's first output folder in S3 or Google Cloud Storage, if any."""
 
     name = "Output"
 
@@ -57,7 +57,7 @@ LINKS = (SparkUILink(), OutputLink())
 
 
 def browsable(uri: str) -> str:
-    """Return the URL of the console's page for a folder in S3 or Google Cloud Storage; an empty text for other URIs."""
+    """Return the URL of the cloud console's page for a folder in S3 or Google Cloud Storage, else an empty text."""
     parts = urlsplit(uri)
     folder = parts.path.strip("/")
     if parts.scheme in ("s3", "s3a"):

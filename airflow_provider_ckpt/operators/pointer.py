@@ -84,7 +84,7 @@ class Pointer:
     A clear with ``on_clear="restart"`` raises it.
     """
     status: JobStatus | SubmissionStatus = SubmissionStatus.SUBMITTED
-    """Status that this task's driver reported."""
+    """Status that this task's driver reported last. SUBMITTED before the first report."""
     epoch: int | None = None
     checkpoint: int | None = None
     """Last completed checkpoint."""
@@ -96,7 +96,7 @@ class Pointer:
     changed_files: int = 0
     """Number of source files that changed after they were read, since the job began."""
     unfit_rows: int = 0
-    """Number of rows with an unfit event time since the job began, up to the last completed checkpoint."""
+    """Number of rows with an unusable event time since the job began, up to the last completed checkpoint."""
     malformed_rows: int = 0
     """Number of rows that do not fit their source's schema since the job began, up to the last completed checkpoint."""
     application_id: str | None = None

@@ -133,7 +133,7 @@ class ProgressRetryPolicy(RetryPolicy):
 class Failures:
     """Record of a task's failures in the task state store.
 
-    ``without_progress`` is the number of failures in a row without progress since the previous failure.
+    ``without_progress`` is the number of last failures in a row with no progress since the failure before.
     """
 
     job_id: str = ""
@@ -141,7 +141,7 @@ class Failures:
     without_progress: int = 0
 
     def after(self, job_id: str, progress: JobProgress) -> Failures:
-        """Return the record after a further failure. If the job made progress before the failure, the number is 0.
+        """Return the record after a further failure. If the job made progress before it, ``without_progress`` is 0.
 
         For another job (``on_clear="restart"``) the record begins empty.
         """

@@ -212,7 +212,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return result
 
     def on_kill(self) -> None:
-        """Ask the driver to stop, wait up to ``stop_grace`` for its savepoint, then end the driver.
+        """Ask the driver to stop, wait up to ``stop_grace`` for its savepoint, then end the driver if it still runs.
 
         Airflow calls this method in the main thread, during :meth:`execute`, after a user's mark or clear, at the
         shutdown of the worker, and after ``execution_timeout``.

@@ -174,7 +174,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             time.sleep(_POLL)
 
     def _is_over(self, run: TaskRun, state: JobState) -> bool:
-        """Return True if nothing is left to do.
+        """Return True if this task has nothing left to do.
 
         Raises AirflowFailException if this task must not resume the job, and JobDeletedError if the job was deleted.
         """

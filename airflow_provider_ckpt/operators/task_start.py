@@ -138,7 +138,7 @@ def find_task_start(
     """Return the job that a task runs, and the job's state. The function reads a few journals.
 
     A retry resumes the job that an earlier try began, even if the arguments name another job now. Otherwise a
-    job id with the current time would begin another job with each try, and write the same rows again.
+    job id that contains the current time would begin another job in each try, and write the same rows again.
 
     A task without a pointer counts as cleared if a task of its name has run the job, because Airflow deletes the
     pointer with the Dag run. Otherwise a new Dag run of the same name would find its job FINISHED and do nothing.
@@ -236,7 +236,7 @@ def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[Jo
 
 
 def own_job_id(ti: Any) -> str:
-    """Return the default job id of a task instance. The names of its attempts begin with this id, for any job id."""
+    """Return the default job id of a task instance. It begins the names of all attempts, even for other jobs."""
     return default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
 
 

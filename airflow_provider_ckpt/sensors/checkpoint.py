@@ -239,7 +239,7 @@ class CheckpointSensor(BaseSensorOperator):
 
 
 def _instant(value: datetime | str | None, argument: str) -> float | None:
-    """Return an instant in epoch seconds. Raises BadOptionError for a time without a zone, or for no time."""
+    """Return an instant in epoch seconds; None for None. Raises BadOptionError unless it is a time with a zone."""
     if value is None:
         return None
     time: datetime = kinds.TIME.read(value, argument)

@@ -33,7 +33,7 @@ class SinkGroup(ABC):
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        """Return sinks whose process raises SimulatedCrash before or after its ``at``-th change of the target."""
+        """Return sinks whose process raises SimulatedCrash before or after change ``at`` of the target, from 1."""
 
     @abstractmethod
     def losing(self) -> list[BoundSink]:

@@ -22,7 +22,7 @@ class SuccessorConformance(GroupConformance):
     """Tests of a sink and its successors. :class:`SinkConformance` inherits them and defines the fixtures."""
 
     def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
-        """Stage batch *b* with the rows 10 b and 10 b + 1."""
+        """Stage batch *b* with the rows 10 b and 10 b + 1, and return its handle."""
         return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
 
     def test_a_release_counts_the_rows_of_all_its_handles(

@@ -61,7 +61,7 @@ class MasterAvailable:
     """
 
     def __init__(self, deployment: int, epoch: int) -> None:
-        """Begin a wait. ``epoch`` is that of the last JobMaster that commanded the worker of ``deployment``."""
+        """Begin a wait. ``epoch`` is the epoch of the last JobMaster that commanded the worker of ``deployment``."""
         self._deployment, self._epoch = deployment, epoch
         self._beat: int | None = None
 
@@ -89,7 +89,7 @@ class MasterAvailable:
 
 
 class Preparation:
-    """End condition of a wait for a group's next deployment. ``attempt`` names a task of the group and Dag run."""
+    """End condition of a wait for a group's next deployment. ``attempt`` is the waiting task's name in the journal."""
 
     def __init__(self, attempt: str) -> None:
         self._attempt = attempt

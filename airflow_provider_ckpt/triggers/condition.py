@@ -63,7 +63,10 @@ class CheckpointCondition:
     watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
-        """Return whether the condition holds, or can no longer hold. ``state`` is None if the job has no journal."""
+        """Return the verdict: "reached", "failed" if the condition can no longer hold, else "wait".
+
+        ``state`` is None if the job has no journal.
+        """
         if state is not None and state.damage:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
@@ -145,7 +148,7 @@ class CheckpointCondition:
         return watermark is not None and watermark >= instant * 1000
 
     def _watermark(self, state: JobState) -> int | None:
-        """Return the watermark (ms) of the newest counted checkpoint since the last restore. None if there is none."""
+        """Return the watermark (ms) of the newest counted checkpoint since the last restore. None without any."""
         later = [completed.checkpoint for completed in self._counted(state) if completed.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 

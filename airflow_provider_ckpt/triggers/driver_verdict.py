@@ -82,7 +82,7 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 
 def must_poll_cluster(state: JobState, submission: Submission) -> bool:
-    """Return True if the driver was overtaken or journaled RESTARTING. Only the cluster shows whether it still runs."""
+    """Return True if the driver was overtaken or journaled RESTARTING. Only the cluster shows if it still runs."""
     return is_overtaken(state, submission) or (
         has_journaled_end(state, submission) and state.status is JobStatus.RESTARTING
     )

@@ -1,4 +1,4 @@
-"""Polls of a driver in a cluster: of the job's journal, and of the cluster if the journal does not grow."""
+"""Polls of a driver in a cluster. They read the job's journal, and poll the cluster if the journal does not grow."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class DriverWatch:
         return self._client.read_state()
 
     def ask_to_leave(self, state: JobState) -> bool:
-        """Ask the driver to leave and return True. Return False if it does not have the job. Raises storage errors."""
+        """Ask the driver to leave and return True. Return False if the driver lacks the job. Raises storage errors."""
         if not is_of_submission(state, self.submission) or not state.is_held:
             return False
         self._hook.client(self._job_id).stop(epoch=state.epoch, exit_if_it_fails=True)

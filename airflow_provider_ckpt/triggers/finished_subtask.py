@@ -64,7 +64,7 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
 
 
 def shared_age(poll_interval: float) -> float:
-    """Return the largest age, in seconds, at which a trigger may use another trigger's poll.
+    """Return the largest age, in seconds, at which a trigger may use the result of another trigger's poll.
 
     The age is below the poll interval, so that two polls of a trigger never use the same result. It is below SETTLING,
     so that no result is from before the wait, because a trigger first polls SETTLING seconds after the wait began.
@@ -141,7 +141,7 @@ class ResultRetention:
     """End condition of a wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
-        """Begin the wait of task ``attempt``. Its subtasks finished in ``deployment``, which is 0 if that is over."""
+        """Begin the wait of task ``attempt``. Its subtasks finished in ``deployment``; 0 if that deployment is over."""
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
         self._gone_at_answer: int | None = None
 

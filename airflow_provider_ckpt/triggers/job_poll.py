@@ -1,4 +1,4 @@
-"""One poll of a job for which a sensor waits."""
+"""The polls of a job for which a sensor waits."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class JobPoll:
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
             None means no limit.
         seen: Last progress of the job in the polls of an earlier process. None if there was none.
-        next_of: (job id, number of the checkpoint that "next" means), from an earlier process. None if there was none.
-            It is the first checkpoint triggered after the first poll. No clocks of two hosts are compared.
+        next_of: For ``checkpoint="next"``, (job id, number of the first checkpoint triggered after the first poll), if
+            an earlier process made the first poll. A number is stored, because the clocks of two hosts may differ.
     """
 
     def __init__(

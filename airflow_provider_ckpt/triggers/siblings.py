@@ -1,7 +1,7 @@
 """Airflow's states of a trigger's own task and of the other tasks of its group.
 
 Airflow calls ``on_kill`` after a user's kill, after a clear, and when another triggerer takes over the trigger
-(apache/airflow#73454). The state of the own task distinguishes the three cases.
+(apache/airflow#73454). The state of the trigger's own task distinguishes the three cases.
 """
 
 from __future__ import annotations

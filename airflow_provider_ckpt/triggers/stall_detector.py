@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 SHORTEST = 900.0
-"""Minimum of :func:`stall_limit` in seconds. Airflow's default retry_delay, without a driver, is shorter."""
+"""Minimum of :func:`stall_limit` in seconds, above Airflow's default retry_delay, during which no driver runs."""
 _INTERVALS = 3
 
 
