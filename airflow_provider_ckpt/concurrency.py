@@ -1,4 +1,4 @@
-"""Work in several threads: calls that wait for a disk or for the storage, and calls that may hang."""
+"""Helpers that run calls in threads: calls that wait for a disk or for the storage, and calls that may hang."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 MOST = 16
-"""Maximum number of threads in a pool. Several syncs of one disk at the same time cost little more than one sync."""
+"""Maximum number of threads in a pool. Most threads wait for a disk, which does several syncs at once as fast."""
 
 
 def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:

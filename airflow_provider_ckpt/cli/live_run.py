@@ -1,4 +1,4 @@
-"""The terminal of ``ckpt run``: lines with their times, and below them the progress of the job."""
+"""The terminal of ``ckpt run``: status lines with their times, and below these lines the progress of the job."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LiveRun:
                 self._console.print(Text(line))
 
     def watch(self, options: RunOptions, location: Location) -> None:
-        """Start a thread that reads the job's overview again and again, until :meth:`close`."""
+        """Start a thread that reads the job's overview at an interval, until :meth:`close`."""
         threading.Thread(target=self._follow, args=(options, location), name="ckpt-terminal", daemon=True).start()
 
     def print_line(self, line: StatusLine) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class ApplicationState(str, Enum):
-    """State of an application in its cluster. UNKNOWN counts as no end, because a job must not get a second driver."""
+    """State of an application in its cluster. UNKNOWN must not count as an end, or a job could get two drivers."""
 
     RUNNING = "running"
     """The application runs or waits for resources."""
@@ -97,7 +97,7 @@ class ApplicationStatus(Protocol):
 
 @dataclass(frozen=True)
 class NotAsked:
-    """Replacement for a cluster that cannot be polled. Every report is UNKNOWN, so that only the journal decides."""
+    """Replacement for a cluster that cannot be polled. Every report is UNKNOWN, so verdicts depend on the journal."""
 
     problem: str
 

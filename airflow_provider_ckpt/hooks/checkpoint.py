@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TOAST = 200
 """Number of characters that a user can read before Airflow hides the message of the *Test* button."""
 _NAMED = 3
-"""Maximum number of damaged jobs that the message names."""
+"""Maximum number of damaged jobs that the message of the *Test* button names."""
 
 
 class CheckpointHook(BaseHook):

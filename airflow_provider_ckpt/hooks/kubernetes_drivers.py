@@ -91,7 +91,7 @@ def _report(pod: Mapping[str, Any]) -> ApplicationReport:
 
 
 def _ended(status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the termination of the driver's container, or None if the container runs."""
+    """Return Kubernetes' record of the end of the driver's container. None if the container has not ended."""
     for container in status.get("containerStatuses") or []:
         if container.get("name") == _CONTAINER:
             termination: dict[str, Any] | None = (container.get("state") or {}).get("terminated")

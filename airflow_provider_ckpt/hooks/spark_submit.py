@@ -226,7 +226,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def _note_driver(self, line: str) -> None:
         """Record the ids of a driver on Kubernetes, except in client mode.
 
-        In client mode the driver wrote the line, so its data could name any pod for the hook to delete.
+        In client mode the driver wrote the line, so the line could name any pod for the hook to delete.
         """
         match = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
         if match is not None:

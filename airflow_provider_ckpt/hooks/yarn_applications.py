@@ -89,7 +89,7 @@ def _is_unknown_there(body: Any) -> bool:
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
-    """Return the answer's first running application, else its first application, else {}. None if it is malformed."""
+    """Return YARN's first running application, else its first application, else {}. None for a malformed answer."""
     if not isinstance(body, dict):
         return None
     if not is_list:

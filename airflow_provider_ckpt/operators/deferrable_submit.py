@@ -238,7 +238,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
 
 
 def _refuse_early(given: dict[str, Any]) -> None:
-    """Refuse arguments that need a worker after the submission or select client mode, while the Dag is parsed."""
+    """Refuse arguments that need a worker after the submission, and client mode, while Airflow parses the Dag."""
     for argument, problem in _NOT_DEFERRABLE.items():
         if given.get(argument):
             raise InvalidTaskArgumentError(argument=argument, value="…", problem=f"with deferrable=True {problem}")

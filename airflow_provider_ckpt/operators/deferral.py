@@ -69,10 +69,10 @@ class Deferral:
         return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Return the submission of the driver that has the job. None unless a try of this task submitted the driver.
+        """Return the submission of the driver that has the job, from the journal.
 
-        The journal shows a driver even if the task state store has no submission. Airflow may have deleted the store
-        (after 30 days), or the earlier try was not deferrable. None also if the driver is in another kind of cluster.
+        None unless a try of this task submitted the driver, to this kind of cluster. The task state store may lack the
+        submission: Airflow deletes the store after 30 days, and an earlier try need not have been deferrable.
         """
         state = client.read_state()
         application_id = state.worker.application_id

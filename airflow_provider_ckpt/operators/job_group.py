@@ -56,7 +56,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
         (``history/0``), or vertices with all of their subtasks (``history``). A mapping gives each task its arguments
         of Airflow (``pool``, ``queue``, ``retries``, …) and of spark-submit (``conf``, ``driver_memory``, …).
     :param standbys: number of additional tasks (``standby-1``, …), each with a running Spark. A standby takes over the
-        subtasks of a lost worker at once, because it need not start a JVM. The retry then becomes the standby.
+        subtasks of a lost worker at once, because it need not start a JVM. The retry of the lost
+        worker's task then becomes the standby.
     :param spark: arguments of ``SparkSubmitOperator`` for all tasks (``conn_id``, ``conf``, ``packages``, …).
     :param plan: Airflow's arguments of the task ``plan``.
     :param subtask: Airflow's arguments of the tasks of subtasks.

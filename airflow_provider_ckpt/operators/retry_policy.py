@@ -98,7 +98,7 @@ class ProgressRetryPolicy(RetryPolicy):
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
-        """Decide about a retry. Airflow calls this method in the worker, after each failure that may be retried."""
+        """Return whether Airflow retries the task. Airflow calls this in the worker, after each retryable failure."""
         if context is None:
             return RetryDecision.default()
         try:

@@ -70,7 +70,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         ran_well: bool = False,
         **_: Any,
     ) -> Any:
-        """Continue the try after the wait. The method decides again what to do, because the job may have changed."""
+        """Continue the try after the wait. The job's state is read again, because it may have changed."""
         result = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
         self._resume_after(result, since, ran_well=ran_well)
         return self._resume(context)
@@ -123,7 +123,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _rejoin_own_run(
         self, context: Context, run: TaskRun, before: JobState, error: AirflowFailException
     ) -> NoReturn:
-        """Decide about a worker that was fenced within its own Dag run.
+        """Wait for the next deployment, or raise an error, after the worker was fenced.
 
         If a later deployment has fenced the worker, this try waits for that deployment and joins it. If another worker
         of the same deployment has fenced this worker, the next try takes the subtask back. An earlier try never takes a
@@ -150,9 +150,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _prepared(self, context: Context, run: TaskRun) -> JobState:
         """Return the job's state when this Dag run has a running deployment, or when nothing is left to do.
 
-        After a failed run, a retry of the JobMaster's task prepares the job again. This task waits for
-        the preparation in the triggerer. It waits in its slot if the triggerer cannot read the root, or if the journal
-        is unreadable at the moment.
+        After a failed run, a retry of the JobMaster's task prepares the job again. This task waits for the
+        preparation in the triggerer. It waits in its slot if the triggerer cannot read the root, or if the journal is
+        unreadable at the moment.
         """
         silence = self._timing(run).silence
         deadline = time.monotonic() + silence

@@ -82,7 +82,7 @@ class TaskStart:
         return is_held_since(self.state, self.before)
 
     def pointer(self, new: Pointer) -> Pointer:
-        """Return ``new`` with the progress that an earlier try reached.
+        """Return ``new``. For a retry, ``new`` gets the progress that the earlier tries reached.
 
         Raises AirflowFailException if the job FAILED, or if another driver has taken it over.
         """

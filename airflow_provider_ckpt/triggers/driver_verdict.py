@@ -44,7 +44,7 @@ def judge(
     *,
     was_asked_to_leave: bool = False,
 ) -> DriverVerdict:
-    """Judge a driver by the job's end in the journal. Without an end in the journal, the cluster's report decides.
+    """Return the verdict on a driver, from the job's end in the journal, or else from the cluster's report.
 
     Args:
         report: The cluster's report, or None if the cluster was not polled. It must be older than ``state``. Otherwise

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDictionary()
-"""The shared polls of each group, as long as a trigger in this process uses them."""
+"""Key of a group's job -> its shared polls, as long as a trigger in this process uses them."""
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
