@@ -1,4 +1,4 @@
-"""The status of a job for users, with its meaning at this moment."""
+"""The status of a job for users, with a note where the status alone misleads."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.storage.redaction import conf_secrets, redact, secret
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
-"""Line of spark-submit on Kubernetes if it does not wait for the driver. The Spark provider does not read the line."""
+"""Line that spark-submit prints on Kubernetes if it does not wait for the driver. The Spark provider ignores it."""
 _ENVIRONMENTS = ("spark.kubernetes.driver.secretKeyRef", "spark.kubernetes.driverEnv", "spark.yarn.appMasterEnv")
 """Settings that set a variable in the environment of a driver in a cluster."""
 _VARIABLE = re.compile(rf"^([\w.]*(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
@@ -207,7 +207,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self.log.log(levels.of(text), "%s", text)
 
     def _keep_for_error(self, line: str) -> None:
-        """Record a line for the base class's error: the last lines, or the lines from the JVM's exception on."""
+        """Record a line that the base class's error may show: one of the last, or one after a JVM exception."""
         if not self._exception_anchor_seen and 'Exception in thread "' in line:
             self._exception_anchor_seen = True
             self._last_submit_log_lines = deque(maxlen=500)

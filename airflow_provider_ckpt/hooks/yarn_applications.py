@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from requests.auth import AuthBase
 
 ADDRESS = "yarn_resourcemanager_webapp_address"
-"""Field in the Spark connection's extra. The name is the Spark provider's."""
+"""Field of the Spark connection's extra, as the Spark provider names it."""
 _TIMEOUT = (5.0, 30.0)
 """Seconds to connect and to read, as in the Spark provider's hook."""
 _RUNNING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")

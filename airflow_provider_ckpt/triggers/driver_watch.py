@@ -71,7 +71,7 @@ class DriverWatch:
         return self._client.read_state()
 
     def ask_to_leave(self, state: JobState) -> bool:
-        """Ask the driver to leave and return True. Return False if the driver lacks the job. Raises storage errors."""
+        """Ask the driver to leave. Return False if the driver does not have the job. Raises the storage's errors."""
         if not is_of_submission(state, self.submission) or not state.is_held:
             return False
         self._hook.client(self._job_id).stop(epoch=state.epoch, exit_if_it_fails=True)

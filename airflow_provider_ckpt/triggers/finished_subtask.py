@@ -146,7 +146,7 @@ class ResultRetention:
         self._gone_at_answer: int | None = None
 
     def judge(self, reading: Reading) -> WaitResult | None:
-        """Return why the wait is over, or None to continue. A job in preparation or a damaged journal gives None."""
+        """Return why the wait is over, or None to continue. A job in preparation or a damaged journal is no reason."""
         state = reading.state
         if is_whole(state):
             if state.has_finished:

@@ -15,7 +15,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow_provider_ckpt.hooks.job_of_task import UNANSWERED
 
 GIVEN_UP = ("failed", "upstream_failed", "skipped", "removed")
-"""States of a task that Airflow does not run again by itself."""
+"""States of a task that did not succeed and that Airflow does not run again by itself."""
 ASK_EVERY = 60.0
 """Seconds between two requests of a waiting task for the state of the JobMaster's task."""
 
