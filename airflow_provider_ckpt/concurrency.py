@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 MOST = 16
-"""Maximum number of threads in a pool. Most threads wait for a disk, which does several syncs at once as fast."""
+"""Maximum number of threads in a pool. A disk takes little longer for several syncs at once than for one."""
 
 
 def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:

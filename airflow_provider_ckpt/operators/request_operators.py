@@ -300,7 +300,8 @@ class CheckpointedJobUpgradeOperator(JobChangeOperator):
     driver, and the task that runs the driver, continue.
 
     The task fails and may be retried if the driver refuses the version, if the version does not fit (the job then
-    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job, or no driver has it.
+    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job, or no driver has the
+    job.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 

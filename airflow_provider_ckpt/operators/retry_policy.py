@@ -64,8 +64,8 @@ KEY = "ckpt_retries"
 class ProgressRetryPolicy(RetryPolicy):
     """Retry a :class:`CheckpointedSparkJobOperator` while its job makes progress, and fail the task soon if not.
 
-    Airflow counts all tries. A feed that runs for months uses up its ``retries`` with one lost executor a week. A row
-    that no function can read uses up all ``retries``, too.
+    Airflow itself counts all tries, also after progress. So a feed that runs for months uses up its ``retries`` with
+    one lost executor a week. A row that no function can read uses up all ``retries``, too.
 
     With this policy a failure counts only if there was no progress since the previous failure. Progress is a further
     micro-batch in a completed checkpoint, a finished source or subtask, or a finished split. The policy cannot exceed

@@ -84,7 +84,7 @@ class TaskStart:
     def pointer(self, new: Pointer) -> Pointer:
         """Return ``new``. For a retry, ``new`` gets the progress that the earlier tries reached.
 
-        Raises AirflowFailException if the job FAILED, or if another driver has taken it over.
+        Raises AirflowFailException if the job FAILED, or if another driver has taken the job over.
         """
         if not self.is_retry or self.state is None:
             return new

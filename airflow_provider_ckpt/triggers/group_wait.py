@@ -47,7 +47,7 @@ class WaitResult:
 
     Args:
         is_alone: True if no JobMaster will start, because Airflow no longer runs its task.
-        is_blind: True if the triggerer cannot decide, for example because it may not read the job.
+        is_blind: True if the triggerer cannot judge the job, for example because it may not read the root.
     """
 
     reason: str
