@@ -1,4 +1,4 @@
-"""The output of ``ckpt show --json``. A new format of the journal does not change its format."""
+"""The output of ``ckpt show --json``. The output's format does not depend on the journal's format."""
 
 from __future__ import annotations
 

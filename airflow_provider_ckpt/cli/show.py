@@ -184,7 +184,7 @@ def _kept_where(state: JobState, uid: str) -> str:
 
 
 def late_files(state: JobState) -> list[str]:
-    """Return lines about files that came after a bounded source was frozen. The user must decide about them."""
+    """Return lines about files that came after a bounded source was frozen: their number and their first paths."""
     lines = []
     for files in state.late_files:
         problem = "came late but were read" if files.read else "came after the end and are not in the output"

@@ -52,7 +52,7 @@ class JobOfTask:
     task_id: str
 
     def find(self) -> FoundJob:
-        """Return the job id that the task's latest try published.
+        """Return the job whose id the task's latest try published, and the task's state.
 
         Raises InvalidTaskArgumentError for a mapped task, and one of UNANSWERED if the API server does not answer.
         """

@@ -207,7 +207,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self.log.log(levels.of(text), "%s", text)
 
     def _keep_for_error(self, line: str) -> None:
-        """Record a line that the base class's error may show: one of the last, or one after a JVM exception."""
+        """Record a line, so that the base class's error can show the last lines or the lines after a JVM exception."""
         if not self._exception_anchor_seen and 'Exception in thread "' in line:
             self._exception_anchor_seen = True
             self._last_submit_log_lines = deque(maxlen=500)

@@ -111,7 +111,7 @@ class Pointer:
     is_deferred: bool = False
     """True while the task waits in the triggerer, which cannot write the pointer.
 
-    The JSON then omits changing values.
+    The JSON then omits ``checkpoint``, ``released`` and ``finished_operators``, which change meanwhile.
     """
     recovery: tuple[str, ...] = ()
     """Lines about a resumed job in batch mode: which results are kept, and what runs again for which reason."""

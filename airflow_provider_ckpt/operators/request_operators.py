@@ -204,7 +204,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             self._number()
 
     def _number(self) -> int:
-        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is none, or out of range."""
+        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is no number or out of range."""
         number = whole_number(str(self.parallelism))
         if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
             problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"
@@ -283,7 +283,7 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
     def _is_needless(self, client: JobClient) -> bool:
         """Return True if the job runs with the change already, for example after an earlier try that timed out.
 
-        Return False for a change that names a file, because the file may have changed and the driver must decide.
+        Return False for a change that names a file, because the file may have changed, which only the driver can check.
         """
         change = self._change()
         names_file = any(settings.names_file for settings in change.changes.values())

@@ -29,5 +29,5 @@ async def in_thread(function: Callable[[], Result], *, root: str | None = None) 
 
 @cache
 def _pool(root: str | None) -> ThreadPoolExecutor:
-    """Return the thread pool of a root. It starts a thread when all of its threads are busy, and then keeps it."""
+    """Return the thread pool of a root. The pool starts a thread when all its threads are busy, and ends none."""
     return ThreadPoolExecutor(_THREADS_OF_CLUSTERS if root is None else THREADS_OF_A_ROOT, "ckpt")
