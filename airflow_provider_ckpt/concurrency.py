@@ -1,4 +1,4 @@
-"""Work in several threads: calls that wait for a disk or for the storage, and calls that may hang."""
+"""Helpers that run calls in threads: calls that wait for a disk or for the storage, and calls that may hang."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 MOST = 16
-"""Largest number of threads for pieces of work. Several syncs of one disk together cost little more than one sync."""
+"""Maximum number of threads in a pool. A disk takes little longer for several syncs at once than for one."""
 
 
 def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
     """Return the result of ``act`` for each of ``items``, in their order, on up to ``threads`` threads.
 
-    After a failed call no further call begins. Its error is raised when the calls in progress have ended.
+    After a call has failed, no further call begins. When the calls in progress have ended, the error of the first
+    failed item is raised.
     """
     if threads < 2 or len(items) < 2:
         return [act(item) for item in items]
@@ -39,7 +40,10 @@ def map_parallel(act: Callable[[Item], Result], items: Sequence[Item], threads: 
 
 
 def answer_within(seconds: float, ask: Callable[[], Result]) -> Result | None:
-    """Return the result of ``ask``, called in a daemon thread. None if it fails or takes longer than ``seconds``."""
+    """Return the result of ``ask``, called in a daemon thread.
+
+    None if ``ask`` fails or takes longer than ``seconds``.
+    """
     answers: list[Result] = []
     thread = threading.Thread(target=lambda: answers.append(ask()), name="ckpt-asking", daemon=True)
     thread.start()
@@ -48,7 +52,7 @@ def answer_within(seconds: float, ask: Callable[[], Result]) -> Result | None:
 
 
 class DaemonThreads:
-    """The daemon threads of one owner. A thread that hangs does not delay the owner or the end of the process."""
+    """The daemon threads that one object has started. A thread that hangs does not delay the end of the process."""
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
@@ -59,7 +63,7 @@ class DaemonThreads:
         thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait until all threads have ended, at most ``seconds`` in total."""
+        """Wait up to ``seconds`` in total for the end of all threads. Log a warning for each that still runs."""
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -68,7 +72,7 @@ class DaemonThreads:
 
 
 class TaskThreads:
-    """A pool of threads for one caller at a time. Threads start at first use, and their names begin with ``name``."""
+    """A pool of threads for one caller at a time. The first use starts threads whose names begin with ``name``."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -77,7 +81,7 @@ class TaskThreads:
     def run(self, pieces: Sequence[Callable[[], None]]) -> None:
         """Run all pieces in parallel, and return when all have ended.
 
-        Raises the error of the first failed piece in the given order, after all others have ended.
+        Raises the error of the first failed piece in the given order, after all pieces have ended.
         """
         if len(pieces) < 2:
             for piece in pieces:

@@ -80,7 +80,10 @@ class RequestFailure(str, Enum):
 
 
 class RequestFailedError(CkptError):
-    """A request to a job, or a wait, that failed for ``reason``. It is an InvalidInputError or TransientError, too."""
+    """A failed request to a job, or a failed wait for a job. ``reason`` is why it failed.
+
+    Each such error is an InvalidInputError or a TransientError, too.
+    """
 
     reason: RequestFailure
 
@@ -108,9 +111,10 @@ class DeletionRefusal(str, Enum):
 
 
 class DeletionRefusedError(CkptError):
-    """A refused or incomplete deletion of a job, with the ``reason``. After STAGED_OUTPUT_LEFT the user must repeat it.
+    """A refused or incomplete deletion of a job, with the ``reason``.
 
-    Each such error is an InvalidInputError or a TransientError, too.
+    After STAGED_OUTPUT_LEFT the deletion is incomplete, and the user must repeat it. Each such error is an
+    InvalidInputError or a TransientError, too.
     """
 
     @property
@@ -121,7 +125,7 @@ class DeletionRefusedError(CkptError):
 def is_classified(error: BaseException) -> bool:
     """Return True if an error of a user's function is a CkptError, whose class shows whether a retry helps.
 
-    An OvertakenError does not count, because it is about another job.
+    Return False for an OvertakenError, because a function of the user can only raise it about another job.
     """
     return isinstance(error, CkptError) and not isinstance(error, OvertakenError)
 

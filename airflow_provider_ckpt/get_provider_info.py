@@ -10,7 +10,7 @@ INTEGRATION = "Checkpointed Spark jobs"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Return the description, from which Airflow makes the connection form at its start. Imports no other module."""
+    """Return the provider's description. Airflow calls this function at its start, so it imports no other module."""
     package = "airflow_provider_ckpt"
     return {
         "package-name": "airflow-provider-ckpt",

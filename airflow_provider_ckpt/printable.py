@@ -34,12 +34,12 @@ def instant_text(epoch_seconds: float) -> str:
 
 
 def without_colours(text: str) -> str:
-    """Return a library's report without the sequences that colour a terminal."""
+    """Return a library's message without the escape sequences that colour a terminal."""
     return _COLOUR.sub("", text)
 
 
 def each_text(value: Any, change: Callable[[str], str], *, keys: bool = True) -> Any:
-    """Return a JSON value with ``change`` applied to each text in it. ``keys``: False leaves keys unchanged."""
+    """Return a JSON value with ``change`` applied to each text in it. Keys stay unchanged if ``keys`` is False."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

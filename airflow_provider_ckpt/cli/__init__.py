@@ -55,7 +55,7 @@ COMMANDS = (
     doctor,
 )
 RUN_JOBS = (run, plan, master, worker)
-"""Commands that run the user's code, whose output is not changed."""
+"""Commands that run the user's code. Control characters in the output of these commands are not escaped."""
 
 
 def build_parser() -> argparse.ArgumentParser:

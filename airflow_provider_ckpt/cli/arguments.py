@@ -76,7 +76,7 @@ def _value(text: str) -> Any:
 
 
 def job_client(args: argparse.Namespace) -> JobClient:
-    """Return the client of the job.
+    """Return a client for the job that the command line names.
 
     Raises InvalidJobIdError if the id cannot name a job, and InvalidStorageOptionsError if the root's file system
     refuses its storage options.
@@ -110,6 +110,6 @@ def add_silence(parser: argparse.ArgumentParser) -> None:
 
 
 def timing(args: argparse.Namespace) -> Timing:
-    """Return poll interval and timeouts from the command line. Raises InvalidInputError if one is bad or too short."""
+    """Return poll interval and timeouts from the command line. Raises InvalidInputError if a value is bad."""
     chosen = {name: getattr(args, name, None) for name in ("poll", "lost_after", "silence")}
     return Timing.of(args.root).with_overrides(chosen, lambda name: f"--{name.replace('_', '-')}")

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(checkpoint: CheckpointView) -> int | None:
-    """Return the rows of its release, over all sinks; None if no sink counted rows."""
+    """Return the number of rows that the checkpoint's release made visible in all sinks; None if none counts rows."""
     rows = [counts["rows"] for counts in checkpoint.sinks.values() if "rows" in counts]
     return sum(rows) if rows else None
 

@@ -28,7 +28,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the archive, or check whether it exists.
+    """Make the class archive, or with ``--check`` only check whether it exists. Return the exit code.
 
     Raises:
         NoClassArchiveError: Java, Spark or the folder allows no archive.

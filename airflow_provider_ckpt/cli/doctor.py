@@ -96,13 +96,13 @@ def file_name_encoding(answer: str) -> str:
 
 
 def java_major(answer: str) -> int | None:
-    """Return Java's major version: 17 for ``openjdk version "17.0.15"``, 8 for ``java version "1.8.0_402"``."""
+    """Return Java's major version: 17 for ``version "17.0.15"``, 8 for ``version "1.8.0_402"``, None without any."""
     match = re.search(r'version "(?:1\.)?(\d+)', answer)
     return int(match[1]) if match else None
 
 
 def check_pyspark() -> Finding:
-    """Check that pyspark, pyspark-client and the files on disk agree, because the two packages own the same files."""
+    """Check that pyspark, pyspark-client and their files have the same version. Both packages own the same files."""
     full, client = installed_version("pyspark"), installed_version("pyspark-client")
     problem = spark_absent()
     if problem:
@@ -122,7 +122,10 @@ def check_pyspark() -> Finding:
 
 
 def spark_absent() -> str | None:
-    """Return why this Python cannot start Spark, or None if it can. SPARK_HOME wins over PySpark's folder."""
+    """Return why this Python cannot start Spark, or None if it can.
+
+    Spark is in SPARK_HOME, or else in PySpark's folder.
+    """
     folder = pyspark_folder()
     if folder is None:
         return "pyspark is not importable"

@@ -1,4 +1,4 @@
-"""The output of ``ckpt show --json``. Its form does not change when that of the journal changes."""
+"""The output of ``ckpt show --json``. The output's format does not depend on the journal's format."""
 
 from __future__ import annotations
 

@@ -64,5 +64,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _last_release(state: JobState) -> float | None:
-    """Return the time of the last remembered release with rows, in epoch seconds."""
+    """Return the time (epoch seconds) of the last release with rows in the journal; None if there is none."""
     return max((release.at for release in state.releases.values() if release.shows_something), default=None)

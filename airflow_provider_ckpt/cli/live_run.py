@@ -1,4 +1,4 @@
-"""The terminal of ``ckpt run``: lines with their times, and below them the progress of the job."""
+"""The terminal of ``ckpt run``: status lines with their times, and below these lines the progress of the job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from airflow_provider_ckpt.storage.opening import open_storage
 REFRESHES = 4
 """Refreshes of the terminal in a second."""
 LEAST_POLL = 1.0
-"""Least seconds between two reads of the job's overview."""
+"""Minimum seconds between two reads of the job's overview."""
 
 
 class LiveRun:
@@ -55,17 +55,17 @@ class LiveRun:
                 self._console.print(Text(line))
 
     def watch(self, options: RunOptions, location: Location) -> None:
-        """Follow the overview of the job from now on."""
+        """Start a thread that reads the job's overview at an interval, until :meth:`close`."""
         threading.Thread(target=self._follow, args=(options, location), name="ckpt-terminal", daemon=True).start()
 
     def print_line(self, line: StatusLine) -> None:
-        """Print a status line above the progress."""
+        """Print a status line above the progress, unless the line reports a failure (see ``print_failure``)."""
         self._phase = one_line(line.message)
         if not line.went_wrong:
             self._console.print(Text(f"{_now()}  {one_line(line.message)}"))
 
     def close(self, options: RunOptions, location: Location) -> None:
-        """Read the last overview of the run, for the summary."""
+        """Stop the thread of :meth:`watch`, and read the last overview of the run for the summary."""
         self._is_over.set()
         self._read(options, location)
 
@@ -89,7 +89,7 @@ class LiveRun:
 
 
 def summary(overview: JobOverview | None, began: float) -> Iterator[str]:
-    """Yield the lines after a run: the rows of each source and sink, checkpoints, and the time."""
+    """Yield the lines after a run: rows of each source and sink, time and checkpoints. No lines without an overview."""
     if overview is None:
         return
     read = [f"{one_line(source.uid)} {overview_page.progress(source) or 'nothing'}" for source in overview.sources]

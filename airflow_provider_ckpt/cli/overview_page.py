@@ -42,7 +42,7 @@ def console() -> Console:
 
 
 def page(overview: JobOverview, now: float, checkpoints: int = CHECKPOINTS_SHOWN) -> RenderableType:
-    """Return the page of a job. ``now`` is in epoch seconds, ``checkpoints`` the most checkpoints to show."""
+    """Return the page of a job. ``now`` is in epoch seconds, ``checkpoints`` is the maximum number to show."""
     blocks: list[list[RenderableType]] = [
         [_headline(overview, now), *_problems(overview.problems)],
         [Text(f"  {line}") for line in graph_lines(overview)],
@@ -56,7 +56,7 @@ def page(overview: JobOverview, now: float, checkpoints: int = CHECKPOINTS_SHOWN
 
 
 def _text(value: object, style: str = "") -> Text:
-    """Return a cell. Control characters are escaped, and brackets are no markup."""
+    """Return a table cell, with a dash for None. Control characters are escaped, and brackets are no markup."""
     return Text(IDLE if value is None else one_line(str(value)), style=style if value is not None else "dim")
 
 
@@ -88,7 +88,7 @@ def _problems(problems: Iterable[Problem]) -> Iterator[Text]:
 
 
 def graph_lines(overview: JobOverview) -> list[str]:
-    """Return one line for each query: its inputs, its name and its outputs."""
+    """Return one line for each query: its sources and input queries, its operators, and its sinks."""
     sources = {source.uid for source in overview.sources}
     return [
         " → ".join(
@@ -141,7 +141,10 @@ def progress(source: SourceOverview) -> str | None:
 
 
 def lag(source: SourceOverview) -> str | None:
-    """Return what a live source has left to read, or the estimated time to the end of a bounded one."""
+    """Return the estimated time to a bounded source's end, or how much a live source has left to read.
+
+    None for a finished source, and if the value is unknown.
+    """
     if source.is_finished:
         return None
     if source.seconds_left is not None:

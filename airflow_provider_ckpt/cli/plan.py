@@ -1,4 +1,4 @@
-"""``ckpt plan``, which prepares a job for a JobMaster and separate workers. It needs Spark, and ends after that."""
+"""``ckpt plan``, which prepares a job for a JobMaster and separate workers. It needs Spark only while it prepares."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def short(number: float) -> str:
 
 
 def per_second(rate: float | None) -> str | None:
-    """Return a rate of rows. A slow one is shown by the minute, because 0 rows/s would look like no rows."""
+    """Return a rate of rows. Below 0.5 rows/s it is given by the minute, because 0 rows/s would look like no rows."""
     if rate is None:
         return None
     if 0 < rate < 0.5:
@@ -26,7 +26,7 @@ def per_second(rate: float | None) -> str | None:
 
 
 def size(number: int) -> str:
-    """Return bytes as ``612 MB``."""
+    """Return a number of bytes as text, such as ``612 MB``."""
     text = short(number)
     return f"{text} B" if text[-1].isdigit() else f"{text[:-1]} {text[-1]}B"
 
@@ -44,18 +44,18 @@ def span(seconds: float) -> str:
 
 
 def ago(at: float | None, now: float) -> str | None:
-    """Return how long ago ``at`` was; both are epoch seconds. A clock that differs counts as now."""
+    """Return how long ago ``at`` was; both are epoch seconds. A time in the future counts as now."""
     return None if at is None else f"{span(now - at)} ago"
 
 
 def rows(counts: dict[str, int]) -> str | None:
-    """Return the rows of a release, or all counts of a sink that does not count rows."""
+    """Return the rows of a release as text, or all counts of a sink that counts no rows. None without a count."""
     if "rows" in counts:
         return f"{short(counts['rows'])} {'row' if counts['rows'] == 1 else 'rows'}"
     return ", ".join(f"{short(number)} {name}" for name, number in counts.items()) or None
 
 
 def part(done: int, total: int, unit: str) -> str:
-    """Return a progress: ``1,512 / 2,400 files (63 %)``."""
+    """Return a progress as text, such as ``1,512 / 2,400 files (63 %)``."""
     share = f" ({100 * done // total} %)" if total else ""
     return f"{done:,} / {counted(total, unit.removesuffix('s')).replace(str(total), f'{total:,}')}{share}"

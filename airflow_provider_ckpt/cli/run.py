@@ -73,7 +73,10 @@ FLAGS = tuple(option for option in OPTIONS if option.flag and option.name != "ro
 
 
 def _settings(option: Option) -> dict[str, Any]:
-    """Return the arguments of ``add_argument``. An option that is not given is None, so that RunOptions sets it."""
+    """Return the arguments of ``add_argument``.
+
+    An option that the user does not give has the value None or an empty list.
+    """
     kind = option.kind
     unset = option.unset or option.shown_default
     default = f" (default: {unset})" if unset and kind is not kinds.FLAG else ""
@@ -152,7 +155,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
 
 
 def default_job_id(reference: str, conf: Mapping[str, str], params: Mapping[str, str]) -> str:
-    """Return the Job's name. Raises InvalidInputError if there is none, or if it cannot be an id."""
+    """Return the Job's name. Raises InvalidInputError if the Job has no name, or if the name cannot be an id."""
     if spark_absent():
         name = load_job(reference, params).name
     else:
@@ -197,7 +200,7 @@ def print_json(line: StatusLine) -> None:
 
 
 def print_sentence(line: StatusLine) -> None:
-    """Print a line for a user. Failures and the frames of the user's code go to standard error."""
+    """Print a status line as text. Failures and the frames of the user's code go to standard error."""
     if not line.went_wrong:
         print(one_line(line.message), flush=True)
     print_failure(line)

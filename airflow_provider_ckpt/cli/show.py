@@ -80,7 +80,7 @@ def watch(client: JobClient) -> int:
 
 
 def summary(state: JobState) -> list[tuple[str, object]]:
-    """Return (name, value) pairs. A value that is None or empty is not shown."""
+    """Return the fields below the page as (name, value) pairs. A value that is None or empty is not shown."""
     worker, now = state.worker, time.time()
     held = held_windows(state, now)
     return [
@@ -119,7 +119,7 @@ def summary(state: JobState) -> list[tuple[str, object]]:
 
 
 def _workers(state: JobState) -> str | None:
-    """Return the subtasks that workers must run, if the job is prepared for workers."""
+    """Return a text with the subtasks that workers must run. None if the job is not prepared for workers."""
     if not state.deployment:
         return None
     assignable = ", ".join(_with_colocated(state, subtask) for subtask in state.unfinished_assignable())
@@ -148,7 +148,7 @@ def _splits(state: JobState) -> list[str]:
 
 
 def _changed_last(state: JobState) -> str | None:
-    """Return who requested the last reconfiguration, and its outcome."""
+    """Return a text about the last reconfiguration: its time, origin, reason and outcome. None if there was none."""
     if not state.reconfigurations:
         return None
     last = state.reconfigurations[-1]
@@ -184,7 +184,7 @@ def _kept_where(state: JobState, uid: str) -> str:
 
 
 def late_files(state: JobState) -> list[str]:
-    """Return lines about files that came after a bounded source was frozen. The user must decide about them."""
+    """Return lines about files that came after a bounded source was frozen: their number and their first paths."""
     lines = []
     for files in state.late_files:
         problem = "came late but were read" if files.read else "came after the end and are not in the output"

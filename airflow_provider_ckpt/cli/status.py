@@ -1,4 +1,4 @@
-"""The status of a job for users, with its meaning at this moment."""
+"""The status of a job for users, with a note where the status alone misleads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus
 
 
 def shown_status(state: JobState) -> str | None:
-    """Return the journal's status, with a note where the status alone misleads."""
+    """Return the journal's status, with a note where the status alone misleads. None for a job without a status."""
     status, note = state.status or ("not RUNNING yet" if state.is_held else None), status_note(state)
     return status if note is None else f"{status} ({note})"
 
@@ -16,7 +16,8 @@ def shown_status(state: JobState) -> str | None:
 def status_note(state: JobState) -> str | None:
     """Return a fact that the status does not show: the run failed, the job is only planned, or its driver is gone.
 
-    A killed driver leaves RUNNING in the journal. Only its own host can check whether it runs.
+    None if there is no such fact. A killed driver leaves RUNNING in the journal. Only the driver's own host can check
+    whether the driver runs.
     """
     if state.status is JobStatus.RESTARTING:
         return "the run failed and can be retried"

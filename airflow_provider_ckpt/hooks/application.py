@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 
 class ApplicationState(str, Enum):
-    """State of an application in its cluster. UNKNOWN is never an end, because a job must not get a second driver."""
+    """State of an application in its cluster. UNKNOWN must not count as an end, or a job could get two drivers."""
 
     RUNNING = "running"
     """The application runs or waits for resources."""
     ENDED = "ended"
     GONE = "gone"
-    """The cluster does not have the application. The cluster has forgotten it, or is the wrong one."""
+    """The cluster does not have the application. It has forgotten the application, or is the wrong cluster."""
     UNKNOWN = "unknown"
     """The cluster has not answered, or its answer cannot be read."""
 
@@ -44,7 +44,7 @@ class Submission:
     """Random tag that the cluster stores with the driver. It identifies a driver without a known application id, for
     example if the worker was lost while spark-submit ran."""
     attempt: str
-    """Name of the attempt in the job's journal."""
+    """Name under which the driver claims the job in the journal."""
     after_epoch: int
     """The job's epoch before the submission. The driver claims a later epoch."""
     namespace: str | None = None
@@ -61,7 +61,7 @@ class Submission:
         """True if GONE means that the driver has ended.
 
         That is so if the cluster has reported the application before, or if spark-submit has not ended well. Otherwise
-        this may be the wrong cluster.
+        the polled cluster may be the wrong cluster.
         """
         return self.is_seen or not self.is_submitted
 
@@ -74,7 +74,7 @@ class Submission:
 
     @classmethod
     def from_json(cls, value: Any) -> Submission | None:
-        """Return the submission, or None for any other value, because a user can edit the task state store."""
+        """Return the submission. None if ``value`` has another form (users can edit the task state store)."""
         if not isinstance(value, Mapping):
             return None
         values = {field.name: value[field.name] for field in fields(cls) if field.name in value}
@@ -92,12 +92,12 @@ class ApplicationStatus(Protocol):
     """Access to a cluster's reports about applications. Calls block, and only one thread at a time may call."""
 
     def report(self, submission: Submission) -> ApplicationReport:
-        """Return the cluster's report, or UNKNOWN if there is no usable answer. Never raises."""
+        """Return the cluster's report. Its state is UNKNOWN if there is no usable answer. Never raises."""
 
 
 @dataclass(frozen=True)
 class NotAsked:
-    """Replacement for a cluster that cannot be polled. Every report is UNKNOWN, so that only the journal decides."""
+    """Replacement for a cluster that cannot be polled. Every report is UNKNOWN, so verdicts depend on the journal."""
 
     problem: str
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TOAST = 200
 """Number of characters that a user can read before Airflow hides the message of the *Test* button."""
 _NAMED = 3
-"""Number of damaged jobs that the message names."""
+"""Maximum number of damaged jobs that the message of the *Test* button names."""
 
 
 class CheckpointHook(BaseHook):
@@ -114,7 +114,7 @@ class CheckpointHook(BaseHook):
         return InvalidCkptConnectionError(conn_id=self.ckpt_conn_id, problem="its extra is not a JSON object")
 
     def _raise_unless_default(self) -> None:
-        """Re-raise the exception of an ``except`` block. The default connection is exempt, as it need not exist."""
+        """Re-raise the current exception, except for the default connection, which need not exist."""
         if self.ckpt_conn_id != self.default_conn_name:
             raise
 
@@ -327,7 +327,7 @@ class CheckpointHook(BaseHook):
         return True, f"Fit for checkpoints, and holds {count}.{shown}" + self._where()
 
     def _where(self) -> str:
-        """Return a warning for a local root. Airflow tests in the API server, whose disk a worker does not have."""
+        """Return a warning for a local root, else "". Airflow tests in the API server, whose disk a worker lacks."""
         local = urlsplit(self.root_uri).scheme in ("", "file")
         return " Tried on this machine's disk; workers need the same folder." if local else ""
 

@@ -93,8 +93,9 @@ def location_of(
 def _refuse_elsewhere(conn_id: str | None, own_root: Any, root: str) -> None:
     """Refuse a root that would send the connection's options, and so its secrets, to another store.
 
-    Any user who may trigger the Dag may choose ``root``, because it is a template. For a bucket of S3 or Google, the
-    options themselves name the host. A disk gets no options.
+    Any user who may trigger the Dag may choose ``root``, because it is a template. Another
+    bucket of S3 or Google is allowed, because the options themselves name the host. A disk is allowed, because it gets
+    no options.
     """
     if store_of(root) == THIS_MACHINE:
         return
@@ -120,7 +121,7 @@ def _unusable(conn_id: str | None, root: str | None, problem: str) -> InvalidCkp
 
 
 def _scheme(uri: str) -> str:
-    """Return one scheme for all URIs of a kind of store, such as that of ``s3://`` for ``s3a://``."""
+    """Return one scheme for all URIs of a kind of store, such as ``s3`` for ``s3://`` and ``s3a://``."""
     return store_of(uri).partition(":")[0]
 
 
@@ -135,7 +136,7 @@ def _is_unread(connection: ConnectionFields | None) -> bool:
 
 
 def _problem_of(extra: Mapping[str, Any]) -> str | None:
-    """Return why the extra cannot be passed to a driver as JSON, or None. The text does not quote the extra."""
+    """Return why the extra cannot be passed to a driver as JSON; None if it can. The text does not quote the extra."""
     try:
         parse_json(json.dumps(dict(extra)).encode(), uri="", what="", most_bytes=_MOST_BYTES, foreign=True)
     except MalformedDocumentError as error:
@@ -146,7 +147,7 @@ def _problem_of(extra: Mapping[str, Any]) -> str | None:
 
 
 def _is_relative(root: str) -> bool:
-    """Return True if a root is a folder of the working directory. ``file:x`` and ``x:y`` are such folders, too."""
+    """Return True if a root is relative to the working directory. ``file:x`` and ``x:y`` are relative, too."""
     if "://" in root:
         return False
     return not re.sub("^file:", "", root, flags=re.IGNORECASE).startswith("/")

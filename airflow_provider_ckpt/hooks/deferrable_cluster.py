@@ -55,8 +55,8 @@ class DeferrableCluster:
     def of(cls, hook: SparkSubmitHook, extra: Mapping[str, Any]) -> DeferrableCluster:
         """Return the cluster of a Spark connection.
 
-        ``hook`` is the Spark provider's hook before it has submitted anything. ``extra`` is that of the connection.
-        Raises InvalidTaskArgumentError if no driver can outlive its task in this cluster.
+        ``hook`` is the Spark provider's hook before it has submitted anything. ``extra`` is the connection's decoded
+        extra. Raises InvalidTaskArgumentError if no driver can outlive its task in this cluster.
         """
         connection = hook._connection
         master, mode = connection["master"], connection["deploy_mode"] or "client"
@@ -100,7 +100,11 @@ class DeferrableCluster:
         return Submission(self.name, tag, attempt, after_epoch, self.namespace, self.kerberos)
 
     def conf(self, submission: Submission, given: Mapping[str, Any]) -> dict[str, str]:
-        """Return Spark settings that tag the driver, and by which, by default, only Airflow restarts the driver."""
+        """Return Spark settings that tag the driver.
+
+        On YARN they also set a single attempt, unless ``given`` sets a number, so that only Airflow restarts the
+        driver.
+        """
         if self.name == "kubernetes":
             return {f"spark.kubernetes.driver.label.{LABEL}": submission.tag}
         tags = ",".join(filter(None, [str(given.get(_TAGS) or ""), submission.tag]))

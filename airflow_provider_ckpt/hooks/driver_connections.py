@@ -19,7 +19,7 @@ from airflow_provider_ckpt.hooks.errors import InvalidTaskArgumentError
 from airflow_provider_ckpt.storage.redaction import redact
 
 _MARKS = re.compile(r"\{[{%#]")
-"""Begin of a template. A template is checked after it is rendered."""
+"""Characters that begin a template. A connection id with a template is checked only after it is rendered."""
 _IDENTITIES = frozenset(
     {"conn_id", "conn_ids", "epoch", "job_id", "sink", "source", "status", "subtask", "uid", "vertex"}
 )

@@ -33,7 +33,7 @@ class LineLevels:
         self._level = logging.INFO
 
     def of(self, line: str) -> int:
-        """Return the level in Spark's line. A line of a stack trace has the level of its event, any other line INFO."""
+        """Return the level that Spark's line states. A stack trace has the level of its event, any other line INFO."""
         match = _LOG4J.match(line)
         if match and match[1] in _LEVELS:
             self._level = _LEVELS[match[1]]

@@ -34,7 +34,7 @@ class FoundJob:
 
     @property
     def is_run(self) -> bool:
-        """True if Airflow runs the job's task or will run it. The job's driver need not be checked then."""
+        """True if Airflow runs the job's task or will run it. Then a sensor need not check the job's driver."""
         return self.state not in (*_OVER, "success")
 
     @property
@@ -52,7 +52,7 @@ class JobOfTask:
     task_id: str
 
     def find(self) -> FoundJob:
-        """Return the job id that the task's latest try published.
+        """Return the job whose id the task's latest try published, and the task's state.
 
         Raises InvalidTaskArgumentError for a mapped task, and one of UNANSWERED if the API server does not answer.
         """

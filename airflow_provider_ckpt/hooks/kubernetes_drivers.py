@@ -14,9 +14,9 @@ LABEL = "ckpt-submission"
 """Label of the driver's pod. Its value is the submission's tag."""
 _CONTAINER = "spark-kubernetes-driver"
 _TIMEOUT = (5.0, 30.0)
-"""(seconds to connect, seconds to read)."""
+"""(seconds to connect, seconds to read) of a request to Kubernetes."""
 _MOST_BYTES = 16 << 20
-"""Largest answer in bytes. The description of one pod has some ten thousand."""
+"""Maximum size of an answer in bytes. The description of one pod has some ten thousand bytes."""
 _STATES = {
     "Pending": ApplicationState.RUNNING,
     "Running": ApplicationState.RUNNING,
@@ -91,7 +91,7 @@ def _report(pod: Mapping[str, Any]) -> ApplicationReport:
 
 
 def _ended(status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the termination of the driver's container, or None if the container runs."""
+    """Return Kubernetes' record of the end of the driver's container. None if the container has not ended."""
     for container in status.get("containerStatuses") or []:
         if container.get("name") == _CONTAINER:
             termination: dict[str, Any] | None = (container.get("state") or {}).get("terminated")

@@ -68,7 +68,7 @@ def refuse_lost(task: Any, given: GivenArguments) -> None:
 
 
 def _parts(name: str, value: object) -> Iterator[tuple[str, str | None]]:
-    """Yield each text in an argument with its name, and each None in a mapping or list."""
+    """Yield (name, text) for each text in an argument, and (name, None) for each None in a mapping or list."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """The private names of Airflow's Spark provider that this package uses, and their check.
 
 A provider that lacks such a name may submit another application than this package's driver, or fail in the middle of a
-task. The classes are checked when an operator is created, and a hook before it submits.
+task. This package checks the classes when an operator is created, and each hook before its submission.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def refuse_unfit_provider() -> None:
 
 
 def refuse_unfit_operator(operator: SparkSubmitOperator) -> None:
-    """Refuse an Airflow operator that lacks a field of which this package makes use. Raises InvalidInputError."""
+    """Refuse an Airflow operator that lacks a field which this package reads or sets. Raises InvalidInputError."""
     _refuse(operator, OPERATOR_FIELDS, SparkSubmitOperator.__name__)
 
 

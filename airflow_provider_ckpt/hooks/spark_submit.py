@@ -28,7 +28,7 @@ from airflow_provider_ckpt.storage.redaction import conf_secrets, redact, secret
 
 _PR_SET_PDEATHSIG = 1
 _DEPLOYED = re.compile(r"application ID (\S+) and submission ID \S+?:(\S+)")
-"""Line of spark-submit on Kubernetes if it does not wait for the driver. The Spark provider does not read the line."""
+"""Line that spark-submit prints on Kubernetes if it does not wait for the driver. The Spark provider ignores it."""
 _ENVIRONMENTS = ("spark.kubernetes.driver.secretKeyRef", "spark.kubernetes.driverEnv", "spark.yarn.appMasterEnv")
 """Settings that set a variable in the environment of a driver in a cluster."""
 _VARIABLE = re.compile(rf"^([\w.]*(?:{STORAGE_OPTIONS_VARIABLE}|AIRFLOW_CONN_\w+))=.*$", re.DOTALL)
@@ -91,7 +91,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self._set_cluster_environ(options)
 
     def _set_cluster_environ(self, options: Mapping[str, Any]) -> None:
-        """Set the environment of a driver in a cluster. It is a part of the configuration, so every user can read it.
+        """Set the environment of a driver in a cluster. Every user can read it, as a part of the Spark configuration.
 
         Raises InvalidTaskArgumentError if the driver needs connections, or if a storage option may be secret and the
         user does not set the variable.
@@ -135,7 +135,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of spark-submit, which in client mode is the driver's. None before its end."""
+        """Exit code of spark-submit, which in client mode is the driver's. None before the end of spark-submit."""
         return None if self._submit_sp is None else self._submit_sp.poll()
 
     @property
@@ -169,7 +169,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
         return driver
 
     def ask_to_leave(self) -> bool:
-        """Send SIGTERM, at which a worker leaves. Return False if no process runs."""
+        """Send SIGTERM to spark-submit, at which its worker leaves. Return False if the process does not run."""
         if self._submit_sp is None or self._submit_sp.poll() is not None:
             return False
         self._submit_sp.terminate()
@@ -207,7 +207,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
             self.log.log(levels.of(text), "%s", text)
 
     def _keep_for_error(self, line: str) -> None:
-        """Record a line for the error of the base class: one of the last twenty, or of the JVM's last stack trace."""
+        """Record a line, so that the base class's error can show the last lines or the lines after a JVM exception."""
         if not self._exception_anchor_seen and 'Exception in thread "' in line:
             self._exception_anchor_seen = True
             self._last_submit_log_lines = deque(maxlen=500)
@@ -226,7 +226,7 @@ class CheckpointedSparkSubmitHook(SparkSubmitHook):
     def _note_driver(self, line: str) -> None:
         """Record the ids of a driver on Kubernetes, except in client mode.
 
-        In client mode the driver wrote the line, so its data could name any pod for the hook to delete.
+        In client mode the driver wrote the line, so the line could name any pod for the hook to delete.
         """
         match = _DEPLOYED.search(line) if self._is_kubernetes and self.deploy_mode != "client" else None
         if match is not None:

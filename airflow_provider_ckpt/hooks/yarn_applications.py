@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from requests.auth import AuthBase
 
 ADDRESS = "yarn_resourcemanager_webapp_address"
-"""Field in the Spark connection's extra. The name is the Spark provider's."""
+"""Field of the Spark connection's extra, as the Spark provider names it."""
 _TIMEOUT = (5.0, 30.0)
 """Seconds to connect and to read, as in the Spark provider's hook."""
 _RUNNING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
@@ -25,8 +25,8 @@ _LONGEST = 500
 class YarnApplications:
     """Access to YARN's applications.
 
-    ``address`` is that of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``. A user and a password in
-    the address are used, and never shown.
+    ``address`` is the address of the ResourceManager's web server, ``http://rm:8088`` or ``rm:8088``. A user and a
+    password in the address are used, and never shown.
     """
 
     def __init__(self, address: str, auth: AuthBase | None = None) -> None:
@@ -35,7 +35,7 @@ class YarnApplications:
 
     @classmethod
     def of(cls, extra: Mapping[str, Any], *, kerberos: bool) -> YarnApplications:
-        """Return the access that the Spark connection's ``extra`` describes.
+        """Return the access to the ResourceManager that the Spark connection's ``extra`` names.
 
         Raises KeyError if the extra has no address, and ImportError if requests-kerberos is needed and not installed.
         """
@@ -89,7 +89,7 @@ def _is_unknown_there(body: Any) -> bool:
 
 
 def _application(body: Any, *, is_list: bool) -> dict[str, Any] | None:
-    """Return the first running application, or else the first, or else {}. Return None for a malformed answer."""
+    """Return YARN's first running application, else its first application, else {}. None for a malformed answer."""
     if not isinstance(body, dict):
         return None
     if not is_list:

@@ -19,7 +19,7 @@ WITH_FALLBACK = tuple(name for name, option in ARGUMENTS.items() if option.templ
 
 
 def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse arguments that no run can accept, while Airflow parses the Dag. Values known only at run time pass.
+    """Refuse arguments that no run can accept, while Airflow parses the Dag. Templates and XComs are not checked.
 
     Raises a subclass of InvalidInputError for the first bad value.
     """
@@ -32,17 +32,20 @@ def check_arguments(given: Mapping[str, Any]) -> None:
 
 
 def _is_given(name: str, value: object) -> bool:
-    """Return True if an argument counts as given. None does not count if the argument has a fallback."""
+    """Return False if ``value`` is None and the argument has a fallback for None. Otherwise return True."""
     return value is not None or not ARGUMENTS[name].unset_argument
 
 
 def option_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rendered arguments as keyword arguments of RunOptions."""
+    """Return keyword arguments of RunOptions for rendered arguments, without each None that has a fallback."""
     return {ARGUMENTS[name].name: value for name, value in given.items() if _is_given(name, value)}
 
 
 def check_flink_options(options: Mapping[str, Any] | None, given: Mapping[str, Any]) -> None:
-    """Refuse a bad ``options`` argument, while Airflow parses the Dag. None and templates pass."""
+    """Refuse a bad ``options`` argument, while Airflow parses the Dag. None and templates pass.
+
+    Raises BadOptionError for an unknown key, for a bad value, and for an option that ``given`` sets to another value.
+    """
     if options is not None and not is_rendered_later(options):
         flink_values(options, {} if is_rendered_later(given) else option_values(given))
 

@@ -1,4 +1,4 @@
-"""The deferrable part of an Airflow operator that submits a driver, and the check of its arguments for spark-submit."""
+"""The deferrable part of an operator that submits a driver, and the check of the operator's spark-submit arguments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TEXTS = (
 
 
 def check_spark_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse arguments for spark-submit that are no text, while Airflow parses the Dag. XComs pass.
+    """Refuse arguments for spark-submit that are not strings, while Airflow parses the Dag. None and XComs pass.
 
     Without this check a list would reach the command line, and each try would fail with an error of Python. Raises
     InvalidTaskArgumentError.
@@ -64,7 +64,7 @@ _NOT_DEFERRABLE = {
 class DeferrableSubmitOperator(SparkSubmitOperator):
     """Abstract operator that can defer its task while the driver runs.
 
-    Only the trigger's event reports to the task how the driver ended, because ``dag.test()`` passes nothing else.
+    The trigger's event is the only report to the task of how the driver ended, because ``dag.test()`` passes no other.
     """
 
     ckpt_conn_id: str | None
@@ -101,7 +101,10 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             # spark-submit has submitted, but its log level hides the application id. The driver's tag finds it.
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, **_: Any) -> dict[str, Any]:
-        """Return or raise the result in the trigger's event. If the driver has left the job, submit a new driver."""
+        """Return the job's result, or raise the failure, from the trigger's event.
+
+        If the driver has left the job as requested, submit a new driver.
+        """
         with airflow_failures():
             if event is None:
                 raise AirflowFailException("The trigger ended without an event")
@@ -113,7 +116,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
             return self._ended(context, verdict)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. After a timeout, ask the driver to leave and raise the timeout."""
+        """Resume a deferred task. After a timeout, ask the driver to leave and re-raise TaskDeferralTimeout."""
         try:
             return super().resume_execution(next_method, next_kwargs, context)
         except TaskDeferralTimeout:
@@ -130,8 +133,9 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
     def _check_connection(self) -> None:
         """Refuse a bad Spark connection before anything is written.
 
-        Raises InvalidInputError if the connection is missing, for which the Spark provider would use YARN. Raises
-        InvalidTaskArgumentError if a driver on this cluster would end with the task.
+        Raises InvalidInputError if the connection does not exist, because the Spark provider would then use YARN.
+        Raises InvalidTaskArgumentError if the task is deferrable and a driver on this cluster could not outlive the
+        task.
         """
         try:
             connection = BaseHook.get_connection(self._conn_id)
@@ -166,9 +170,10 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
         )
 
     def _resume_driver(self, context: Context, deferral: Deferral) -> dict[str, Any] | None:
-        """Wait for the driver of an earlier try if it runs or may run. Return None if this try must submit a driver.
+        """Defer the task if the driver of an earlier try runs or may run. Return None if this try must submit a driver.
 
-        If the earlier driver has ended, and no user has cleared the task, the task has the same result as the driver.
+        If the earlier driver ended the job, and no user has cleared the task, return the job's result or raise its
+        failure.
         """
         earlier = deferral.find_earlier_driver(context, self.root, self.job_id, self.retries or 0)
         if earlier is None:
@@ -233,7 +238,7 @@ class DeferrableSubmitOperator(SparkSubmitOperator):
 
 
 def _refuse_early(given: dict[str, Any]) -> None:
-    """Refuse arguments that need a worker after the submission or select client mode, while the Dag is parsed."""
+    """Refuse arguments that need a worker after the submission, and client mode, while Airflow parses the Dag."""
     for argument, problem in _NOT_DEFERRABLE.items():
         if given.get(argument):
             raise InvalidTaskArgumentError(argument=argument, value="…", problem=f"with deferrable=True {problem}")

@@ -1,4 +1,4 @@
-"""The deferral of a task while its driver runs: the driver of an earlier try, and the trigger that waits."""
+"""Support for a task that defers while its driver runs: the search for an earlier driver, and the waiting trigger."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.client.job_client import JobClient
 
 LEAST_STATUS_INTERVAL = 60.0
-"""Least seconds between two polls of the cluster. Hundreds of deferred tasks may poll it independently."""
+"""Minimum seconds between two polls of the cluster for one task. Hundreds of deferred tasks may poll one cluster."""
 
 
 @dataclass(frozen=True)
 class EarlierDriver:
-    """The driver of an earlier try, and the verdict on it. ``is_cleared`` is True if a user has cleared the task."""
+    """The driver of an earlier try, with its verdict. ``is_cleared`` is True if a user has cleared the task."""
 
     pointer: Pointer
     verdict: DriverVerdict
@@ -36,7 +36,7 @@ class EarlierDriver:
 
 @dataclass(frozen=True)
 class Deferral:
-    """Settings for the deferral of a task.
+    """Settings for the deferral of a task. ``extra`` is the decoded extra of the task's Spark connection.
 
     The trigger polls the journal every ``poll_interval`` seconds, and the cluster every ``status_interval`` seconds.
     """
@@ -51,7 +51,7 @@ class Deferral:
     def find_earlier_driver(
         self, context: Any, root: str | None, job_id: str | None, retries: int
     ) -> EarlierDriver | None:
-        """Return the driver that an earlier try submitted, or None if there is none."""
+        """Return the last driver that an earlier try of the task submitted, or None if no such driver is known."""
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
         before = Pointer.from_json(store.get(KEY))
         cleared = before is None or was_cleared(before, ti, retries, clear_number)
@@ -69,10 +69,10 @@ class Deferral:
         return EarlierDriver(pointer, verdict, cleared)
 
     def _journaled(self, client: JobClient, own_id: str) -> Submission | None:
-        """Return the submission of the driver that has the job, if a try of this task submitted the driver.
+        """Return the submission of the driver that has the job, from the journal.
 
-        The journal shows a driver that the pointer lacks. Airflow may have deleted the task state store (after 30
-        days), or the earlier try was not deferrable.
+        None unless a try of this task submitted the driver, to this kind of cluster. The task state store may lack the
+        submission: Airflow deletes the store after 30 days, and an earlier try need not have been deferrable.
         """
         state = client.read_state()
         application_id = state.worker.application_id
@@ -86,8 +86,8 @@ class Deferral:
     def submitted(self, submission: Submission, application_id: str | None) -> Submission:
         """Return ``submission`` with the application id, after a successful spark-submit.
 
-        The cluster is polled now. If it reports the application, a later report without the application means that the
-        driver has ended.
+        The method polls the cluster once. If the cluster reports the application, a later report without the
+        application means that the driver has ended.
         """
         submission = replace(submission, application_id=application_id, is_submitted=True)
         report = self.cluster.status.report(submission)
@@ -111,7 +111,7 @@ class Deferral:
 
 
 def ask_to_leave(pointer: Pointer, ckpt_conn_id: str | None, warn: Callable[..., None]) -> None:
-    """Ask the driver of a deferred task to leave the job. ``warn`` is called if that fails."""
+    """Ask the driver of a deferred task to leave the job. Call ``warn`` if that fails or no driver has the job."""
     if pointer.submission is None:
         return
     hook = CheckpointHook(ckpt_conn_id, root=pointer.root)

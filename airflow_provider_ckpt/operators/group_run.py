@@ -36,7 +36,7 @@ def default_job_id(dag_id: str, task_id: str, run_id: str, map_index: int = -1) 
 
 
 def with_generation(job_id: str, generation: int) -> str:
-    """Return the id of a cleared task's new job (``on_clear="restart"``): ``<job_id>~g1`` for generation 1."""
+    """Return the id of a cleared task's new job (``on_clear="restart"``): ``<job_id>~g1`` for 1, ``job_id`` for 0."""
     return _shorten(f"{job_id}~g{generation}") if generation else job_id
 
 
@@ -70,7 +70,7 @@ class GroupStatus(Enum):
 
 @dataclass(frozen=True)
 class GroupRun:
-    """A group in one Dag run. ``name`` differs from that of every other group or Dag run."""
+    """A group in one Dag run. Another group, or the same group in another Dag run, has another ``name``."""
 
     name: str
 
@@ -83,11 +83,11 @@ class GroupRun:
         return f"{self.name}~t{try_number}.{task}"
 
     def owns(self, state: JobState) -> bool:
-        """Return True if this group prepares the job in this Dag run, or prepared its last deployment."""
+        """Return True if this group, in this Dag run, prepares the job or prepared the job's last deployment."""
         return (state.prepared_by or state.attempt or "").startswith(f"{self.name}~t")
 
     def status_for(self, state: JobState, subtasks: Iterable[SubtaskId] = ()) -> GroupStatus:
-        """Return the job's status for a task that runs ``subtasks``. A task may run none."""
+        """Return the job's status for a task that runs ``subtasks``, none for ``plan`` and ``coordinate``."""
         if state.status is JobStatus.FINISHED:
             return GroupStatus.DONE
         if not self.owns(state):
@@ -104,9 +104,9 @@ class GroupRun:
 
 
 def may_run_again(state: JobState) -> bool:
-    """Return True if the next run may run a finished subtask again.
+    """Return True for a job in batch mode, whose next run may run a finished subtask again.
 
-    In batch mode that happens after a lost result, or without ``batch_recovery``. In streaming mode the checkpoints
-    include the result.
+    The next run does so if a result is lost, or without ``batch_recovery``. In streaming mode the checkpoints include
+    the result, so a finished subtask never runs again.
     """
     return state.is_batch

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class GroupTaskOperator(CheckpointedSparkJobOperator):
-    """Task of a group, which runs a part of the job in the deployment of its Dag run.
+    """Task of a group. The task runs a part of the job, in the deployment of the task's Dag run.
 
     ``part`` is the task's name in the journal. :class:`Timing` describes ``poll``, ``lost_after`` and ``silence``.
     """
@@ -63,7 +63,7 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- the beginning of every execution
 
     def _start(self, context: Context) -> TaskRun:
-        """Find the job and write the pointer. Each execution reads and writes the state store once."""
+        """Find the job, write the pointer, and return the execution. The task state store is read and written once."""
         self._hook, self._killed, self._part = None, False, ()  # dag.test() retries in the same process
         self._check_connection()
         store, ti, clear_number = context["task_state_store"], context["ti"], context["dag_run"].clear_number
@@ -86,7 +86,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
         return run
 
     def _timing(self, run: TaskRun) -> Timing:
-        """Return the poll interval and timeouts. Raises InvalidInputError if one is too short for the root."""
+        """Return the poll interval and timeouts.
+
+        Raises InvalidInputError if a chosen value is too short for the root.
+        """
         return Timing.of(run.pointer.root).with_overrides(self._chosen)
 
     @staticmethod
@@ -110,7 +113,10 @@ class GroupTaskOperator(CheckpointedSparkJobOperator):
     # ---- deferred
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """Resume a deferred task. After a timeout the workers continue, because the next try needs them."""
+        """Resume a deferred task.
+
+        If the deferral timed out, the workers still continue, because the next try needs them.
+        """
         return SparkSubmitOperator.resume_execution(self, next_method, next_kwargs, context)
 
     # ---- spark-submit

@@ -39,9 +39,9 @@ class CheckpointedJobCleanupOperator(BaseOperator):
     ``on_clear="restart"``.
 
     Returns (XCom) ``{job_id, status, was, files, bytes, staged, left}``. ``status`` is DELETED, or None if there was no
-    job. ``was`` is the job's status before. ``files`` and ``bytes`` count what this task deleted under the root.
-    ``staged`` counts the deleted batches by sink. ``left`` names the sinks whose staged output stays, because they are
-    no file sinks and ``job`` is not given.
+    job. ``was`` is the job's status before the deletion. ``files`` and ``bytes`` count what this task deleted under the
+    root. ``staged`` counts the deleted batches by sink. ``left`` names the sinks whose staged output stays, because
+    they are no file sinks and ``job`` is not given.
 
     :param job_id: the job; ``{{ ti.xcom_pull('orders')['job_id'] }}``, or the id given to it. (templated)
     :param job_task_id: instead of ``job_id``, the id of the task of this Dag that runs the job. Not for a mapped task.
@@ -152,7 +152,10 @@ class CheckpointedJobCleanupOperator(BaseOperator):
         return job.job_id
 
     def _runs_job(self, task_id: str) -> bool:
-        """Return True if a task's class runs jobs. Such a task lacks a job id if a user marked it before its start."""
+        """Return True if a task's class runs jobs, or if the Dag is not known here.
+
+        Such a task succeeds without a job id if a user marks it successful before its start.
+        """
         return not self.has_dag() or isinstance(self.dag.get_task(task_id), CheckpointedSparkJobOperator)  # type: ignore[no-untyped-call]
 
     def _log_deletion(self, deleted: DeletedJob) -> None:

@@ -25,7 +25,7 @@ from airflow_provider_ckpt.operators.subtask_task import StandbyTaskOperator, Su
 _SHOWN = ("tooltip", "doc_md", "ui_color", "ui_fgcolor", "group_display_name")
 _GROUPS = ("prefix_group_id", "parent_group", "dag", *_SHOWN)
 _RETRIES: Mapping[str, Any] = {"retries": 3, "retry_delay": timedelta(seconds=10)}
-"""Retries with short delays, because no checkpoint completes while a subtask waits. Airflow's delay is 5 minutes."""
+"""Retries with short delays, because no checkpoint completes while a subtask waits. Airflow's default is 5 min."""
 
 
 class CheckpointedSparkJobGroup(TaskGroup):
@@ -35,8 +35,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
 
     * ``plan`` prepares the job and returns the names of its subtasks.
     * ``subtask`` is mapped over the names and runs one subtask in each instance. A retry restarts that subtask alone,
-      while the others continue. In batch mode the instance succeeds only with the job, because a lost result must be
-      produced again until then.
+      while the others continue. In batch mode the instance succeeds only with the job, because until the job's end a
+      lost result must be produced again.
     * ``coordinate`` runs the JobMaster and ends with the job's result.
 
     All subtasks run at the same time, so a pool needs a slot for each subtask and for ``coordinate``. docs/airflow.md
@@ -56,7 +56,8 @@ class CheckpointedSparkJobGroup(TaskGroup):
         (``history/0``), or vertices with all of their subtasks (``history``). A mapping gives each task its arguments
         of Airflow (``pool``, ``queue``, ``retries``, …) and of spark-submit (``conf``, ``driver_memory``, …).
     :param standbys: number of additional tasks (``standby-1``, …), each with a running Spark. A standby takes over the
-        subtasks of a lost worker at once, because it need not start a JVM. The retry then becomes the standby.
+        subtasks of a lost worker at once, because it need not start a JVM. The retry of the lost
+        worker's task then becomes the standby.
     :param spark: arguments of ``SparkSubmitOperator`` for all tasks (``conn_id``, ``conf``, ``packages``, …).
     :param plan: Airflow's arguments of the task ``plan``.
     :param subtask: Airflow's arguments of the tasks of subtasks.
@@ -135,5 +136,5 @@ def _add_listed_subtask(
 
 
 def _with_top_priority(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``given`` with the highest priority for a slot, because no checkpoint completes without a JobMaster."""
+    """Return ``given`` with a high default priority for a slot, because no checkpoint completes without a JobMaster."""
     return {"priority_weight": 1000, "weight_rule": "absolute", **given}

@@ -1,4 +1,4 @@
-"""The buttons of a task that runs a job: a link to Spark's UI, and one to the folder of the job's output.
+"""The buttons of a task that runs a job: a link to Spark's UI, and a link to the folder of the job's output.
 
 Airflow asks for a link only when the task is over. This module pushes each link as soon as the driver has reported it.
 """
@@ -40,7 +40,7 @@ class SparkUILink(JobLink):
 
 
 class OutputLink(JobLink):
-    """Link to the folder of the job's first sink with a folder."""
+    """Link to the cloud console's page for the job's first output folder in S3 or Google Cloud Storage, if any."""
 
     name = "Output"
 
@@ -57,7 +57,7 @@ LINKS = (SparkUILink(), OutputLink())
 
 
 def browsable(uri: str) -> str:
-    """Return the page of a cloud's console that shows ``uri``, or an empty text for a place without such a page."""
+    """Return the URL of the cloud console's page for a folder in S3 or Google Cloud Storage, else an empty text."""
     parts = urlsplit(uri)
     folder = parts.path.strip("/")
     if parts.scheme in ("s3", "s3a"):
@@ -75,7 +75,7 @@ class LinkPusher:
         self._pushed: Mapping[str, str] = {}
 
     def update(self, pointer: Pointer) -> None:
-        """Push the changed links. A failure does not stop the job, because Airflow asks for the links at the end."""
+        """Push the changed links. A failure is only logged, because Airflow asks for the links again after the task."""
         links = {button.xcom_key: link for button in LINKS if (link := button.of(pointer))}
         changed = {key: link for key, link in links.items() if self._pushed.get(key) != link}
         self._pushed = links

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class WaitedMaster:
-    """JobMaster that ``run`` runs in another thread. The main thread only waits, so it handles a signal at once."""
+    """JobMaster that ``run`` runs in another thread, so that the waiting main thread handles signals at once."""
 
     def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
         self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant, for signal handlers
@@ -66,8 +66,8 @@ _ASK_TIMEOUT = 2.0
 class MasterTaskOperator(GroupTaskOperator):
     """Task that runs the JobMaster, and ends when the job ends, with the job's result.
 
-    If the journal describes the job's sinks well enough, the JobMaster runs in the triggerer, without the job's file,
-    and this task is deferred. Otherwise the task logs the reason and keeps its worker slot as long as the job runs.
+    If the triggerer can make the job's sinks from the journal alone, the JobMaster runs in the triggerer, and this task
+    is deferred. Otherwise the task logs the reason and keeps its worker slot as long as the job runs.
 
     The task runs no Spark, except for a retry that must prepare the job again.
 
@@ -268,7 +268,7 @@ class MasterTaskOperator(GroupTaskOperator):
         waited.wake()
 
     def _is_marked_by_user(self) -> bool:
-        """Return True if a user has marked the task failed or successful.
+        """Return True if a user has marked the task failed or successful. False if Airflow does not answer within 2 s.
 
         Another thread asks Airflow, because the signal may have interrupted a request of this thread.
         """

@@ -79,9 +79,12 @@ class Pointer:
     max_tries: int
     """``max_tries`` of the task instance. Airflow raises it when a user clears the task."""
     generation: int = 0
-    """Number of clears with ``on_clear="restart"``. It is a part of the job id."""
+    """Number in the job id's suffix ``~g<number>``; 0 without a suffix.
+
+    A clear with ``on_clear="restart"`` raises it.
+    """
     status: JobStatus | SubmissionStatus = SubmissionStatus.SUBMITTED
-    """Status that this task's driver reported."""
+    """Status that this task's driver reported last. SUBMITTED before the first report."""
     epoch: int | None = None
     checkpoint: int | None = None
     """Last completed checkpoint."""
@@ -93,7 +96,7 @@ class Pointer:
     changed_files: int = 0
     """Number of source files that changed after they were read, since the job began."""
     unfit_rows: int = 0
-    """Number of rows with an unfit event time since the job began, up to the last completed checkpoint."""
+    """Number of rows with an unusable event time since the job began, up to the last completed checkpoint."""
     malformed_rows: int = 0
     """Number of rows that do not fit their source's schema since the job began, up to the last completed checkpoint."""
     application_id: str | None = None
@@ -106,7 +109,10 @@ class Pointer:
     submission: Submission | None = None
     """Submission of the driver that a deferred task waits for."""
     is_deferred: bool = False
-    """True while the task waits in the triggerer, which cannot write the pointer. Changing values are then omitted."""
+    """True while the task waits in the triggerer, which cannot write the pointer.
+
+    The JSON then omits ``checkpoint``, ``released`` and ``finished_operators``, which change meanwhile.
+    """
     recovery: tuple[str, ...] = ()
     """Lines about a resumed job in batch mode: which results are kept, and what runs again for which reason."""
 
@@ -129,7 +135,10 @@ class Pointer:
 
     @classmethod
     def from_json(cls, value: Any) -> Pointer | None:
-        """Return the pointer with the fields that a retry needs, or None for any other value, as users can edit it."""
+        """Return the pointer with the fields that a retry needs.
+
+        None if ``value`` has another form (users can edit it).
+        """
         if not isinstance(value, Mapping):
             return None
         texts = [value.get("job_id"), value.get("root")]
@@ -176,7 +185,7 @@ class Pointer:
         )
 
     def after_end(self, result: Mapping[str, Any]) -> Pointer:
-        """Return the pointer with the facts of the job's end. ``result`` has the keys of :meth:`summary`."""
+        """Return the pointer with the job's end from ``result`` (keys of :meth:`summary`); unchanged if malformed."""
         try:
             return self._after_end(result)
         except UNREADABLE:  # another release wrote it: keep the values for display
@@ -198,7 +207,7 @@ class Pointer:
         )
 
     def as_of(self, state: JobState) -> Pointer:
-        """Return the pointer with the progress that the journal shows, and with the same status."""
+        """Return the pointer with the progress that the journal shows. The pointer's status does not change."""
         from airflow_provider_ckpt.status.reconciled import short_table  # here, so that Dags load without the journal
 
         recovery = () if state.reconciled is None else tuple(short_table(state.reconciled, self.job_id, self.root))

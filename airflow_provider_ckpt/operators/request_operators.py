@@ -38,7 +38,7 @@ _SETTINGS = "give each operator a mapping of its settings by name"
 
 
 class JobRequestOperator(BaseOperator):
-    """Base of the operators that send a request. A retry sends the request again, and the driver answers both."""
+    """Base of the operators that send a request. A retry sends a new request, and the driver answers both requests."""
 
     kind: ClassVar[str]
     already: ClassVar[tuple[JobStatus, ...]] = ()
@@ -204,7 +204,7 @@ class CheckpointedJobRescaleOperator(JobChangeOperator):
             self._number()
 
     def _number(self) -> int:
-        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is none, or out of range."""
+        """Return ``parallelism`` as a number. Raises InvalidTaskArgumentError if it is no number or out of range."""
         number = whole_number(str(self.parallelism))
         if number is None or isinstance(self.parallelism, bool) or problem_of("parallelism", number):
             problem = f"give a whole number from 1 to {LARGEST_NUMBER}, or a text of one"
@@ -281,9 +281,9 @@ class CheckpointedJobReconfigureOperator(JobChangeOperator):
         return _mapping(argument, getattr(self, argument), "give a mapping of operators")
 
     def _is_needless(self, client: JobClient) -> bool:
-        """Return True if the change is in effect, because an earlier try that timed out requested it.
+        """Return True if the job runs with the change already, for example after an earlier try that timed out.
 
-        Return False for a change that names a file, because the file may have changed and the driver must decide.
+        Return False for a change that names a file, because the file may have changed, which only the driver can check.
         """
         change = self._change()
         names_file = any(settings.names_file for settings in change.changes.values())
@@ -300,7 +300,8 @@ class CheckpointedJobUpgradeOperator(JobChangeOperator):
     driver, and the task that runs the driver, continue.
 
     The task fails and may be retried if the driver refuses the version, if the version does not fit (the job then
-    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job, or no driver has it.
+    continues unchanged), or if ``timeout`` has passed. It fails for good if there is no such job, or no driver has the
+    job.
 
     Returns (XCom) ``{job_id, status, checkpoint, released}``.
 

@@ -29,7 +29,7 @@ class JobProgress:
 
     batches: int
     """Number of micro-batches up to the last completed checkpoint. Checkpoints are not counted, because a job
-    that fails at the same row again and again still completes some."""
+    that fails at the same row again and again still completes checkpoints."""
     finished: int
     """Number of finished sources and subtasks, the only progress of a job in batch mode before its end."""
     splits: int
@@ -45,7 +45,7 @@ class JobProgress:
 
     @classmethod
     def from_json(cls, value: Any) -> JobProgress | None:
-        """Return the progress, or None for any other value, because a user can edit the task state store in the UI."""
+        """Return the progress. None if ``value`` has another form (users can edit the task state store)."""
         if not isinstance(value, list) or len(value) != len(fields(cls)):
             return None
         return cls(*value) if all(isinstance(number, int) for number in value) else None
@@ -64,8 +64,8 @@ KEY = "ckpt_retries"
 class ProgressRetryPolicy(RetryPolicy):
     """Retry a :class:`CheckpointedSparkJobOperator` while its job makes progress, and fail the task soon if not.
 
-    Airflow counts all tries. A feed that runs for months uses up its ``retries`` with one lost executor a week. A row
-    that no function can read uses up all ``retries``, too.
+    Airflow itself counts all tries, also after progress. So a feed that runs for months uses up its ``retries`` with
+    one lost executor a week. A row that no function can read uses up all ``retries``, too.
 
     With this policy a failure counts only if there was no progress since the previous failure. Progress is a further
     micro-batch in a completed checkpoint, a finished source or subtask, or a finished split. The policy cannot exceed
@@ -76,7 +76,8 @@ class ProgressRetryPolicy(RetryPolicy):
     If a retry is pointless (a job that FAILED for good, a refused definition), the task fails at once. If the journal
     cannot be read, Airflow's own rule applies and the failure does not count.
 
-    :param failures_without_progress: most failures in a row without progress that are retried. One more fails the task.
+    :param failures_without_progress: maximum number of failures in a row without progress that are retried. A further
+        failure without progress fails the task.
 
     Raises InvalidTaskArgumentError if ``failures_without_progress`` is no number, or below 0.
     """
@@ -97,7 +98,7 @@ class ProgressRetryPolicy(RetryPolicy):
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
-        """Decide about a retry. Airflow calls this method in the worker, after each failure that may be retried."""
+        """Return whether Airflow retries the task. Airflow calls this in the worker, after each retryable failure."""
         if context is None:
             return RetryDecision.default()
         try:
@@ -132,7 +133,7 @@ class ProgressRetryPolicy(RetryPolicy):
 class Failures:
     """Record of a task's failures in the task state store.
 
-    ``without_progress`` is the number of failures in a row without progress since the previous failure.
+    ``without_progress`` is the number of last failures in a row with no progress since the failure before.
     """
 
     job_id: str = ""
@@ -140,7 +141,10 @@ class Failures:
     without_progress: int = 0
 
     def after(self, job_id: str, progress: JobProgress) -> Failures:
-        """Return the record after one more failure. For another job (``on_clear="restart"``) it begins empty."""
+        """Return the record after a further failure. If the job made progress before it, ``without_progress`` is 0.
+
+        For another job (``on_clear="restart"``) the record begins empty.
+        """
         before = self if self.job_id == job_id else Failures(job_id)
         if progress.is_beyond(before.progress):
             return Failures(job_id, progress, 0)

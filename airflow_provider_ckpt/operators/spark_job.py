@@ -67,7 +67,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
 
     * **retry**: the same job resumes. Finished operators do not run again, and ``restore`` is not repeated. A job that
       FAILED for good or FINISHED is not submitted again.
-    * **clear**: ``on_clear`` decides whether the job resumes or restarts.
+    * **clear**: ``on_clear`` decides whether the job resumes or restarts from scratch.
     * **deploy mode**: client mode is usual. In cluster mode the job must be a module in ``py_files``, and the
       task reads the result from the journal, without status lines. The operator refuses connections and secret storage
       options there, because the Spark configuration would show them. docs/airflow.md lists how a cluster passes them to
@@ -212,7 +212,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         return result
 
     def on_kill(self) -> None:
-        """Ask the driver to stop, wait up to ``stop_grace`` for its savepoint, then end the driver.
+        """Ask the driver to stop, wait up to ``stop_grace`` for its savepoint, then end the driver if it still runs.
 
         Airflow calls this method in the main thread, during :meth:`execute`, after a user's mark or clear, at the
         shutdown of the worker, and after ``execution_timeout``.
@@ -231,12 +231,15 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super().on_kill()
 
     def _ask_to_stop(self, run: TaskRun) -> bool:
-        """Ask the driver to stop, and return True on success. Another thread asks, because storage may be slow."""
+        """Ask the driver to stop.
+
+        Return True if the request was written in time. Another thread writes, as I/O may hang.
+        """
         seconds = min(_REQUEST_SECONDS, self._stop_grace)
         return answer_within(seconds, lambda: run.ask_to_stop(self.log.warning)) is True
 
     def _has_left(self, deadline: float) -> bool:
-        """Return True if the driver leaves before ``deadline``. False in cluster mode, where that does not show."""
+        """Wait, and return True if the driver ends before ``deadline``. False in cluster mode, which hides the end."""
         hook = self._hook
         if not isinstance(hook, CheckpointedSparkSubmitHook):
             return False
@@ -250,7 +253,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         super()._check_connection()
 
     def _refuse_shared_job_id(self, map_index: int | None) -> None:
-        """Refuse a job_id that all instances of a mapped task share, because each would take over the same job."""
+        """Refuse a job_id that all instances of a mapped task share, because each would take over the job."""
         written = self._given.written.get("job_id")
         if map_index is None or map_index < 0 or written is None or _DIFFERS.search(written):
             return
@@ -264,7 +267,7 @@ class CheckpointedSparkJobOperator(DeferrableSubmitOperator):
         raise InvalidTaskArgumentError(argument="job_id", value=self.job_id, problem=problem)
 
     def _begin(self, context: Context) -> TaskRun:
-        """Find the job, take over the progress of an earlier try, and write the pointer. Uses the state store once."""
+        """Find the job, write the pointer with the progress of an earlier try, and return the execution."""
         store, ti = context["task_state_store"], context["ti"]
         hook = CheckpointHook(self.ckpt_conn_id, root=self.root)
         clear_number = context["dag_run"].clear_number

@@ -70,7 +70,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
         ran_well: bool = False,
         **_: Any,
     ) -> Any:
-        """Continue the try after the wait. The method decides again what to do, because the job may have changed."""
+        """Continue the try after the wait. The job's state is read again, because it may have changed."""
         result = WaitResult("its trigger ended without an event") if event is None else WaitResult.from_json(event)
         self._resume_after(result, since, ran_well=ran_well)
         return self._resume(context)
@@ -123,11 +123,11 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _rejoin_own_run(
         self, context: Context, run: TaskRun, before: JobState, error: AirflowFailException
     ) -> NoReturn:
-        """Decide about a worker that was fenced within its own Dag run.
+        """Wait for the next deployment, or raise an error, after the worker was fenced.
 
         If a later deployment has fenced the worker, this try waits for that deployment and joins it. If another worker
-        of the same deployment has fenced it, the next try takes the subtask back. An earlier try never takes a subtask
-        from a later try (W14).
+        of the same deployment has fenced this worker, the next try takes the subtask back. An earlier try never takes a
+        subtask from a later try (W14).
 
         Raises ``error`` if the worker was not fenced or another Dag run has the job. Raises AirflowException if the
         next try must start the worker.
@@ -150,8 +150,9 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _prepared(self, context: Context, run: TaskRun) -> JobState:
         """Return the job's state when this Dag run has a running deployment, or when nothing is left to do.
 
-        After a failed run, a retry of the JobMaster's task prepares the job again. This task waits for that in the
-        triggerer. It waits in its slot if the triggerer cannot read the root, or if the journal cannot be read now.
+        After a failed run, a retry of the JobMaster's task prepares the job again. This task waits for the
+        preparation in the triggerer. It waits in its slot if the triggerer cannot read the root, or if the journal is
+        unreadable at the moment.
         """
         silence = self._timing(run).silence
         deadline = time.monotonic() + silence
@@ -173,7 +174,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             time.sleep(_POLL)
 
     def _is_over(self, run: TaskRun, state: JobState) -> bool:
-        """Return True if nothing is left to do.
+        """Return True if this task has nothing left to do.
 
         Raises AirflowFailException if this task must not resume the job, and JobDeletedError if the job was deleted.
         """
@@ -220,8 +221,8 @@ class SubtaskTaskOperator(WaitingTaskOperator):
     def _await_end_if_needed(self, context: Context, run: TaskRun, ran: JobState) -> JobState:
         """Return the job's state if nothing is left to do, else defer the task.
 
-        The worker ended well in the state ``ran``. The worker's subtasks do not run again in that deployment, even if
-        the journal does not show their end yet.
+        ``ran`` is the job's state from before the worker's run, which ended well. The worker's subtasks do not run
+        again in that deployment, even if the journal does not show their end yet.
         """
         state = self._try_read_state(run)
         if state is None or not self._is_over(run, state):
@@ -243,7 +244,7 @@ class SubtaskTaskOperator(WaitingTaskOperator):
             self._await_the_end(run, self._subtasks(state), deployment)
 
     def _exceeds_task_limit(self, count: int, map_index: int | None) -> bool:
-        """Return True if Airflow's limit for this mapped task is below ``count``. Deferred instances count, too."""
+        """Return True if the task is mapped and Airflow allows fewer than ``count`` running and deferred instances."""
         limits = (self.max_active_tis_per_dag, self.max_active_tis_per_dagrun)
         is_mapped = map_index is not None and map_index >= 0
         return is_mapped and any(limit is not None and limit < count for limit in limits)
@@ -287,9 +288,9 @@ def _try_arguments(context: Context) -> tuple[str, ...]:
 class StandbyTaskOperator(SubtaskTaskOperator):
     """Task with a running Spark that takes over the subtasks of a lost worker within seconds, without a new JVM.
 
-    The standby runs the subtasks until they finish, and the retry of their task becomes a standby. A subtask that no
-    worker has begun is not taken over, because its own task begins it. The standby ends with the last subtask of the
-    job.
+    The standby runs the subtasks until they finish, and the retry of their task becomes a standby. It does not take
+    over a subtask that no worker has begun, because the subtask's own task begins it. The standby ends with the last
+    subtask of the job.
     """
 
     part = "standby"

@@ -31,13 +31,16 @@ _POLL = 0.2
 
 @dataclass(frozen=True)
 class TaskRun:
-    """State of one execution of the Airflow operator, for methods without context, such as ``_get_hook``."""
+    """State of one execution of the Airflow operator, for methods that get no context, such as ``_get_hook``."""
 
     hook: CheckpointHook
     writer: PointerWriter
     options: RunOptions
     stopped_epoch: int | None = None
-    """Epoch of the job if it was STOPPED before this try submitted a driver. That end is not the end of this try."""
+    """Epoch of a job that was STOPPED before this try submitted a driver, else None.
+
+    This try did not cause that stop.
+    """
     links: LinkPusher | None = None
 
     def record(self, line: StatusLine) -> None:
@@ -113,7 +116,7 @@ class TaskRun:
     def failure(self, submitted: object, error: Exception, *, killed: bool = False) -> AirflowException:
         """Return AirflowFailException if another try would end the same way, else AirflowException for a retry.
 
-        ``submitted`` is the hook that ran spark-submit, or None if the task failed before. ``killed`` is True if
+        ``submitted`` is the hook that ran spark-submit, or None if the task failed before that. ``killed`` is True if
         Airflow killed the task.
         """
         hook = submitted if isinstance(submitted, CheckpointedSparkSubmitHook) else None

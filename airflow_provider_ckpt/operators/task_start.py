@@ -82,9 +82,9 @@ class TaskStart:
         return is_held_since(self.state, self.before)
 
     def pointer(self, new: Pointer) -> Pointer:
-        """Return ``new`` with the progress that an earlier try reached.
+        """Return ``new``. For a retry, ``new`` gets the progress that the earlier tries reached.
 
-        Raises AirflowFailException if the job FAILED, or if another driver has taken it over.
+        Raises AirflowFailException if the job FAILED, or if another driver has taken the job over.
         """
         if not self.is_retry or self.state is None:
             return new
@@ -135,13 +135,13 @@ def find_task_start(
     retries: int,
     clear_number: int | None,
 ) -> TaskStart:
-    """Return the job that a task runs, and the job's state. A few journals are read.
+    """Return the job that a task runs, and the job's state. The function reads a few journals.
 
-    A retry resumes the job that an earlier try began, even if the arguments name another job now. A template of the
-    current time would otherwise begin another job with each try, and write the same rows again.
+    A retry resumes the job that an earlier try began, even if the arguments name another job now. Otherwise a
+    job id that contains the current time would begin another job in each try, and write the same rows again.
 
     A task without a pointer counts as cleared if a task of its name has run the job, because Airflow deletes the
-    pointer with the Dag run. A new Dag run of the same name would otherwise find its job FINISHED and do nothing.
+    pointer with the Dag run. Otherwise a new Dag run of the same name would find its job FINISHED and do nothing.
 
     Args:
         before: Pointer that an earlier try wrote.
@@ -210,7 +210,7 @@ def failed_job_error(state: JobState, unit: Literal["task", "group"]) -> Airflow
 
 
 def is_held_since(state: JobState, before: Pointer) -> bool:
-    """Return True if another driver has taken over the job from an earlier try's driver, and may still run it."""
+    """Return True if another driver has taken over the job from an earlier try's driver, and may be alive."""
     return state.is_held and state.epoch > (before.epoch or 0) and is_alive(state.worker) is not False
 
 
@@ -236,7 +236,7 @@ def _refuse_other_root(hook: CheckpointHook, before: Pointer, owns: Callable[[Jo
 
 
 def own_job_id(ti: Any) -> str:
-    """Return the default job id of a task instance. Its attempts have this id in their names, whatever job they run."""
+    """Return the default job id of a task instance. It begins the names of all attempts, even for other jobs."""
     return default_job_id(ti.dag_id, ti.task_id, ti.run_id, -1 if ti.map_index is None else ti.map_index)
 
 

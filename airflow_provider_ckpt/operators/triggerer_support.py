@@ -58,7 +58,7 @@ class TriggererSupport:
 
 
 def find_triggerer_support(options: RunOptions, location: Location, state: JobState) -> TriggererSupport:
-    """Decide whether the triggerer can run the JobMaster of a prepared job. The job is loaded in this process."""
+    """Return whether the triggerer can run the JobMaster of a prepared job. Loads the job in this process."""
     from airflow_provider_ckpt.job.loading.loading import load_job
     from airflow_provider_ckpt.sinks.binding import output_folders
     from airflow_provider_ckpt.sinks.file.journaled_sinks import not_recorded, recorded_job

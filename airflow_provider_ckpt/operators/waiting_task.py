@@ -1,4 +1,4 @@
-"""The wait of a group's task for another task, deferred and within the same try."""
+"""The deferred wait of a group's task for a JobMaster or for the end of the job, within the same try."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class WaitingTaskOperator(GroupTaskOperator):
     def _resume_after(self, result: WaitResult, since: str | None, *, ran_well: bool) -> None:
         """Record the result of a wait, before the try continues in another process.
 
-        ``since`` is the start of ``execution_timeout`` before the wait. ``ran_well`` is True if the worker had ended
-        well before the wait.
+        ``since`` is the start of ``execution_timeout`` as text, None for the start of the try. ``ran_well`` is True if
+        the worker had ended well before the wait.
         """
         self.log.info("The wait is over: %s", result.reason)
         self._holds_slot = result.is_blind
@@ -57,7 +57,7 @@ class WaitingTaskOperator(GroupTaskOperator):
     # ---- the waits
 
     def _await_master(self, context: Context, run: TaskRun, deployment: int) -> NoReturn:
-        """Defer the task until a JobMaster has the job. Otherwise each try would fail, and soon the group (W7)."""
+        """Defer the task until a JobMaster has the job. Without the wait all tries would fail soon (W7)."""
         pointer = run.pointer
         self.log.info(
             "No JobMaster has job %s: deferred until %r runs one again; %s", pointer.job_id, self.coordinate, _FREE
@@ -111,7 +111,10 @@ class WaitingTaskOperator(GroupTaskOperator):
         raise AssertionError("defer() raises")
 
     def _time_left(self, context: Context) -> timedelta | None:
-        """Return the rest of ``execution_timeout``, which Airflow counts from zero in each process of a try."""
+        """Return the rest of ``execution_timeout`` for the try. None without a timeout.
+
+        Airflow alone would begin to count again in each process of the try.
+        """
         if self.execution_timeout is None:
             return None
         elapsed = datetime.now(timezone.utc) - (self._timeout_start or context["ti"].start_date)

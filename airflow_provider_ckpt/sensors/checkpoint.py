@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class CheckpointSensor(BaseSensorOperator):
     """Wait until a job has reached a condition and its sinks have released the checkpoint.
 
-    The condition is ``checkpoint``, ``since``, ``finished``, ``watermark``, or several of them together. Without any,
-    the sensor waits for the end of the job (``checkpoint="final"``). The job is ``job_id``, or the job of the task
-    ``job_task_id`` of this Dag run.
+    The condition is ``checkpoint``, ``since``, ``finished``, ``watermark``, or several of them together. Without any of
+    them, the sensor waits for the end of the job (``checkpoint="final"``). The job is ``job_id``, or the job of the
+    task ``job_task_id`` of this Dag run.
 
     The sensor also waits for a job that has not started, and while the storage does not answer. It fails at once,
     without retries, in these cases:
@@ -51,11 +51,11 @@ class CheckpointSensor(BaseSensorOperator):
     :param checkpoint: a number (that checkpoint or a later one), ``final`` (the job is FINISHED), or ``next``
         (triggered after this sensor's first poll). (templated)
     :param since: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: a checkpoint that was triggered
-        then or later, by the clock of the driver's host, which must agree with yours. (templated)
+        at this time or later, by the clock of the driver's host, which must agree with yours. (templated)
     :param finished: uid of an operator of the job, such as a bounded source: the operator has finished. (templated)
     :param watermark: datetime or ISO 8601 with a zone, such as ``{{ data_interval_end }}``: the watermarks of the job's
-        queries have reached this event time. All windows that end then or earlier are closed. Fails at once for a job
-        without any watermark. (templated)
+        queries have reached this event time. All windows that end at this time or earlier are closed. Fails at once for
+        a job without any watermark. (templated)
     :param released: False if a completed checkpoint is enough.
     :param wait_for_restart: True to keep waiting in the cases above, for a job that later Dag runs continue.
     :param stalled_after: time without growth of the journal after which the sensor fails, unless this host sees the
@@ -151,7 +151,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     @contextmanager
     def _allowed_to_fail(self) -> Iterator[None]:
-        """Apply ``soft_fail`` and ``never_fail`` to a deferrable sensor's first poll. Airflow does so only later."""
+        """Apply ``soft_fail`` and ``never_fail`` to a deferrable sensor's first poll. Airflow itself does so later."""
         try:
             yield
         except AirflowFailException as error:
@@ -239,7 +239,7 @@ class CheckpointSensor(BaseSensorOperator):
 
 
 def _instant(value: datetime | str | None, argument: str) -> float | None:
-    """Return an instant in epoch seconds. Raises BadOptionError for a time without a zone, or for no time."""
+    """Return an instant in epoch seconds; None for None. Raises BadOptionError unless it is a time with a zone."""
     if value is None:
         return None
     time: datetime = kinds.TIME.read(value, argument)

@@ -22,11 +22,11 @@ class SensorMemory:
     """State of a sensor for its next poke or try.
 
     Args:
-        max_tries: ``max_tries`` of the task instance. Another number in the store shows that a user cleared the sensor,
-            which then starts from scratch.
+        max_tries: ``max_tries`` of the task instance. Another number in the store shows that a user cleared the sensor.
+            The stored values are then ignored.
         keeps_polls: True to store ``seen``, too.
         seen: Last progress of the job in the previous polls.
-        next_of: (job id, number that ``checkpoint="next"`` means for the job).
+        next_of: (job id, number of the checkpoint that "next" means for the job). None before the first poll.
     """
 
     store: Any

@@ -1,7 +1,7 @@
 """Test suites for authors of sinks and storages. This package's own sinks and storages pass them.
 
-Needs pytest. The suite of sinks also needs PySpark and a fixture ``spark`` that is a SparkSession. A test class
-inherits a suite and defines its fixtures::
+The suites need pytest. The suite of sinks also needs PySpark and a fixture ``spark`` that is a SparkSession. A test
+class inherits a suite and defines its fixtures::
 
     class TestMySink(SinkConformance):
         @pytest.fixture

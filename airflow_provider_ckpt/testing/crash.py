@@ -17,7 +17,7 @@ class SimulatedCrash(BaseException):
 
 
 class Verbs:
-    """A counter of the mutating verbs of a storage and of all its children. Mutating verbs change data."""
+    """A counter of calls of mutating verbs (methods that change data), for a storage and all of its children."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -32,7 +32,7 @@ class Verbs:
 class WrappedStorage(Storage):
     """A storage that passes every verb on to ``inner``. Mutating verbs run in ``_mutate``, which subclasses override.
 
-    After a run without a fault ``verbs.count`` is the number of crash points. A move counts as two verbs, a copy and a
+    After a run without a fault, pass ``verbs.count`` to :func:`crash_points`. A move counts as two verbs, a copy and a
     deletion.
     """
 

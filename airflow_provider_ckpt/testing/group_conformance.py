@@ -33,7 +33,7 @@ class SinkGroup(ABC):
 
     @abstractmethod
     def dying(self, at: int, when: When) -> list[BoundSink]:
-        """Return sinks whose process raises SimulatedCrash before or after its ``at``-th change of the target."""
+        """Return sinks whose process raises SimulatedCrash before or after change ``at`` of the target, from 1."""
 
     @abstractmethod
     def losing(self) -> list[BoundSink]:
@@ -59,7 +59,7 @@ class GroupConformance:
         return spark.createDataFrame(expected(ids), SCHEMA).repartition(2)
 
     def both(self, spark: SparkSession, sinks: Sequence[BoundSink], batch: int) -> list[list[Handle]]:
-        """Stage batch *b* with the rows 10 b and 10 b + 1 in each sink."""
+        """Stage batch *b* with the rows 10 b and 10 b + 1 in each sink, and return the handles of each sink."""
         return [[stage(sink, self.frame(spark, *ids_of(batch)), batch)] for sink in sinks]
 
     def test_group_r9_one_call_releases_the_whole_group(self, spark: SparkSession, group: SinkGroup) -> None:
@@ -158,7 +158,7 @@ class GroupConformance:
     def test_group_r9_a_lower_checkpoint_is_not_released_after_a_higher_one(
         self, spark: SparkSession, group: SinkGroup
     ) -> None:
-        """Allow a sink to raise an error, but not to release."""
+        """Allow the late release to raise a TerminalError, but not to make rows visible."""
         sinks = group.bind()
         first, second = self.both(spark, sinks, 1), self.both(spark, sinks, 2)
         together(sinks, first, 5)

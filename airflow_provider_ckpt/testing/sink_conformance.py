@@ -143,7 +143,7 @@ class SinkConformance(SuccessorConformance):
     def test_r9_a_lower_checkpoint_is_not_released_after_a_higher_one(
         self, spark: SparkSession, target: SinkTarget, sink: BoundSink
     ) -> None:
-        """Allow a sink to raise an error, but not to release."""
+        """Allow the late release to raise a TerminalError, but not to make rows visible."""
         first, second = self.staged(spark, sink, 1), self.staged(spark, sink, 2)
         sink.release([first], 5)
         for late, checkpoint in ((sink, 3), (target.bind(), 5)):

@@ -21,7 +21,7 @@ class SinkTarget(ABC):
     def bind(self, job_id: str = "orders", uid: str = "lake") -> BoundSink: ...
 
     def shared(self) -> SinkTarget:
-        """Return the same target in the mode in which sinks of several jobs add to its content."""
+        """Return this target, set up so that the sinks of several jobs can add rows to it."""
         return self
 
     @abstractmethod

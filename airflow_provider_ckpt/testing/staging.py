@@ -1,4 +1,4 @@
-"""A call of ``stage`` with a request like that of a run: a new nonce, counted rows (R18), functions on executors."""
+"""A helper that stages a frame as a run does: with a new nonce, counted rows (R18) and functions on executors."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class SuccessorConformance(GroupConformance):
     """Tests of a sink and its successors. :class:`SinkConformance` inherits them and defines the fixtures."""
 
     def staged(self, spark: SparkSession, sink: BoundSink, batch_id: int, attempt: str = "a1") -> Handle:
-        """Stage batch *b* with the rows 10 b and 10 b + 1."""
+        """Stage batch *b* with the rows 10 b and 10 b + 1, and return its handle."""
         return stage(sink, self.frame(spark, *ids_of(batch_id)), batch_id, attempt)
 
     def test_a_release_counts_the_rows_of_all_its_handles(
@@ -148,7 +148,7 @@ class SuccessorConformance(GroupConformance):
         assert target.bind().last_released() == 1
 
     def test_r5_a_sink_does_not_delete_the_garbage_of_other_jobs(self, spark: SparkSession, target: SinkTarget) -> None:
-        """Include a job whose sink has the same uid and whose attempts have similar names."""
+        """Include a job whose sink has the same uid and whose attempt has the same name."""
         target = target.shared()
         other_sinks = [
             target.bind(job, uid) for job, uid in (("orders", "lake2"), ("orders2", "lake"), ("order", "s_lake"))
@@ -172,7 +172,7 @@ NO_ATTEMPT: Collection[str] = frozenset()
 
 
 def crashes(sink: BoundSink, handles: list[Handle], checkpoint: int) -> bool:
-    """Return whether the release ends at a simulated crash."""
+    """Release the handles. Return True if the release ended at a simulated crash."""
     try:
         sink.release(handles, checkpoint)
     except SimulatedCrash:

@@ -57,11 +57,11 @@ class MasterAvailable:
     """End condition of a wait for a JobMaster of a deployment.
 
     The beat counts a JobMaster's signs of life. A JobMaster that was unreachable or paused continues under its epoch,
-    and its beat grows. The first beat proves nothing, because it may be from before the wait.
+    and its beat grows. The first beat that a poll reads proves nothing, because it may be from before the wait.
     """
 
     def __init__(self, deployment: int, epoch: int) -> None:
-        """Begin a wait. ``epoch`` is that of the last JobMaster that commanded the worker of ``deployment``."""
+        """Begin a wait. ``epoch`` is the epoch of the last JobMaster that commanded the worker of ``deployment``."""
         self._deployment, self._epoch = deployment, epoch
         self._beat: int | None = None
 
@@ -69,7 +69,7 @@ class MasterAvailable:
         """Return why the wait is over, or None to continue waiting.
 
         Args:
-            outbox: Messages of the JobMaster of ``state``.
+            outbox: Messages of the JobMaster of ``state``. None if there are none.
             coordinate: Airflow's state of the JobMaster's task, None if unknown. The caller must ask Airflow before it
                 reads the journal. Otherwise a job that ends in between counts as a job without a JobMaster.
         """
@@ -89,13 +89,13 @@ class MasterAvailable:
 
 
 class Preparation:
-    """End condition of a wait for a group's next deployment. ``attempt`` names a task of the group and Dag run."""
+    """End condition of a wait for a group's next deployment. ``attempt`` is the waiting task's name in the journal."""
 
     def __init__(self, attempt: str) -> None:
         self._attempt = attempt
 
     def judge(self, state: JobState, outbox: Outbox | None, coordinate: str | None) -> WaitResult | None:
-        """Return why the wait is over, or None to continue. No deployment follows if the JobMaster's task succeeded."""
+        """Return why the wait is over, or None to continue. A JobMaster's task that ended prepares nothing."""
         if state.deployment:
             return WaitResult(f"the job is prepared, in the deployment of epoch {state.deployment}")
         if not is_held_by_group(self._attempt, state):

@@ -14,8 +14,8 @@ from airflow_provider_ckpt.errors import TerminalError, kind_and_text
 from airflow_provider_ckpt.hooks.checkpoint import CheckpointHook
 
 SETTLING = 12.0
-"""Seconds before the first event of each run. Airflow's scheduler may notice up to five seconds late that a task is
-deferred. If that is after the task has resumed, the task loses a try (apache/airflow#71580)."""
+"""Seconds that a trigger waits before its first event. Airflow's scheduler may notice up to five seconds late that a
+task is deferred. If the task has resumed by then, the task loses a try (apache/airflow#71580)."""
 
 
 class Result(Protocol):
@@ -57,8 +57,8 @@ class CkptTrigger(BaseTrigger):
 class WaitTrigger(CkptTrigger):
     """Trigger that polls until it has a result, and fires once, with the result as JSON.
 
-    The trigger writes nothing, so a second instance in another triggerer does no harm. It logs errors and polls again,
-    because an exception would cost the task a try.
+    The trigger writes nothing, so a second instance in another triggerer does no harm. It logs an error that may
+    pass and polls again, because an exception would cost the task a try.
 
     Args:
         poll_interval: Seconds between two polls.
@@ -87,7 +87,7 @@ class WaitTrigger(CkptTrigger):
 
     @abstractmethod
     async def _poll(self) -> Result | None:
-        """Return the result, or None to continue. Raises errors of the storage and of a bad connection."""
+        """Return the result, or None to continue the wait. Raises errors of the storage and of a bad connection."""
 
     @abstractmethod
     def _result_of(self, error: Exception) -> Result:

@@ -63,7 +63,10 @@ class CheckpointCondition:
     watermark: float | None = None
 
     def judge(self, state: JobState | None) -> Verdict:
-        """Return whether the condition holds, or can no longer hold. ``state`` is None if the job has no journal."""
+        """Return the verdict: "reached", "failed" if the condition can no longer hold, else "wait".
+
+        ``state`` is None if the job has no journal.
+        """
         if state is not None and state.damage:
             return Verdict("failed", f"The journal of job {self.job_id} is damaged: {'; '.join(state.damage)}")
         if state is None or (state.status is None and not state.epoch):
@@ -145,12 +148,12 @@ class CheckpointCondition:
         return watermark is not None and watermark >= instant * 1000
 
     def _watermark(self, state: JobState) -> int | None:
-        """Return the watermark (milliseconds) of the newest counted checkpoint since the last restore, or None."""
+        """Return the watermark (ms) of the newest counted checkpoint since the last restore. None without any."""
         later = [completed.checkpoint for completed in self._counted(state) if completed.checkpoint >= state.restored]
         return state.watermark(max(later)) if later else None
 
     def _is_timeless(self, state: JobState) -> bool:
-        """Return True if the job will show no watermark unless it restarts."""
+        """Return True if the wait is for a watermark, and the job's current plan has no event time."""
         return self.watermark is not None and not (self.wait_for_restart or state.plan is None or state.has_event_time)
 
     def _unknown_operator(self, state: JobState) -> list[str] | None:

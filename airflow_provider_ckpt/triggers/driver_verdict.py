@@ -22,8 +22,9 @@ class DriverVerdict:
     """Verdict on a driver.
 
     Args:
-        outcome: ``wait`` if the driver runs or may run. ``failed`` is permanent. After ``retry`` a next try may
-            succeed. ``left`` means that the driver has left the job as requested, so that the job is submitted again.
+        outcome: ``wait`` if the driver runs or may run. ``succeeded`` if the job ended well. ``failed`` if another try
+            would fail, too. ``retry`` if another try may succeed. ``left`` if the driver has left the job as requested,
+            so that the task submits a new driver.
         result: Status and progress of the job. None if they are not known.
     """
 
@@ -43,7 +44,7 @@ def judge(
     *,
     was_asked_to_leave: bool = False,
 ) -> DriverVerdict:
-    """Judge a driver by the job's end in the journal. Without an end in the journal, the cluster's report decides.
+    """Return the verdict on a driver, from the job's end in the journal, or else from the cluster's report.
 
     Args:
         report: The cluster's report, or None if the cluster was not polled. It must be older than ``state``. Otherwise
@@ -67,12 +68,12 @@ def judge(
 
 
 def is_of_submission(state: JobState, submission: Submission) -> bool:
-    """Return True if the driver has the job, or was the last driver to have it."""
+    """Return True if the driver of ``submission`` has the job, or was the last driver that had the job."""
     return state.epoch > submission.after_epoch and state.attempt == submission.attempt
 
 
 def has_journaled_end(state: JobState, submission: Submission) -> bool:
-    """Return True if the driver has journaled how it ended."""
+    """Return True if the driver of ``submission`` has journaled how the job or its run ended."""
     return is_of_submission(state, submission) and state.status is not None and not state.status.is_alive
 
 
@@ -81,7 +82,7 @@ def is_overtaken(state: JobState, submission: Submission) -> bool:
 
 
 def must_poll_cluster(state: JobState, submission: Submission) -> bool:
-    """Return True if the cluster must be polled at once, because it may restart a driver that is about to leave."""
+    """Return True if the driver was overtaken or journaled RESTARTING. Only the cluster shows if it still runs."""
     return is_overtaken(state, submission) or (
         has_journaled_end(state, submission) and state.status is JobStatus.RESTARTING
     )
@@ -114,8 +115,8 @@ def _ended(
 def _overtaken(state: JobState, report: ApplicationReport, was_asked_to_leave: bool) -> DriverVerdict:
     """Judge a driver that lost its job to another driver.
 
-    A retry would take the job back from a driver that runs it. A driver that only released (`ckpt release`) does not
-    run the job.
+    The verdict is ``failed`` if the other driver may run the job, because a retry would take the job back. A RESTARTING
+    job has no driver, for example after a mere release (`ckpt release`).
     """
     result, owner = full_result(state), f"epoch {state.epoch}, attempt {state.attempt}"
     if was_asked_to_leave:

@@ -1,4 +1,4 @@
-"""Polls of a driver in a cluster: of the job's journal, and of the cluster if the journal does not grow."""
+"""Polls of a driver in a cluster. They read the job's journal, and poll the cluster if the journal does not grow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class DriverWatch:
         self._asked_epoch: int | None = None
 
     def poll(self, *, asks_cluster: bool = False) -> DriverVerdict:
-        """Poll the journal once and judge the driver. Raises the errors of the root and the journal's format."""
+        """Poll the journal once and judge the driver. If ``asks_cluster`` is True, poll the cluster, too.
+
+        Raises the errors of the root and the journal's format.
+        """
         try:
             state = self.state()
             report = (
@@ -68,7 +71,7 @@ class DriverWatch:
         return self._client.read_state()
 
     def ask_to_leave(self, state: JobState) -> bool:
-        """Ask the driver to leave if it has the job. Otherwise return False. Raises the storage's errors."""
+        """Ask the driver to leave. Return False if the driver does not have the job. Raises the storage's errors."""
         if not is_of_submission(state, self.submission) or not state.is_held:
             return False
         self._hook.client(self._job_id).stop(epoch=state.epoch, exit_if_it_fails=True)

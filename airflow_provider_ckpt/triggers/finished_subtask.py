@@ -1,4 +1,4 @@
-"""The wait of a finished subtask in batch mode, without a worker slot and without spending a try.
+"""The wait of a task whose subtasks have finished in batch mode, without a worker slot and without spending a try.
 
 Airflow does not repeat a successful task, so the task must not succeed while its result may be needed again. All
 waiting tasks of a group share the polls of its job, because hundreds may wait.
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 _SHARED: WeakValueDictionary[tuple[str | None, ...], GroupPolls] = WeakValueDictionary()
-"""The shared polls of each group, as long as a trigger in this process uses them."""
+"""Key of a group's job -> its shared polls, as long as a trigger in this process uses them."""
 
 
 class FinishedSubtaskTrigger(GroupWaitTrigger):
-    """Trigger that waits until the results of finished subtasks are obsolete or lost. See :class:`ResultRetention`."""
+    """Trigger that waits until the results of its subtasks are obsolete or lost. See :class:`ResultRetention`."""
 
     names = (*GroupWaitTrigger.names, "attempt", "subtasks", "deployment")
     _clock = staticmethod(time.monotonic)
@@ -64,10 +64,10 @@ class FinishedSubtaskTrigger(GroupWaitTrigger):
 
 
 def shared_age(poll_interval: float) -> float:
-    """Return the largest age, in seconds, at which a trigger may use another trigger's poll.
+    """Return the largest age, in seconds, at which a trigger may use the result of another trigger's poll.
 
-    At this age each poll has a new result for the trigger. No result is from before the wait, which began SETTLING
-    seconds before its first poll.
+    The age is below the poll interval, so that two polls of a trigger never use the same result. It is below SETTLING,
+    so that no result is from before the wait, because a trigger first polls SETTLING seconds after the wait began.
     """
     return min(poll_interval, SETTLING) / 2
 
@@ -78,9 +78,9 @@ class Reading:
 
     Args:
         state: The job in its journal. It must not be changed.
-        coordinate: Airflow's last answer about the JobMaster's task, None before the first. The answer is older than
+        coordinate: Airflow's last known state of the JobMaster's task, None before the first answer. It is older than
             ``state``, so that a job that ends in between counts as ended and not as a job without a JobMaster.
-        answer: Number of answers of Airflow so far.
+        answer: How often Airflow has answered about that task.
     """
 
     state: JobState
@@ -89,11 +89,11 @@ class Reading:
 
 
 class GroupPolls:
-    """Shared polls of one job, for one event loop.
+    """Polls of one job that several triggers in one event loop share.
 
     Args:
-        read_job: Returns the job's state from the journal. Blocks. Called by one thread of ``root`` at a time.
-        coordinate: Returns Airflow's state of the JobMaster's task, or None. Called like ``read_job``.
+        read_job: Returns the job's state from the journal. Blocks. Only one thread at a time calls it.
+        coordinate: Returns Airflow's state of the JobMaster's task, None if unknown. Called like ``read_job``.
     """
 
     def __init__(
@@ -112,7 +112,10 @@ class GroupPolls:
         self._answers = 0
 
     async def reading(self, age: float) -> Reading:
-        """Return a reading that began at most ``age`` seconds ago or is in progress. Raises the error of its poll."""
+        """Return the last reading if it began less than ``age`` seconds ago or is in progress, else a new reading.
+
+        Raises the error of the poll.
+        """
         if self._reading is None or (self._reading.done() and self._clock() - self._begun_at >= age):
             self._begun_at = self._clock()
             self._reading = asyncio.ensure_future(in_thread(self._read, root=self._root))
@@ -138,12 +141,12 @@ class ResultRetention:
     """End condition of a wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
-        """Begin a wait of task ``attempt``. ``deployment`` is that of the finished subtasks, or 0 if that is over."""
+        """Begin the wait of task ``attempt``. Its subtasks finished in ``deployment``; 0 if that deployment is over."""
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
         self._gone_at_answer: int | None = None
 
     def judge(self, reading: Reading) -> WaitResult | None:
-        """Return why the wait is over, or None to continue. A job in preparation or a damaged journal ends no wait."""
+        """Return why the wait is over, or None to continue. A job in preparation or a damaged journal is no reason."""
         state = reading.state
         if is_whole(state):
             if state.has_finished:
@@ -152,7 +155,7 @@ class ResultRetention:
                 return WaitResult(f"{state.attempt} has the job")
             if state.status is not None and not state.status.is_alive and state.status is not JobStatus.RESTARTING:
                 return WaitResult(f"the job is {state.status}")
-            # An older state was read before this wait. In its deployment the journal may still lack the subtasks' ends.
+            # A state without a later deployment may be from before the subtasks' ends were journaled.
             if state.deployment > self._deployment and not self._subtasks <= state.finished:
                 again = ", ".join(sorted(self._subtasks - state.finished))
                 return WaitResult(f"{again} has to run again, in the deployment of epoch {state.deployment}")

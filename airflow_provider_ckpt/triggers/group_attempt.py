@@ -23,7 +23,8 @@ def is_of_group(own_attempt: str, attempt: str) -> bool:
 def is_held_by_group(own_attempt: str, state: JobState) -> bool:
     """Return True if the group and Dag run of ``own_attempt`` have the job's current or last deployment.
 
-    See ``GroupRun.owns``. A manual release does not take over: it claims under the last driver's name with a suffix.
+    See ``GroupRun.owns``. A manual release does not change the result, because it claims under the last driver's name
+    with a suffix.
     """
     own_match = _NAME.fullmatch(own_attempt)
     return own_match is not None and (state.prepared_by or state.attempt or "").startswith(f"{own_match['group']}~t")

@@ -1,4 +1,4 @@
-"""The base of a subtask's wait for its group, without a worker slot and without spending a try."""
+"""The base class of triggers in which a group's task waits, without a worker slot and without spending a try."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_ckpt.triggers.siblings import Siblings
 
 
 class GroupWaitTrigger(WaitTrigger):
-    """Trigger that fires once, with a :class:`WaitResult` as JSON.
+    """Base of the triggers in which a group's task waits. Each fires once, with a :class:`WaitResult` as JSON.
 
     Args:
         coordinate: Id of the task that runs the JobMaster.
@@ -47,7 +47,7 @@ class WaitResult:
 
     Args:
         is_alone: True if no JobMaster will start, because Airflow no longer runs its task.
-        is_blind: True if the triggerer cannot decide, for example because it may not read the job.
+        is_blind: True if the triggerer cannot judge the job, for example because it may not read the root.
     """
 
     reason: str

@@ -43,11 +43,11 @@ STAND_BY = 5.0
 """Seconds between two polls of the JobMaster that has fenced this trigger's JobMaster."""
 RETRY = 10.0
 REST = 1.0
-"""Value of :attr:`Timing.rest`, in seconds."""
+"""Longest poll interval of an idle JobMaster, in seconds (:attr:`Timing.rest`)."""
 _KILL_PAUSE = 1.0
 _LOCAL, _REMOTE = FairSemaphore(4), FairSemaphore(32)
-"""Limits for the JobMasters that work at the same time. Each may block the event loop for up to 5 ms at a time
-(Python's switch interval), unless it waits for an object store."""
+"""Maximum numbers of JobMasters that work at the same time, for local and for other roots. Each may block the event
+loop for up to 5 ms at a time (Python's switch interval), unless it waits for an object store."""
 _GRACE = 25.0
 """Seconds to wait for a savepoint. Airflow gives ``on_kill`` 30 seconds (``[triggerer] on_kill_timeout``)."""
 
@@ -158,7 +158,7 @@ class JobMasterTrigger(CkptTrigger):
     # ---- the JobMaster
 
     async def _coordinate(self, hook: CheckpointHook) -> MasterVerdict:
-        """Run the JobMaster to its end. Errors of Airflow's API and of the storage before its start are raised."""
+        """Run the JobMaster to its end. Raises errors of Airflow's API, and storage errors from before the start."""
         loop, self._ended = asyncio.get_running_loop(), (ended := asyncio.Event())
         codes: list[ExitCode] = []
 
@@ -202,7 +202,11 @@ class JobMasterTrigger(CkptTrigger):
     # ---- a fenced JobMaster
 
     async def _stand_by(self, hook: CheckpointHook, fenced: MasterVerdict) -> MasterVerdict | None:
-        """Wait while another JobMaster of this task is alive and has the job. Return None to take over the job."""
+        """Wait while another JobMaster of this task is alive and has the job.
+
+        Return None if this trigger must take over the job. Return ``fenced`` if another task or process has the job. If
+        the job is over, return the verdict on it.
+        """
         from airflow_provider_ckpt.remote.leader_monitor import LeaderMonitor, Owner
 
         is_twin = partial(is_twin_of, self._attempt)

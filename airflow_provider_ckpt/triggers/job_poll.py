@@ -1,4 +1,4 @@
-"""One poll of a job for which a sensor waits."""
+"""The polls of a job for which a sensor waits."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class JobPoll:
 
     Args:
         task: The task that runs the job, instead of ``condition.job_id``.
-        stalled_after: Seconds without a new journal entry after which the wait for a job without a visible driver
-            fails. None means the limit of :func:`stall_limit`.
+        stalled_after: Seconds without a new journal entry after which the wait fails, unless this host sees that the
+            driver is alive. None means the limit of :func:`stall_limit`.
         max_checkpoint_age: Seconds without a new checkpoint after which the wait fails, even if a driver runs the job.
             None means no limit.
-        seen: Last progress of the job in the polls of an earlier process.
-        next_of: (job id, number) for ``checkpoint="next"``, from an earlier process. The number is that of the first
-            checkpoint triggered after the first poll. Checkpoints are numbered, so that no clocks are compared.
+        seen: Last progress of the job in the polls of an earlier process. None if there was none.
+        next_of: For ``checkpoint="next"``, (job id, number of the first checkpoint triggered after the first poll), if
+            an earlier process made the first poll. A number is stored, because the clocks of two hosts may differ.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class JobPoll:
         self.next_of = next_of
 
     def __call__(self) -> Verdict:
-        """Poll once.
+        """Poll once and return the verdict.
 
         Raises:
             InvalidTaskArgumentError: the arguments name no job.
@@ -100,7 +100,7 @@ class JobPoll:
         return "" if self._task is None else self._task.task_id
 
     def _follow(self, job_id: str) -> None:
-        """Poll the job that the task runs now. After a clear it may be another job."""
+        """Poll job ``job_id`` from this poll on. It is another job than before if the task was cleared."""
         if job_id != self.condition.job_id:
             self.condition = replace(self._given_condition, job_id=job_id)
             self._client, self.seen = None, self.seen if self._client is None else LastProgress()
@@ -131,7 +131,7 @@ class JobPoll:
         return detector.polls * self._interval
 
     def _overdue(self, state: JobState, max_age: float) -> Verdict | None:
-        """Return a failure if no new checkpoint has come for ``max_age`` seconds, counted in polls. Else None."""
+        """Return a failure in batch mode, or if no checkpoint was new for ``max_age`` seconds of polls. Else None."""
         if state.created is not None and state.created.mode == "batch":
             problem = "its only checkpoint comes at its end: leave max_checkpoint_age out"
             return Verdict("failed", f"Job {self.condition.job_id} runs in batch mode, and {problem}")

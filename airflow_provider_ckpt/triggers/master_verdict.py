@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MasterVerdict:
-    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is why it abandoned the run, or None."""
+    """End of a JobMaster. ``code`` names an :class:`ExitCode`. ``abandoned`` is why the run was abandoned, or None."""
 
     code: str
     kind: str
@@ -69,7 +69,7 @@ class MasterVerdict:
 
 
 class MasterRestartPolicy:
-    """Limit for restarts of a failing JobMaster: ``limit`` seconds without another completed checkpoint.
+    """Policy that restarts a failing JobMaster until ``limit`` seconds pass without another completed checkpoint.
 
     Workers continue for the same time without a JobMaster.
     """

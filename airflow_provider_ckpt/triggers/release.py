@@ -34,11 +34,13 @@ class ReleaseEvent:
     are lost or sent twice.
 
     Args:
-        after: Checkpoint of the previous event, 0 for the first event.
+        after: Checkpoint of the previous event. For the first event, the last release before the trigger began, or 0.
         kind: checkpoint, savepoint or final. None if the journal no longer has the checkpoint.
         released_at: Epoch seconds of the release, by the driver's clock.
         watermark: Event time up to which the released output is complete, in ISO 8601. None if the job has no watermark
             or is at its end.
+        rows: Number of rows that the release made visible, in all of ``sinks``.
+        sinks: Sink -> name of a count -> count, such as ``{"lake": {"rows": 5}}``.
         late_rows: Number of rows dropped as late since the job began.
         unfit_rows: Number of rows with an unusable event time since the job began.
         malformed_rows: Number of rows that do not fit their source's schema since the job began.
@@ -62,7 +64,7 @@ class ReleaseEvent:
 
 
 def release_events(state: JobState, after: int, sink: str | None = None) -> Iterator[ReleaseEvent]:
-    """Yield an event for each release with rows after checkpoint ``after``, in order. The journal has the last 100.
+    """Yield an event for each release with rows after checkpoint ``after``, in order. The journal has 100 releases.
 
     If ``sink`` is given, a release counts as soon as the sink with this uid has released. Otherwise all sinks must have
     released, because the next ``after`` would skip the rows of a slower sink.
@@ -220,7 +222,7 @@ class ReportedReleases:
 
     @classmethod
     def read(cls, value: object) -> ReportedReleases | None:
-        """Return the progress from the store, or None for any other value, because a user can edit it in the UI."""
+        """Return the progress from the store. None if ``value`` has another form (users can edit the store)."""
         try:
             progress = cls(**value) if isinstance(value, dict) else None
         except TypeError:
@@ -228,7 +230,10 @@ class ReportedReleases:
         return progress if progress is not None and isinstance(progress.checkpoint, int) else None
 
     def for_job(self, state: JobState) -> ReportedReleases:
-        """Return the progress for the job in ``state``. A new journal resets the progress, a missing one does not."""
+        """Return the progress for the job in ``state``.
+
+        A new journal resets the progress. A missing journal does not.
+        """
         created = _created(state)
         return self if created in (None, self.created) else ReportedReleases(created, 0)
 

@@ -1,7 +1,7 @@
 """Airflow's states of a trigger's own task and of the other tasks of its group.
 
 Airflow calls ``on_kill`` after a user's kill, after a clear, and when another triggerer takes over the trigger
-(apache/airflow#73454). The state of the own task distinguishes the three cases.
+(apache/airflow#73454). The state of the trigger's own task distinguishes the three cases.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow_provider_ckpt.hooks.job_of_task import UNANSWERED
 
 GIVEN_UP = ("failed", "upstream_failed", "skipped", "removed")
-"""States of a task that Airflow does not run again by itself."""
+"""States of a task that did not succeed and that Airflow does not run again by itself."""
 ASK_EVERY = 60.0
 """Seconds between two requests of a waiting task for the state of the JobMaster's task."""
 
@@ -65,11 +65,14 @@ def tasks_of_subtasks(mapped: str | None, subtasks: Sequence[str], tasks: Sequen
 
 
 OVER = ("failed", "success", "skipped", "removed")
-"""States of a task that will not run again."""
+"""States of a deferred task that has ended and will not run again by itself."""
 
 
 def state_of_task(ti: Any) -> str:
-    """Return Airflow's state of the task, or "removed" if its Dag run is gone. Blocks. Raises the request's errors."""
+    """Return Airflow's state of a task. "removed" if its Dag run is gone, "not known" if ``ti`` is None.
+
+    Blocks. Raises the request's errors.
+    """
     if ti is None:
         return "not known"
     is_mapped = ti.map_index is not None and ti.map_index >= 0

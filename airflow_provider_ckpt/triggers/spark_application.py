@@ -74,8 +74,8 @@ class SparkApplicationTrigger(WaitTrigger):
     async def on_kill(self) -> None:
         """Ask the driver to leave if the task is over.
 
-        Airflow also calls this method when another triggerer took over or a user cleared the task. Then the driver must
-        continue, so the trigger asks Airflow for the task's state.
+        Airflow also calls this method when another triggerer took over or a user cleared the task. In these cases the
+        driver must continue, so the trigger asks Airflow for the task's state.
         """
         for remaining in reversed(range(_KILL_TRIES)):
             try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState
 
 SHORTEST = 900.0
-"""Shortest limit in seconds. It exceeds Airflow's default retry_delay, during which no driver runs the job."""
+"""Minimum of :func:`stall_limit` in seconds, above Airflow's default retry_delay, during which no driver runs."""
 _INTERVALS = 3
 
 
@@ -33,7 +33,7 @@ class StallDetector:
 
 @dataclass(frozen=True)
 class LastProgress:
-    """Polls since the journal last grew, and polls since the newest checkpoint last changed."""
+    """Count of polls since the journal last grew, and count of polls since the newest checkpoint last changed."""
 
     journal: StallDetector = StallDetector()
     checkpoint: StallDetector = StallDetector()
@@ -69,7 +69,10 @@ def stall_limit(state: JobState, driver_alive: bool | None) -> float | None:
 
 
 def _last_interval(state: JobState) -> float:
-    """Return the shortest of the last three checkpoint intervals in seconds. Others may contain a pause of the job."""
+    """Return the shortest of the last three checkpoint intervals in seconds; 0 without an interval.
+
+    Longer intervals may contain a pause of the job.
+    """
     times = [state.checkpoints[number].triggered_at for number in sorted(state.checkpoints)[-4:]]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     return min((gap for gap in gaps if gap > 0), default=0.0)

@@ -29,5 +29,5 @@ async def in_thread(function: Callable[[], Result], *, root: str | None = None) 
 
 @cache
 def _pool(root: str | None) -> ThreadPoolExecutor:
-    """Return the threads of a root. A thread is started when all others of the root are busy, and then kept."""
+    """Return the thread pool of a root. The pool starts a thread when all its threads are busy, and ends none."""
     return ThreadPoolExecutor(_THREADS_OF_CLUSTERS if root is None else THREADS_OF_A_ROOT, "ckpt")
