@@ -13,13 +13,13 @@ _DIGITS = 9
 
 
 class SubtaskId(str):
-    """A subtask, one of the parallel instances of a vertex. Its text, also as a JSON key, is "<vertex>/<index>"."""
+    """The name of a subtask, a parallel instance of a vertex: ``<vertex>/<number>``, with numbers from 0."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> SubtaskId:
-        """Read a subtask's name. Raises DamagedFormError."""
+        """Return the subtask with this name. Raises DamagedFormError if ``text`` is not ``<vertex>/<number>``."""
         vertex, _, number = text.rpartition("/")
         if not vertex or not number.isdecimal() or len(number) > _DIGITS:
             raise DamagedFormError(what=f"{text[:80]!r} is no subtask, <vertex>/<number>")
@@ -55,7 +55,7 @@ class AttemptId(TextForm):
     epoch: int
     """Epoch of the driver that began the attempt."""
     number: int
-    """Number of the attempt in its epoch: 0 for the first of a driver, and higher for later attempts."""
+    """Number of the subtask's attempt in its epoch, from 0. Each later attempt has the next number."""
     nonce: str
     """Random letters and digits. Two processes that begin the same attempt therefore use different names (R5)."""
 
@@ -65,7 +65,7 @@ class AttemptId(TextForm):
 
     @classmethod
     def vacant(cls, epoch: int) -> AttemptId:
-        """Return the placeholder for a subtask that was added in the epoch. Its first attempt follows."""
+        """Return the placeholder that an added subtask has until its first attempt, the :meth:`next` one."""
         return cls(epoch, 0, "none")
 
     def next(self, nonce: str) -> AttemptId:
@@ -74,7 +74,7 @@ class AttemptId(TextForm):
 
     @classmethod
     def parse(cls, text: str) -> AttemptId:
-        """Return the attempt with this name. Raises UnknownFormError."""
+        """Return the attempt with this name. Raises UnknownFormError if ``text`` is not the name of an attempt."""
         attempt = cls.find(text)
         if attempt is None:
             raise UnknownFormError(what=f"{shown(text)} is no attempt, <epoch>-<number>-<nonce>")

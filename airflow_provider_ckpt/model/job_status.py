@@ -15,9 +15,9 @@ class JobStatus(str, Enum):
     RESTARTING = "RESTARTING"
     """The run failed. The next run, by a retry or a user, resumes the job."""
     STOPPED = "STOPPED"
-    """The run ended with a savepoint, released in all sinks but gated ones. The next run resumes the job.
+    """The run ended with a released savepoint. The next run resumes the job. Closed gates may hold the release.
 
-    After the end of data, a checkpoint of all subtasks takes the place of the savepoint.
+    If all subtasks are at their end of data, their last checkpoint takes the place of the savepoint.
     """
     FINISHED = "FINISHED"
     """Every source has ended, and everything is released. Another run has nothing to do."""

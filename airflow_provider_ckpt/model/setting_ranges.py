@@ -1,7 +1,7 @@
 """Ranges of the settings of a running job: one table for clients, requests, the driver and ``--next-run``.
 
-A change may be decided before any query starts with it. If Spark could not start a query with the value, the job and
-each later run would fail.
+Values are checked early, because a change may be decided before any query starts with it. If Spark could not start a
+query with the value, this run and each later run would fail.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 LONGEST = 36_525 * 86_400.0
-"""Most seconds: a hundred years, because Python's waits and Spark's milliseconds do not allow much more."""
+"""Maximum of a time in seconds: a hundred years. Python's waits and Spark's milliseconds do not allow much more."""
 LARGEST_SIZE = 2**63 - 1
 """The largest size in bytes. Spark counts bytes as a Java long."""
 LARGEST_NUMBER = 2**31 - 1

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class SupervisedTry:
     """One try of a supervisor, with a ``number`` that rises with each try.
 
-    ``of`` is the supervisor's unit of work, such as an Airflow task in one Dag run. Only its tries are compared.
+    ``of`` is the supervisor's unit of work, such as an Airflow task in one Dag run. Only tries with the same
+    ``of`` are compared.
     """
 
     of: str

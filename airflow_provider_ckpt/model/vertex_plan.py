@@ -18,7 +18,7 @@ class VertexPlan:
 
     Args:
         number: Number of resumes since the first deployment in the epoch.
-        dropped: All sources and edges that the vertex leaves out.
+        dropped: Uids of all sources and edges that the vertex leaves out.
         parallelism: Vertex → number of its subtasks, if that has changed since the epoch began. The producers and
             consumers of the subtask follow from it.
         settings: Changed settings of the vertex; None without changes.
@@ -31,5 +31,5 @@ class VertexPlan:
 
     @property
     def without(self) -> frozenset[str]:
-        """The sources and edges that the vertex leaves out."""
+        """Uids of the sources and edges that the vertex leaves out."""
         return frozenset(self.dropped)

@@ -21,9 +21,9 @@ class VertexSettings:
     """
 
     max_bytes_per_batch: int | None = None
-    """Most bytes of each file source, and of each result partition, in one micro-batch."""
+    """Maximum bytes in one micro-batch from each file source and from each result partition."""
     max_files_per_batch: int | None = None
-    """Most files of each file source and result partition in one micro-batch, instead of bytes."""
+    """Maximum files in one micro-batch from each file source and result partition, instead of a limit in bytes."""
     trigger_interval: float | None = None
     """Seconds from the start of a micro-batch to the start of the next."""
     state_partitions: int | None = None
@@ -36,14 +36,14 @@ class VertexSettings:
     An empty text in a change restores the declared function.
     """
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
-    """Operator → digest of the code of its function of ``logic``, added by the process that tries the function."""
+    """Operator → digest of the code of its function in ``logic``. The process that tries the function adds it."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """New number of subtasks of a source with splits, which has no other setting. It is set only in requests."""
+    """New number of subtasks of a source with splits, which has no other setting. Only requests have it."""
     executors: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """Executors that the query's driver requests from its cluster."""
+    """Number of executors that the query's driver requests from its cluster."""
 
     def changed(self, change: VertexSettings) -> VertexSettings:
-        """Return the settings with a change. Other settings stay, but one limit of a micro-batch replaces the other."""
+        """Return these settings with the values of ``change``. A new limit of a micro-batch removes the other limit."""
         values = {
             setting.name: value
             for setting in fields(change)
@@ -56,12 +56,12 @@ class VertexSettings:
         return replace(self, **{**values, **merged})
 
     def without(self, names: Collection[str]) -> VertexSettings:
-        """Return the settings with the declared values for ``names``."""
+        """Return these settings with the declared values for ``names``."""
         declared: dict[str, Any] = dict.fromkeys(names)
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Return the settings after an applied change, without functions that the change set back to the declared."""
+        """Return these settings without the empty texts of ``logic``, which have restored declared functions."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 
@@ -83,11 +83,11 @@ class VertexSettings:
 
 
 Settings = Mapping[str, VertexSettings]
-"""Vertex → its settings, if any are changed."""
+"""Vertex → its changed settings. A vertex without changes is missing."""
 
 
 def query_changes(change: Settings) -> dict[str, VertexSettings]:
-    """Return vertex → its changed settings, without sources with splits."""
+    """Return vertex → its changed settings, for the vertices that ``change`` does not rescale."""
     return {uid: settings for uid, settings in change.items() if settings.parallelism is None}
 
 

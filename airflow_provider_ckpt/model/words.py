@@ -20,7 +20,7 @@ def plural(noun: str) -> str:
 
 
 def were(number: int) -> str:
-    """Return "was" or "were", as the number requires."""
+    """Return "was" for the number 1, else "were"."""
     return "was" if number == 1 else "were"
 
 
