@@ -34,7 +34,7 @@ class Admission:
     - ``attempt``: the attempt is not the current one of its subtask.
     - ``subtask``, ``sink``: the job has no such subtask or sink.
     - ``checkpoint``: the checkpoint is not pending, or the subtask has acknowledged it already.
-    - ``stale``: the message is a repetition, or a later event has overtaken it.
+    - ``stale``: the message is a repetition, or does not count after a later event.
     """
 
     def __init__(self, epoch: int, state: CoordinatorState) -> None:
@@ -43,7 +43,10 @@ class Admission:
         self._releases = state.releases
 
     def refuse(self, message: Message) -> str | None:
-        """Return why the message is dropped. A named request is accepted once, because it is read repeatedly."""
+        """Return why the message is dropped; None if it is accepted.
+
+        A named request is accepted only at its first reading, because the JobMaster reads it repeatedly.
+        """
         if isinstance(message, RunAbandoned):
             return None
         if isinstance(message, JobRequest):

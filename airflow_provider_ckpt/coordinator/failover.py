@@ -39,8 +39,8 @@ class Failover:
     Only the failed subtask restarts, because every edge is durable. The pending checkpoint is aborted and not counted.
     The other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    The run ends if a retry cannot help, after too many failures in a row, and on any failure during a stop. The next
-    run resumes from the released output.
+    The run ends if a retry cannot help, after too many failures in a row, and on any failure during a stop. A failure
+    during the stop of an upgrade first cancels the upgrade. The next run resumes from the released output.
 
     A lost worker does not count as a failure. The run ends if no other worker comes within the checkpoint timeout. In
     BATCH mode this timeout counts only while no subtask runs, because a subtask that ends may free a slot for the
@@ -55,7 +55,7 @@ class Failover:
         self._deadlines: dict[SubtaskId, float] = {}
         """Subtask → the time at which the run ends if the next attempt of the subtask has not begun."""
         self._without_worker: set[SubtaskId] = set()
-        """The subtasks of ``_deadlines`` that wait for a worker."""
+        """The subtasks of ``_deadlines`` that have not failed. With workers, they wait for a worker."""
         self._may_lack_slots = has_workers and state.options.is_batch
         self._has_running = False
 
@@ -126,7 +126,7 @@ class Failover:
         self._without_worker.discard(subtask)
 
     def note_running(self) -> None:
-        """Note whether a subtask runs that may free a slot. Call this at the end of a step."""
+        """Note whether any running subtask may free a slot when it ends. Call this at the end of a step."""
         subtasks = self._state.subtasks
         self._has_running = self._may_lack_slots and subtasks.count(*_FREEING_SLOTS) > 0
 
@@ -156,7 +156,7 @@ class _Failures:
 
 @dataclass(frozen=True)
 class Restart:
-    """The ``number``-th restart in a row of a subtask. It happens ``delay`` seconds after the failure."""
+    """A restart of a subtask, ``delay`` seconds after its failure. ``number`` counts its restarts in a row, from 1."""
 
     number: int
     delay: float
@@ -169,7 +169,7 @@ class RestartStrategy:
     no jitter, because all subtasks are in one driver.
 
     Args:
-        attempts: number of restarts in a row; 0 for none.
+        attempts: maximum number of restarts in a row; 0 for none.
         delay: the first pause in seconds.
     """
 

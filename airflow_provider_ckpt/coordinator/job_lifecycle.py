@@ -19,7 +19,7 @@ class _Ending:
     """The decided end of the job. The job ends when every completed checkpoint is released.
 
     Attributes:
-        at_once: True if the end does not wait for sinks whose releases fail: such a sink is the cause of the end.
+        at_once: True if the end does not wait for sinks whose releases fail, because such a sink is the cause.
         upgrade: name of the upgrade request for which the job then resumes at once, or None.
     """
 
@@ -30,7 +30,7 @@ class _Ending:
 
 
 class JobLifecycle:
-    """The status of the job. It is CREATED until every subtask that must acknowledge runs, then RUNNING.
+    """The status of the job. It is CREATED until every unfinished subtask runs (BATCH: one subtask), then RUNNING.
 
     The status remains RUNNING until the end is decided and every completed checkpoint is released (R16).
 
@@ -81,7 +81,7 @@ class JobLifecycle:
     # -- the end
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Decide how the job ends. The first call decides; a call with ``at_once`` overrides earlier calls without."""
+        """Set how the job ends. A second call has no effect, unless it is the first call with ``at_once``."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:

@@ -1,7 +1,7 @@
 """The rescaling step of a reconfiguration: another number of subtasks reads a source with splits.
 
-The :class:`~.reconfigurer.Reconfigurer` refuses, decides and answers. This step moves splits between running subtasks.
-Only the consumers of the source pause, one after the other.
+The :class:`~.reconfigurer.Reconfigurer` checks the request and answers it. This step assigns splits to other running
+subtasks. Only the consumers of the source pause, one after the other.
 
 Assigned splits stay with their readers. The remaining splits are assigned to the new set of readers. With fewer
 readers, each surplus reader ends after its assigned splits. With more readers, the steps are (R21):
@@ -46,7 +46,7 @@ class Rescaler:
             self._state.out.append(Append(SubtasksAdded(self._state.rescaling.waiting, now)))
 
     def advance(self, now: float) -> None:
-        """Carry out the next step that is possible now."""
+        """Begin the new subtasks when that is possible. End the rescaling when they run."""
         for uid in self._state.rescaling.settle():
             self._state.splits.allow_end(uid)
         change = self._state.rescaling.current
@@ -61,7 +61,7 @@ class Rescaler:
             self._state.rescaling.end()
 
     def refusal_of(self, uid: str, parallelism: int) -> str | None:
-        """Return why ``parallelism`` subtasks cannot read the source now, or None if they can."""
+        """Return why ``parallelism`` subtasks cannot read the source ``uid`` now, or None if they can."""
         state = self._state
         if any(edge.exchange == "pointwise" for edge in state.graph.now.outputs(uid)):
             return f"the consumers of {uid} read it pointwise"
@@ -76,7 +76,7 @@ class Rescaler:
     # -- steps
 
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
-        """Begin the new subtasks, unless a checkpoint was planned without them or a stop is in progress."""
+        """Begin the new subtasks if all consumers can read them, and no checkpoint, pause or stop is in progress."""
         state, rescaling = self._state, self._state.rescaling
         busy = state.cycle.pending is not None or bool(state.pauses.current)
         if busy or state.requests.stop is not None or self._job.is_ending or not rescaling.reaches_all_consumers():
@@ -90,7 +90,7 @@ class Rescaler:
         change.has_begun = True
 
     def _begin(self, change: RescaleInProgress) -> None:
-        """Add the new subtasks to the running graph. Assign the remaining splits to the wanted number of readers."""
+        """Add the new subtasks to the running graph. Assign the remaining splits to the requested number of readers."""
         state, decided = self._state, change.decided
         readers = {uid: state.rescaling.readers(uid) for uid in decided.rescaled}
         state.graph.now = decided.graph

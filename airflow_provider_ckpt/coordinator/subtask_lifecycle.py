@@ -42,7 +42,7 @@ class SubtaskLifecycle:
     # -- reports
 
     def opened(self, message: SubtaskOpened, now: float) -> None:
-        """Queue the opened attempt for deployment. Earlier commands are sent again when the attempt runs."""
+        """Queue the opened attempt for deployment. Commands to the previous attempt are cancelled or sent again."""
         state, subtask = self._state, message.subtask
         state.subtasks.begin(subtask, message.attempt)
         state.subtasks.set_status(subtask, SubtaskStatus.CREATED)
@@ -110,7 +110,7 @@ class SubtaskLifecycle:
         self.resume(self._state.pauses.paused_at(message.subtask, message.batch_id, now))
 
     def resume(self, pause_end: Resume) -> None:
-        """Journal the events of a pause and then resume its subtasks, unless they wait for their next attempts."""
+        """Journal the events of ``pause_end``, then resume its subtasks, unless they wait for a next attempt."""
         state = self._state
         state.out.extend(map(Append, pause_end.events))
         for subtask in pause_end.subtasks:
@@ -127,7 +127,7 @@ class SubtaskLifecycle:
             state.send(DeploySubtask(*state.task_id(subtask), state.pauses.plan(subtask)))
 
     def assign_splits(self, now: float) -> None:
-        """Assign splits. The journal has each assignment before the subtask gets it (R14)."""
+        """Assign splits to running subtasks. Each assignment is journaled before the subtask gets it (R14)."""
         state = self._state
         if not len(state.splits):
             return

@@ -69,7 +69,7 @@ class VertexDefinition:
     """Number of partitions of the query's state; None if the query has no state."""
     unions: tuple[UnionDefinition, ...] = field(default=(), metadata=OMIT_EMPTY)
     event_time: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
-    """True if the query has a watermark."""
+    """True if the query has a watermark, whether or not its output has one."""
     kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=OMIT_EMPTY)
     """States of the query's Spark operators, in order from the query's output to its inputs."""
     lags: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)

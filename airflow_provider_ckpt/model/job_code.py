@@ -28,8 +28,7 @@ class JobCode:
     def differences(self, other: JobCode, operators: Collection[str]) -> list[str]:
         """Return descriptions of the differences in the code that ``operators`` run, sorted.
 
-        A module that ``other`` lacks is listed only if all code that may import it is the same. If that code differs,
-        the code is listed instead.
+        A module that ``other`` lacks is listed only if the job's file and all other modules are the same.
         """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
         differences = []

@@ -55,7 +55,7 @@ RANGES: Mapping[str, WholeNumbers | Seconds] = MappingProxyType(
         "executors": WholeNumbers(),
     }
 )
-"""Setting → its range."""
+"""Setting → range of the values that it may have."""
 
 
 def problem_of(name: str, value: object) -> str | None:

@@ -49,7 +49,7 @@ def check_restore(
 
     Args:
         operators: operator → its state in the checkpoint.
-        subtasks: subtask → its snapshot in the checkpoint.
+        subtasks: subtask → its snapshot in the checkpoint, with which ended predecessors are found.
         allow_non_restored_state: True to drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:

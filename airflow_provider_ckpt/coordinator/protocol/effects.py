@@ -1,6 +1,6 @@
 """The effects that the coordinator requests from the JobMaster.
 
-Effects are carried out in order, each after the success of the one before. A failed journal append stops the job.
+Effects are carried out in order, each after the success of the previous effect. A failed journal append stops the job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.job_status import RunEnd
 
 @dataclass(frozen=True)
 class Append:
-    """Effect: append the event to the journal. The decision is durable before the next effect."""
+    """Effect: append the event to the journal. The event is durable before the next effect is carried out."""
 
     event: Event
 
@@ -57,7 +57,7 @@ class EndJob:
 
 @dataclass(frozen=True)
 class Notice:
-    """Effect: log a message that is not journaled. ``traceback`` is of the user's code, if that code failed."""
+    """Effect: log a message that is not journaled. ``traceback``: of the user's code; None if it did not fail."""
 
     message: str
     is_warning: bool = False

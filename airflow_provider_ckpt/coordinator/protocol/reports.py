@@ -60,7 +60,7 @@ class SubtaskDone:
 
 @dataclass(frozen=True)
 class SubtaskFailed:
-    """Report that the subtask failed. ``error`` and ``traceback`` are of the user's code, if that code failed."""
+    """Report that the subtask failed. ``error`` and ``traceback``: of the user's code; None if it did not fail."""
 
     epoch: int
     subtask: SubtaskId
@@ -130,7 +130,7 @@ class BarrierDeclined:
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """Report that a source of the query (a bounded source or an input edge) is read and published to its end."""
+    """Report that the query has read ``uid``, a bounded source or an input edge, to its end and published that."""
 
     epoch: int
     subtask: SubtaskId
@@ -154,7 +154,7 @@ class SubtaskPaused:
 
 @dataclass(frozen=True)
 class ReconfigurationPrepared:
-    """Report that the query of ``trial`` was built and tried, and can probably replace the running one.
+    """Report that the query of ``trial`` was built and tried, and can probably replace the running query.
 
     ``digests``: operator → digest of the files with its function.
     """
@@ -168,7 +168,7 @@ class ReconfigurationPrepared:
 
 @dataclass(frozen=True)
 class ReconfigurationUnfit:
-    """Report that the query of ``trial`` cannot replace the running one."""
+    """Report that the query of ``trial`` cannot replace the running query. ``cause`` is why."""
 
     epoch: int
     subtask: SubtaskId
@@ -182,7 +182,7 @@ class SplitsCompleted:
     """Report that the subtask's log has the entry that completes the splits, at ``position``.
 
     The report precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that
-    the subtask now reads together. The higher this number, the more splits are assigned ahead.
+    the subtask now reads together. The higher this number, the more splits are assigned in advance.
     """
 
     epoch: int
@@ -211,7 +211,7 @@ class SplitsReturned:
 class QueryMeasured:
     """Report of a committed micro-batch, or of an idle query (``progress`` is None).
 
-    If the job has controllers, every micro-batch is reported. Otherwise a report is sent from time to time.
+    If the job has controllers, every micro-batch is reported. Otherwise ``overview_interval`` passes between reports.
     """
 
     epoch: int
@@ -224,7 +224,8 @@ class QueryMeasured:
 
 @dataclass(frozen=True)
 class BatchPublished:
-    """Report that the subtask's log has a micro-batch of a live source. A checkpoint that is nearly due is taken now.
+    """Report that the subtask's log has a micro-batch of a live source. The next checkpoint may then
+    come early.
 
     Only a JobMaster in the same process gets this report, because elsewhere it would cost a write for each batch.
     """
@@ -249,8 +250,8 @@ class ReadingBegun:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Report that Spark's log of an input edge has grown too large, repeated at every tenth batch. The next attempt has
-    a short log."""
+    """Report that Spark's log of an input edge has grown too large, at every tenth batch. The coordinator then restarts
+    the subtask, because the next attempt has a short log."""
 
     epoch: int
     subtask: SubtaskId
@@ -264,7 +265,7 @@ class FilesChanged:
     Attributes:
         files: the first of the changed files.
         count: number of changed files.
-        unread: least number of bytes in all changed files that were not read.
+        unread: minimum number of bytes in all changed files that were not read.
     """
 
     epoch: int

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 class ReplacementState(PlanChanges[ReplaceAttempt]):
     """The planned restarts of subtasks, one at a time, each after a micro-batch.
 
-    A requested change comes first, because the current attempt prepares it. The journal does not record the restarts.
+    They wait while a reconfiguration is in progress, because the current attempt prepares it. They are not journaled.
     """
 
     def __init__(self, reconfiguration: ReconfigurationState) -> None:
@@ -33,7 +33,7 @@ class ReplacementState(PlanChanges[ReplaceAttempt]):
         return subtask in self._paused
 
     def take_paused(self) -> list[SubtaskId]:
-        """Return the subtasks whose next attempts must begin now. A later call does not return them again."""
+        """Return the paused subtasks, whose next attempts must now begin. A later call does not return them again."""
         paused, self._paused = [*self._paused], {}
         return paused
 

@@ -49,8 +49,8 @@ class RescaleInProgress:
 class RescaleState(PlanChanges[Rescale]):
     """The rescalings of the job, one at a time.
 
-    A subtask that is deployed or resumed after the decision gets the new plan. The running consumers of a widened
-    source pause one after the other to get the new plan.
+    A subtask that is deployed or resumed after the decision gets the new plan. The running consumers of a source
+    with new subtasks pause one after the other to get the new plan.
 
     Args:
         hosts: subtask that an earlier rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
@@ -80,11 +80,11 @@ class RescaleState(PlanChanges[Rescale]):
         """Source that was rescaled under workers → its consumers that have not reported that they run."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
-        """Return a decided rescaling. The caller writes it into the journal before any subtask is notified.
+        """Decide a rescaling, and return it. The caller must journal it before any subtask is notified.
 
         Args:
             reader_counts: source → its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
-            aware: subtasks that are paused now, and will resume with the new plan.
+            aware: paused subtasks, which will resume with the new plan.
         """
         readers = {uid: self.readers(uid) for uid in reader_counts}
         old_parallelism = {uid: self._graph.now.vertex(uid).parallelism for uid in reader_counts}
@@ -99,7 +99,7 @@ class RescaleState(PlanChanges[Rescale]):
         return change
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Return the subtasks of the source that can still be assigned splits."""
+        """Return the subtasks of the source to which splits can still be assigned."""
         names = self._graph.now.vertex(uid).subtasks
         return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 
@@ -137,7 +137,7 @@ class RescaleState(PlanChanges[Rescale]):
         return uid not in self._unsettled
 
     def settle(self) -> list[str]:
-        """Return sources whose consumers have all reported that they run or have ended. Later calls omit them."""
+        """Return sources whose consumers have all reported that they run or have ended. Later calls omit these."""
         if not self._unsettled:
             return []
         for names in self._unsettled.values():

@@ -17,9 +17,8 @@ class Scheduler:
     STREAMING: all subtasks are deployed at once, because no checkpoint is taken before all of them run (R15).
 
     BATCH: a subtask is deployed when all subtasks that it reads from are at their end of data (R23) and a slot is free.
-    Subtasks upstream come first. There are ``slots`` slots, or more if a source with splits has more subtasks, because
-    these read in parallel. A subtask with a valid result of an earlier epoch is deployed, too. It finds its end of data
-    in its log, and reports it at once.
+    Subtasks upstream come first. There are ``slots`` slots, or more if a source with splits has more subtasks. A
+    subtask with a valid result of an earlier epoch is deployed, too. It reports at once the end of data in its log.
     """
 
     def __init__(self, graph: RunningGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
@@ -71,7 +70,7 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False for an all-to-all edge in BATCH mode whose producer runs: all its consumers must wait."""
+        """Return False for an all-to-all edge in BATCH mode before its producer has ended. The consumers must wait."""
         if not self._batch or edge.exchange == "pointwise":
             return True
         return self._subtasks.vertex_has_ended(edge.producer)

@@ -28,7 +28,7 @@ class SplitSources:
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
         self._sources = {uid: _SplitSource(uid, splits) for uid, splits in restored.items()}
         self._opened: set[SubtaskId] = set()
-        """Subtasks whose new attempt has not reported yet which splits the previous attempt had published."""
+        """Subtasks whose new attempt has still to report which splits the previous attempt had published."""
 
     def __len__(self) -> int:
         return len(self._sources)
@@ -56,7 +56,7 @@ class SplitSources:
         return {uid: count for uid in self._sources if (count := self.unread(uid))}
 
     def may_read(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask can be assigned splits."""
+        """Return whether splits can be assigned to the subtask. False if it reads no open source with splits."""
         source = self._source(subtask)
         return source is not None and source.enumerator.may_read(subtask)
 
@@ -71,7 +71,7 @@ class SplitSources:
             source.enumerator.allow_end()
 
     def reassign(self, uid: str, readers: Collection[SubtaskId]) -> None:
-        """Make ``readers`` the readers of the source."""
+        """Assign the remaining splits of the source to ``readers`` only."""
         self._sources[uid].enumerator.reassign(readers)
 
     def opened(self, subtask: SubtaskId) -> None:
@@ -125,7 +125,7 @@ class SplitSources:
         return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
 
     def cover(self, checkpoint: int, snapshots: Mapping[SubtaskId, Snapshot]) -> Iterator[SplitsCovered]:
-        """Yield the events about splits that a checkpoint covers, for the journal entry of its completion."""
+        """Yield, for each source, the splits that ``checkpoint`` is the first to cover, for its journal entry."""
         for uid, source in self._sources.items():
             covered = [
                 number
