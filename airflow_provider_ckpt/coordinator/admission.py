@@ -1,4 +1,4 @@
-"""The check that drops outdated messages: of another epoch or attempt, or about work that is over (R22)."""
+"""The check that drops outdated messages, which are of another epoch or attempt, or about finished work (R22)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Admission:
     :meth:`refuse` returns why a message is dropped, or None if it is accepted. The reasons:
 
     - ``epoch``: the message is of another epoch.
-    - ``attempt``: the attempt is not the current one of its subtask.
+    - ``attempt``: the message is not of the current attempt of its subtask.
     - ``subtask``, ``sink``: the job has no such subtask or sink.
     - ``checkpoint``: the checkpoint is not pending, or the subtask has acknowledged it already.
     - ``stale``: the message is a repetition, or does not count after a later event.

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 
 def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[str, VertexSettings]:
-    """Return vertex → the changes of all its operators, merged, because one query runs them.
+    """Return vertex → the merged changes of all operators in it, because one query runs these operators.
 
     Raises ReconfigurationRefusedError if the change is impossible, contradicts itself or is empty.
     """

@@ -1,4 +1,4 @@
-"""The decisions about checkpoints: when the next one is triggered, and how a failure affects the job."""
+"""The decisions about checkpoints: when the next checkpoint is triggered, and how a failure affects the job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CheckpointDecider:
             self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
     def _refusal_text(self) -> str:
-        """Return why no checkpoint can be triggered, with the subtasks that prevent it; "" if one can."""
+        """Return why no checkpoint can be triggered, and which subtasks prevent it; "" if there is no reason."""
         refusal, waiting = self._state.cycle.refusal(), self._state.subtasks.blocking
         names = f" ({', '.join(waiting)})" if waiting else ""
         return "" if refusal is None else f": {refusal.message}{names}"

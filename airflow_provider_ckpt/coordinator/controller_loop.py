@@ -31,7 +31,7 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 MOST_BATCHES = 1000
 """Maximum number of micro-batches of a query that a controller gets at a poll: the latest micro-batches."""
 LONGEST_REFUSED = 10
-"""After this many refusals of a request, the pause before its repetition no longer doubles."""
+"""After this many requests without effect, the pause before a repetition no longer doubles."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class _Watch:
 
 
 class ControllerLoop:
-    """The controllers of one job. ``changed_at`` is the time of the last change by an earlier driver, or 0."""
+    """The controllers of one job. ``changed_at``: time of the last change by an earlier driver; 0 without one."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ControllerLoop:
         self._watches = [_Watch(controller) for controller in controllers]
         self._changed_at = changed_at
         self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
-        """(controller, its request as text, its change in progress), or None."""
+        """(controller, its request as text, its change in progress); None if no controller has a change in progress."""
         self._last_seen = state.reconfiguration.last_begun
         """Value of ``last_begun`` at the previous step. It reveals a change that both began and ended since."""
 

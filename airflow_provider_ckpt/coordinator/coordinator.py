@@ -86,7 +86,7 @@ class Coordinator:
     5. The job reaches a final status when every completed checkpoint is released. Exceptions: a release has failed, or
        the job is being stopped and a gate holds the release.
     6. STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold.
-       Every accepted request gets its outcome before the job ends, except an upgrade. The new version answers that.
+       Every accepted request gets its outcome before the job ends, but the new version answers an upgrade request.
     7. After ``EndJob`` every message is dropped.
     """
 
@@ -227,7 +227,7 @@ class Coordinator:
 
     @property
     def next_checkpoint_at(self) -> float | None:
-        """Return the earliest time of the next checkpoint; None if none can be triggered now."""
+        """Return the earliest time of the next trigger; None if no checkpoint can be triggered now."""
         return self._decider.trigger_at()
 
     @property
@@ -236,7 +236,7 @@ class Coordinator:
 
     @property
     def pauses(self) -> tuple[Pause[Any], ...]:
-        """Return the pauses in progress. Their subtasks resume together."""
+        """Return the pauses in progress. No subtask resumes before all subtasks of the round are paused."""
         return self._state.pauses.current
 
     @property
@@ -337,7 +337,7 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """Return True before the end of a job in BATCH mode, which takes its only checkpoint at the end."""
+        """Return True in BATCH mode before all subtasks have ended, because the only checkpoint is then."""
         return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order
@@ -406,5 +406,5 @@ class Coordinator:
         self._lifecycle.pause_if_quiet()
 
     def _observe(self, now: float) -> None:
-        """Note which subtasks run, for later deadlines. This phase is last, because earlier phases change this."""
+        """Note which subtasks run, for later deadlines. This phase is last, because earlier phases change which run."""
         self._failover.note_running()

@@ -22,7 +22,7 @@ from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 MAX_DELAY = 60.0
 """Longest pause before a restart, in seconds."""
 MULTIPLIER = 1.5
-"""Factor from one pause before a restart to the next."""
+"""Factor by which the pause before a restart grows with each failure."""
 RESET_AFTER = 3600.0
 """Seconds without a failure after which the count of failures starts again (FLIP-364)."""
 
@@ -60,7 +60,7 @@ class Failover:
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run. The failed attempt is the current one, or could not begin."""
+        """Restart the failed subtask or end the run. A failed attempt is the current attempt, or could not begin."""
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):
             state.subtasks.begin(subtask, message.attempt)
@@ -121,7 +121,7 @@ class Failover:
         self._without_worker.add(subtask)
 
     def opened(self, subtask: SubtaskId) -> None:
-        """End the timeout, because the next attempt of the subtask has begun."""
+        """Cancel the timeout of the subtask, because its next attempt has begun."""
         self._deadlines.pop(subtask, None)
         self._without_worker.discard(subtask)
 
@@ -178,7 +178,7 @@ class RestartStrategy:
         self._failures: dict[SubtaskId, _Failures] = {}
 
     def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
-        """Count a failure. Return the restart that follows, or None after too many failures in a row."""
+        """Count a failure. Return the restart that follows; None after more than ``attempts`` failures in a row."""
         previous = self._failures.get(subtask)
         if previous is None or now - previous.at - previous.delay >= RESET_AFTER:
             failures = _Failures(1, self._delay, now)

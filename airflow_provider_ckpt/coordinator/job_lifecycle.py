@@ -89,7 +89,7 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """Fail the stop in progress. The job continues, or ends as RESTARTING with ``exit_if_it_fails``."""
+        """Fail the stop in progress. The job continues, or ends as RESTARTING if the stop has ``exit_if_it_fails``."""
         requests = self._state.requests
         if requests.stop is not None and requests.stop.exit_if_it_fails:
             self.end(JobStatus.RESTARTING, cause)

@@ -3,9 +3,9 @@
 Only the affected queries pause, and no longer than necessary. The steps (R21):
 
 1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
-   If anything is wrong, the request fails now and nothing has changed.
+   If anything is wrong, the request fails and nothing has changed.
 2. *sync*: while no checkpoint is pending, all affected subtasks are commanded to pause after a micro-batch.
-3. *update*: when all of them are paused, the change is written into the journal. This entry is the commit point. If a
+3. *update*: when all of these are paused, the change is written into the journal. This entry is the commit point. If a
    subtask fails earlier, the paused subtasks resume unchanged. After the commit point the change is final.
 4. *resume*: each subtask resumes by itself. A subtask whose state is repartitioned resumes in its next attempt, from a
    copy of the state.
@@ -144,7 +144,7 @@ class Reconfigurer:
         return tuple(affected)
 
     def _refuse_ended_sources(self, change: Settings) -> None:
-        """Raise ReconfigurationRefusedError for a new function of an ended source, which is no longer called."""
+        """Raise ReconfigurationRefusedError for a new function of an ended source, which would not be called."""
         for vertex, settings in change.items():
             given = {uid for uid, reference in settings.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._state.sources.all_ended):
@@ -179,7 +179,7 @@ class Reconfigurer:
         self._end_undecided(current, RequestOutcome.failed(cause), now)
 
     def _end_undecided(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
-        """End the change before it is decided. The paused subtasks resume unchanged."""
+        """End the undecided change ``current`` with ``outcome``. The paused subtasks resume unchanged."""
         for uid in current.rescales:
             self._state.splits.allow_end(uid)
         self._lifecycle.resume(self._state.pauses.abandon(self._state.reconfiguration))

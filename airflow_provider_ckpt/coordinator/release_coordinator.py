@@ -24,13 +24,13 @@ class ReleaseCoordinator:
         self._state, self._job, self._releases = state, job, state.releases
 
     def advance(self, now: float) -> None:
-        """Request the due releases. In a job without sinks, completed checkpoints count as released at once."""
+        """Request all releases that are due. A job without sinks releases each completed checkpoint at once."""
         for sink, checkpoint in self._releases.begin_due(now):
             self._state.out.append(Release(checkpoint, sink))
         self._journal_released(now)
 
     def done(self, message: ReleaseDone, now: float) -> bool:
-        """Record a successful release. Return False if it was not awaited, as ``failed`` and ``held`` do."""
+        """Record a successful release. Return False if the release was not awaited, as ``failed`` and ``held`` do."""
         if not self._releases.done(message.sink, message.checkpoint, message.counts):
             return False
         if not self._journal_released(now, answer=message):

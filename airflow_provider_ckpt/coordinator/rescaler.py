@@ -1,7 +1,7 @@
 """The rescaling step of a reconfiguration: another number of subtasks reads a source with splits.
 
-The :class:`~.reconfigurer.Reconfigurer` checks the request and answers it. This step assigns splits to other running
-subtasks. Only the consumers of the source pause, one after the other.
+The :class:`~.reconfigurer.Reconfigurer` checks the request and answers it. This step changes which subtasks get the
+remaining splits. Only the consumers of the source pause, one after the other.
 
 Assigned splits stay with their readers. The remaining splits are assigned to the new set of readers. With fewer
 readers, each surplus reader ends after its assigned splits. With more readers, the steps are (R21):
@@ -10,7 +10,7 @@ readers, each surplus reader ends after its assigned splits. With more readers, 
    this run fails.
 2. Each consumer of the source pauses and resumes with the new subtasks among its inputs. It misses nothing, because no
    new subtask has begun. The source does not end meanwhile. Otherwise a consumer at the end of the source could not
-   accept new inputs, and would miss their barriers.
+   accept new inputs, and would miss the barriers of the new subtasks.
 3. While no checkpoint is pending, the new subtasks join the running graph and begin. No checkpoint is taken until all
    new subtasks run (R15).
 """

@@ -153,7 +153,7 @@ class SubtaskLifecycle:
                 self._state.send(DrainSubtask(*self._state.task_id(subtask), requests.drains_at_once))
 
     def pause_if_quiet(self) -> None:
-        """Begin the next round of pauses, if no checkpoint is pending and no other round is in progress (R20).
+        """Begin the next round of pauses, if no checkpoint, stop or other round is in progress (R20).
 
         During a drain, a round begins only while a rescaling is in progress.
         """

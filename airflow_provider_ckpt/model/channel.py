@@ -13,8 +13,8 @@ class Channel:
     """The input of one consumer subtask from one producer subtask.
 
     ``key`` names the channel among the inputs of the consumer, also in snapshots and batches. The key is the edge's uid
-    if the producing vertex has one subtask, else "<edge uid>/<number of the producer subtask>". A source with splits
-    always has the second form, because it may get more subtasks.
+    if the producing vertex has one subtask, else "<edge uid>/<number of the producer subtask>". The key
+    always has the second form for a source with splits, because the source may get more subtasks.
     """
 
     edge: JobEdge

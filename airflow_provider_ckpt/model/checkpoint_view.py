@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 CheckpointKind = Literal["checkpoint", "final", "savepoint"]
-"""The kind of a checkpoint. A stop takes a savepoint."""
+"""The kind of a checkpoint: ``final`` if every subtask was at its end of data, ``savepoint`` for a stop."""
 CheckpointStatus = Literal["in progress", "completed", "released", "aborted"]
 """The progress of a checkpoint."""
 OperatorState = Literal["running", "partially finished", "finished"]
@@ -23,7 +23,7 @@ class CheckpointView:
     """
 
     checkpoint: int
-    """Number of the checkpoint. Numbers rise, and none is used twice."""
+    """Number of the checkpoint. Later checkpoints have higher numbers."""
     kind: CheckpointKind
     status: CheckpointStatus
     triggered_at: float | None = None

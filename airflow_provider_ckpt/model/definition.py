@@ -101,7 +101,7 @@ class JobDefinition:
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """Operator → the operators whose rows are its inputs, in order."""
     session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=OMIT_EMPTY)
-    """Spark's settings and time zones that change values, from the first run. Later runs use them."""
+    """Spark settings and time zones of the first run that affect values. Later runs use the same."""
 
     def with_ended_parts_of(self, before: JobDefinition) -> JobDefinition:
         """Return a copy completed from ``before``, because functions of ended sources and vertices were not called.

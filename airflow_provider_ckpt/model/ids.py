@@ -45,7 +45,7 @@ _FORM = re.compile(r"(\d{4,})(?:-(\d{2,}))?-([0-9A-Za-z]+)", re.ASCII)
 class AttemptId(TextForm):
     """An attempt of one subtask.
 
-    Attempts of a subtask are ordered by epoch and number, not by nonce. Two attempts with the same epoch and number are
+    Attempts of a subtask are ordered by epoch and number, not by nonce. Two attempts that differ only in the nonce are
     unordered and not equal.
 
     As text, and in every name on disk, an attempt is ``<epoch>-<number>-<nonce>``: ``0001-02-509376df``. Number 0 is

@@ -30,14 +30,14 @@ class JobRequest:
     """Job statuses in which the request has nothing to do. Empty if the request does not end the job."""
 
     name: str = field(default="", metadata=UNRECORDED)
-    """The key of the answers in ``JobState``. It is empty for a request by the JobMaster, which gets no answer."""
+    """Name of the request, under which its answers are journaled. Empty if the JobMaster made it: no answer."""
     epoch: int = 0
     at: float = 0.0
     """Time of the request in epoch seconds."""
 
     @property
     def verb(self) -> str:
-        """The verb in messages to the user."""
+        """The verb in messages to the user, such as ``stop`` or ``rescale``."""
         return self.kind
 
     @property
@@ -65,7 +65,7 @@ class StopRequest(JobRequest):
 
 @dataclass(frozen=True)
 class DrainRequest(JobRequest):
-    """A request to read the data that every source has now, to process and release it, and to finish the job."""
+    """A request to read all data that the sources have at that time, to release the output and finish the job."""
 
     kind = "drain"
     done_in = (JobStatus.FINISHED,)

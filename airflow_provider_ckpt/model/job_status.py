@@ -10,12 +10,12 @@ class JobStatus(str, Enum):
     """A status, which is equal to its text. Each status is exactly one of alive, resumable and terminal."""
 
     CREATED = "CREATED"
-    """A driver has claimed the job, and not every subtask runs yet."""
+    """A driver has claimed the job, and is starting its subtasks."""
     RUNNING = "RUNNING"
     RESTARTING = "RESTARTING"
     """The run failed. The next run, by a retry or a user, resumes the job."""
     STOPPED = "STOPPED"
-    """The run ended with a released savepoint. The next run resumes the job. Closed gates may hold the release.
+    """The run ended with a released savepoint, and the next run resumes the job. Closed gates may still hold output.
 
     If all subtasks are at their end of data, their last checkpoint takes the place of the savepoint.
     """

@@ -1,8 +1,8 @@
 """Conversion of values to readable JSON and back, by the fields of dataclasses and their types.
 
 A dataclass becomes an object with a key for each field, in order. A tuple becomes a list, a set a sorted list. An enum
-becomes its value. A :class:`TextForm` and a subtype of ``str`` become texts, and so do number keys. A field with
-another form has metadata: :data:`OMIT_EMPTY`, :data:`UNRECORDED`, :func:`own_form`.
+becomes its value. A :class:`TextForm` and a subtype of ``str`` become texts, and so do keys that are numbers. A field
+with another form has metadata: :data:`OMIT_EMPTY`, :data:`UNRECORDED`, :func:`own_form`.
 """
 
 from __future__ import annotations

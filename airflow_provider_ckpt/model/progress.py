@@ -36,7 +36,7 @@ class BatchProgress:
 
     @property
     def is_late(self) -> bool:
-        """True if the batch took longer than the interval to the next one. Always False without an interval."""
+        """True if the batch took longer than ``interval``. Always False without an interval."""
         return 0 < self.interval < self.duration
 
 
@@ -71,7 +71,7 @@ class SourceTimes:
 
     @property
     def watermark(self) -> int | None:
-        """Event time in epoch milliseconds up to which the input lets its query advance; None if ``newest`` is."""
+        """Event time in epoch milliseconds up to which the input lets its query advance; None if ``newest`` is None."""
         return None if self.newest is None else self.newest - self.delay
 
     @property
@@ -80,7 +80,7 @@ class SourceTimes:
         return self.ahead + self.without + self.before_1970
 
     def plus(self, later: SourceTimes) -> SourceTimes:
-        """Return these times after further rows with the times ``later``."""
+        """Return the event times of all rows, where ``later`` has the event times of the later rows."""
         newest = [time for time in (self.newest, later.newest) if time is not None]
         return SourceTimes(
             newest=max(newest, default=None),
@@ -93,11 +93,11 @@ class SourceTimes:
 
 
 TimesByInput = Mapping[str, SourceTimes]
-"""Source or edge uid → the event times in its rows."""
+"""Uid of a source or edge → event times in the rows of this input."""
 
 
 def combined(before: TimesByInput, later: TimesByInput) -> dict[str, SourceTimes]:
-    """Return input → its event times after a micro-batch with the times ``later``."""
+    """Return input → event times of all its rows, where ``later`` has those of the last micro-batch."""
     return {**before, **{uid: before.get(uid, SourceTimes()).plus(times) for uid, times in later.items()}}
 
 
@@ -114,7 +114,7 @@ class Snapshot:
     """Watermark of the last batch: event time in epoch milliseconds up to which the published output is complete."""
     ended: tuple[str, ...] = ()
     finished: bool = False
-    """True if the subtask is at its end of data: only barriers follow."""
+    """True if the subtask is at its end of data, so that only barriers follow in its log."""
     late_rows: Count = field(default=0, metadata=OMIT_EMPTY)
     """Number of rows that the query has dropped as late since its first micro-batch."""
     times: Mapping[str, SourceTimes] = field(default_factory=dict, metadata=OMIT_EMPTY)

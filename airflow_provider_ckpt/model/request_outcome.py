@@ -13,11 +13,11 @@ IN_PROGRESS = "is in progress"
 
 
 AS_IT_IS = "nothing had to be changed"
-"""The detail of the outcome if a request changes nothing, for example because a retried task repeats it."""
+"""The detail of the outcome if a request changes nothing, for example because a retried task repeats the request."""
 
 
 class RequestResult(str, Enum):
-    """The result in an answer. After ACCEPTED or ALREADY_…, a second answer follows with the outcome."""
+    """The result in an answer. ACCEPTED and ALREADY_… are first answers: a second answer with the outcome follows."""
 
     ACCEPTED = "accepted"
     ALREADY_STOPPING = "already stopping"

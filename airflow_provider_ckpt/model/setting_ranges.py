@@ -17,7 +17,7 @@ LONGEST = 36_525 * 86_400.0
 LARGEST_SIZE = 2**63 - 1
 """The largest size in bytes. Spark counts bytes as a Java long."""
 LARGEST_NUMBER = 2**31 - 1
-"""The largest number of files or partitions, and the largest weight, because Spark reads them as a Java int."""
+"""The largest number of files or partitions, and the largest weight. Spark reads these as a Java int."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,6 @@ def problem_of(name: str, value: object) -> str | None:
 
 
 def problem_of_settings(settings: VertexSettings) -> str | None:
-    """Return the first problem of the settings; None if there is none."""
+    """Return why the first setting out of its range cannot have its value; None if all values are in range."""
     values = ((name, getattr(settings, name)) for name in RANGES)
     return next((problem for name, value in values if value is not None and (problem := problem_of(name, value))), None)

@@ -54,7 +54,7 @@ def _with_range(ranges: Ranges, start: int, end: int) -> Ranges:
 
 
 def difference(first: Iterable[Range], second: Iterable[Range]) -> Ranges:
-    """Return the numbers of ``first`` that are not in ``second``. Both must be ascending and separate."""
+    """Return the numbers of ``first`` that are not in ``second``. Each must have ascending and separate ranges."""
     remaining: list[Range] = []
     cuts = list(second)
     for start, end in first:

@@ -9,15 +9,15 @@ from typing import Any
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 
 LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
-"""Limits of a micro-batch. Spark uses only one of them."""
+"""Names of the settings that limit a micro-batch. Spark uses only one limit."""
 
 
 @dataclass(frozen=True)
 class VertexSettings:
     """Changed settings of a vertex. A setting that is None or empty has its declared value.
 
-    All settings but ``logic`` apply to the whole query. ``logic`` is by operator. As in Trisk, there are three kinds:
-    workload (how much input is read in one batch, and by how many subtasks), resources, and execution logic.
+    ``logic`` and ``digests`` are by operator. All other settings apply to the whole query. As in Trisk, there are three
+    kinds: workload (how much input is read in one batch, and by how many subtasks), resources, and execution logic.
     """
 
     max_bytes_per_batch: int | None = None
@@ -25,13 +25,13 @@ class VertexSettings:
     max_files_per_batch: int | None = None
     """Maximum files in one micro-batch from each file source and result partition, instead of a limit in bytes."""
     trigger_interval: float | None = None
-    """Seconds from the start of a micro-batch to the start of the next."""
+    """Seconds from the start of a micro-batch to the start of the next micro-batch."""
     state_partitions: int | None = None
     """Number of partitions of the query's state."""
     pool_weight: int | None = None
     """Weight of the query's pool in Spark's FAIR scheduler."""
     logic: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Operator → the job (``path/to/file.py:job``) whose operator of that uid defines the function.
+    """Operator uid → the job (``path/to/file.py:job``) whose operator with the same uid defines the new function.
 
     An empty text in a change restores the declared function.
     """
@@ -61,7 +61,7 @@ class VertexSettings:
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Return these settings without the empty texts of ``logic``, which have restored declared functions."""
+        """Return these settings without the empty texts of ``logic``, which stand for declared functions."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 
@@ -72,7 +72,7 @@ class VertexSettings:
 
     @property
     def names_file(self) -> bool:
-        """True if a setting names a file with a function. The content of the file may have changed."""
+        """True if ``logic`` names a file with a function. The file may have changed since it was read."""
         return any(self.logic.values())
 
     def changed_values(self) -> dict[str, object]:

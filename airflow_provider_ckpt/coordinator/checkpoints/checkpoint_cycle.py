@@ -67,7 +67,7 @@ class CheckpointCycle:
         self._published_at: dict[SubtaskId, float] = {}
         """Subtask → time of its last published batch of a live source after its last barrier."""
         self._covered_at: dict[SubtaskId, float] = {}
-        """Subtask → time of its last such batch before its barrier of the pending checkpoint."""
+        """Subtask → time of its last batch of a live source before its barrier of the pending checkpoint."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)

@@ -158,7 +158,7 @@ class CutCheck:
         self._producer = _producers(graph.now)
 
     def check(self, pending: PendingCheckpoint) -> None:
-        """Check every channel: the consumer has read no position after the producer's barrier.
+        """Check on every channel that the consumer has read no further than the producer's barrier.
 
         A producer without a barrier in this checkpoint has finished, so its consumers are not checked.
 

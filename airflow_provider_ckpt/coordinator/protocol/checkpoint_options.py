@@ -12,7 +12,7 @@ from airflow_provider_ckpt.job.options.run_options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""Maximum backlog of completed checkpoints that no sink has released. Then only savepoints are triggered."""
+"""Maximum backlog of completed checkpoints that no sink has released. At it, only savepoints are triggered."""
 
 EARLY_FRACTION = 0.5
 """Maximum fraction of the interval by which a checkpoint may come early."""
@@ -34,7 +34,7 @@ class CheckpointOptions:
     interval: float = _run_option("checkpoint_interval")
     """Time between two triggers, or up to :attr:`max_early` seconds less. A missed trigger is not repeated."""
     min_pause: float = _run_option("min_pause")
-    """Time from the end of a checkpoint to the next trigger. A savepoint ignores this pause."""
+    """Minimum time from the end of a checkpoint to the next trigger. A savepoint ignores this pause."""
     timeout: float = _run_option("checkpoint_timeout")
     """Maximum time until all subtasks acknowledge a checkpoint, and until a stop has its savepoint."""
     tolerable_failed: int = _run_option("tolerable_failed_checkpoints")

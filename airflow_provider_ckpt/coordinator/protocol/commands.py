@@ -70,7 +70,7 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """Command to end the unbounded sources of this subtask after all rows that exist, or before (``at_once``)."""
+    """Command to end the unbounded sources of the subtask, after all existing rows or immediately (``at_once``)."""
 
     epoch: int
     subtask: SubtaskId
@@ -89,8 +89,7 @@ class FinishSubtask:
 
 @dataclass(frozen=True)
 class AssignSplits:
-    """Command to read more splits, in this order. The answers are SplitsCompleted or SplitsReturned, each for
-    one or more splits.
+    """Command to read more splits, in this order. The answers are SplitsCompleted or SplitsReturned.
 
     ``is_last`` is True if the subtask must end when it has read all assigned splits.
     """

@@ -57,7 +57,7 @@ class EndJob:
 
 @dataclass(frozen=True)
 class Notice:
-    """Effect: log a message that is not journaled. ``traceback``: of the user's code; None if it did not fail."""
+    """Effect: log a message that is not journaled. ``traceback`` is set if the user's code failed."""
 
     message: str
     is_warning: bool = False

@@ -60,7 +60,7 @@ class SubtaskDone:
 
 @dataclass(frozen=True)
 class SubtaskFailed:
-    """Report that the subtask failed. ``error`` and ``traceback``: of the user's code; None if it did not fail."""
+    """Report that the subtask failed. ``error`` and ``traceback`` are set only if the user's code failed."""
 
     epoch: int
     subtask: SubtaskId
@@ -130,7 +130,7 @@ class BarrierDeclined:
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """Report that the query has read ``uid``, a bounded source or an input edge, to its end and published that."""
+    """Report that the query has read ``uid`` (a bounded source or an input edge) to its end, and published it all."""
 
     epoch: int
     subtask: SubtaskId
@@ -138,7 +138,7 @@ class SourceAtEnd:
     uid: str
     batch_id: int
     droppable: bool = True
-    """True if the query can run on without the source; False if the query ends, because this is its last source."""
+    """True if the query can continue without the source; False if the query ends, because this is its last source."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class ReconfigurationUnfit:
 
 @dataclass(frozen=True)
 class SplitsCompleted:
-    """Report that the subtask's log has the entry that completes the splits, at ``position``.
+    """Report that the subtask's log has the entry that completes ``splits``. The entry is at ``position``.
 
     The report precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that
     the subtask now reads together. The higher this number, the more splits are assigned in advance.
@@ -250,8 +250,8 @@ class ReadingBegun:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Report that Spark's log of an input edge has grown too large, at every tenth batch. The coordinator then restarts
-    the subtask, because the next attempt has a short log."""
+    """Report that Spark's log of an input edge is too large, repeated at every tenth batch. The coordinator then
+    restarts the subtask, because the next attempt has a short log."""
 
     epoch: int
     subtask: SubtaskId
@@ -263,7 +263,7 @@ class FilesChanged:
     """Report that files of source ``uid`` changed after they were read.
 
     Attributes:
-        files: the first of the changed files.
+        files: the first few of the changed files.
         count: number of changed files.
         unread: minimum number of bytes in all changed files that were not read.
     """

@@ -77,7 +77,7 @@ class EndedSources(PlanChanges[DropSource]):
     # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[DropSource]]]:
-        """Return one round for each subtask and each ended source in its query, in the order of their reports."""
+        """Return a round for each ended source that a subtask's query still includes, in the order of the reports."""
         return [
             (Pause(subtask, DropSource(uid)),)
             for subtask, uid in self._waiting

@@ -11,13 +11,13 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 AHEAD = 4
 """Maximum splits that are assigned to a subtask at a time, including the split that it reads.
 
-With more than one split, the subtask need not wait for its next assignment, and one journal entry assigns several. The
-limit is n times as high for a subtask that reads n small splits together.
+With more than one split, the subtask need not wait for its next assignment, and one journal entry assigns several
+splits. The limit is n times as high for a subtask that reads n small splits together.
 """
 LOW = 1
 """A subtask gets more splits when it has this many or fewer. If it reads n splits together, the limit is up to 2n."""
 _LEAST = 4
-"""A subtask that reads n splits together gets at least n / ``_LEAST`` of them. They take a few seconds to read."""
+"""A subtask that reads n splits together gets at least n / ``_LEAST`` at a time, to read for a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class RestoredSplits:
         published: place → (subtask, position of its log entry), for splits whose log entries still exist.
         assigned: subtask → places assigned to its attempt, if the attempt survived a change of the JobMaster. These
             places become unassigned only when the next attempt begins (W13).
-        ended: subtasks whose logs have ended. They get no splits, and ``published`` has all their splits.
+        ended: subtasks whose logs have the end of data. They get no splits, and ``published`` has all their splits.
     """
 
     ids: Sequence[str]
@@ -44,7 +44,7 @@ class RestoredSplits:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The splits that a subtask must read next, as places in the frozen list. ``is_last``: no splits follow."""
+    """The splits that a subtask must read next, as places in the frozen list. ``is_last``: True if no splits follow."""
 
     subtask: SubtaskId
     splits: tuple[int, ...]
@@ -64,7 +64,7 @@ class SplitEnumerator:
         }
         assigned = {number for numbers in self._assigned.values() for number in numbers}
         self._unassigned = [number for number in range(len(restored.ids)) if number not in self._done | assigned]
-        """Unassigned places, as a heap, so that returned splits are assigned first."""
+        """Unassigned places, as a heap: the lowest place is assigned first, so that returned splits come early."""
         self._together: dict[SubtaskId, int] = {}
         """Subtask → number of splits that it reads together, if that is more than one."""
         self._had_last = set(restored.ended)
@@ -100,7 +100,7 @@ class SplitEnumerator:
         self._readers, self._kept_open = frozenset(readers), False
 
     def began(self, subtask: SubtaskId) -> None:
-        """Unassign the splits of the previous attempt, because a new attempt of the subtask runs."""
+        """Unassign unread splits of the subtask's previous attempt, because the next attempt runs."""
         for number in self._assigned.pop(subtask, {}):
             heapq.heappush(self._unassigned, number)
         self._together.pop(subtask, None)

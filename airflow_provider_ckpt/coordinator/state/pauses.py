@@ -109,7 +109,7 @@ class Pauses:
         return Resume((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
     def abandon(self, by: PlanChanges[Any]) -> Resume:
-        """Abandon the change of the round, if it belongs to ``by``. The round's subtasks resume unchanged."""
+        """Abandon the round of ``by`` if it is undecided. Return its paused subtasks, which resume unchanged."""
         if self._round is None or self._round.by is not by or self._round.is_decided:
             return Resume()
         self._round.is_decided = True

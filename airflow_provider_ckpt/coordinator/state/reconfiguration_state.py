@@ -70,7 +70,7 @@ class ReconfigurationInProgress:
 
     @property
     def deadline(self) -> float:
-        """Return when an undecided change is abandoned. A batch without an end then does not block the job."""
+        """Return when the change is abandoned if still undecided, because an endless batch must not block the job."""
         is_prepared = self.affected and len(self.prepared) == len(self.affected)
         return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
 
@@ -182,7 +182,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return None
 
     def is_current(self, subtask: SubtaskId, trial: str) -> bool:
-        """Return whether ``trial`` is in progress, and the subtask has not reported its result."""
+        """Return whether ``trial`` is in progress, and the subtask has not reported the result."""
         current = self.current
         return current is not None and self._is_of_current(subtask, trial) and subtask not in current.prepared
 

@@ -2,9 +2,8 @@
 
 Each queue releases one checkpoint at a time, in ascending order. A slow, failing or held sink delays no other sink.
 
-A queue requests only the release of the newest completed checkpoint. It includes all earlier checkpoints of the sink,
-even if the death of a driver interrupted their release (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant
-4).
+A queue requests only the release of the newest completed checkpoint. This release includes all earlier checkpoints,
+even if a driver died during their release (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.model.backoff import backoff
 
 FIRST_BACKOFF = 1.0
-"""Seconds from a failed release to the next try. The time doubles with each failure."""
+"""Seconds from a failed release to the next try. The time doubles with each failure, up to MAX_BACKOFF."""
 MAX_BACKOFF = 30.0
 GATE_PAUSE = 5.0
 """Seconds before a closed gate that holds a release is polled again."""
@@ -187,9 +186,10 @@ class ReleaseState:
         return min((sum(number > queue.released for number in self._completed) for queue in queues), default=0)
 
     def has_outstanding(self, *, for_failing: bool) -> bool:
-        """Return whether a release is in progress, or must still be tried (if its last try failed: ``for_failing``).
+        """Return whether a release is in progress, or must still be tried.
 
-        Releases that a gate holds do not count. A release in progress counts, because its gate may have opened.
+        A release whose last try failed counts only if ``for_failing`` is True. A release that a gate holds does not
+        count, unless it is in progress, because the gate may have opened.
         """
         return any(
             queue.under_way is not None

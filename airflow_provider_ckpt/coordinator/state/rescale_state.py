@@ -36,7 +36,7 @@ class RescaleInProgress:
     Attributes:
         decided: the change as it is in the journal.
         new: subtasks that are new in the graph of ``decided``.
-        unaware: consumer → the source that it reads, for consumers that were deployed without the new subtasks.
+        unaware: consumer → its source, for running consumers that must still pause to get the new subtasks as inputs.
         has_begun: True if the new subtasks were commanded to begin.
     """
 
@@ -54,7 +54,7 @@ class RescaleState(PlanChanges[Rescale]):
 
     Args:
         hosts: subtask that an earlier rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
-        waiting: subtasks of ``hosts`` that have not begun.
+        waiting: added subtasks in ``hosts`` that have not begun.
         has_workers: True if workers run the job. A worker may have an older graph, so each plan then names the number
             of subtasks of every source.
         is_batch: True in batch mode, where the consumers of a source are deployed after the source's end.
@@ -116,8 +116,8 @@ class RescaleState(PlanChanges[Rescale]):
     ) -> dict[SubtaskId, SubtaskId]:
         """Choose for each new subtask the host subtask in whose process it runs.
 
-        The host still reads the source (``readers``), so its worker is alive. Hosts with the fewest guests come first.
-        A guest is never a host, because workers are started for hosts only.
+        The host still reads the source (``readers``), so its worker is alive. The candidate with the fewest guests is
+        chosen. A guest is never a host, because workers are started for hosts only.
         """
         placed: dict[SubtaskId, SubtaskId] = {}
         for subtask in new:

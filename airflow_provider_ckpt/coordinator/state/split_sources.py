@@ -34,7 +34,7 @@ class SplitSources:
         return len(self._sources)
 
     def is_open(self, uid: str) -> bool:
-        """Return whether some splits of the source are unassigned. False if it had ended before this epoch."""
+        """Return whether any split of the source is unassigned. False for a source that ended before this epoch."""
         source = self._sources.get(uid)
         return source is not None and source.enumerator.unassigned > 0
 
@@ -56,7 +56,7 @@ class SplitSources:
         return {uid: count for uid in self._sources if (count := self.unread(uid))}
 
     def may_read(self, subtask: SubtaskId) -> bool:
-        """Return whether splits can be assigned to the subtask. False if it reads no open source with splits."""
+        """Return whether splits can be assigned to the subtask. False for a subtask without splits to read."""
         source = self._source(subtask)
         return source is not None and source.enumerator.may_read(subtask)
 
@@ -94,7 +94,7 @@ class SplitSources:
             source.enumerator.reads_together(subtask, count)
 
     def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
-        """Record published splits. Return the event to journal; None if every split is a repetition or unknown."""
+        """Record published splits. Return the event to journal; None if no known split is new."""
         source = self._source(subtask)
         if source is None:
             return None

@@ -23,7 +23,7 @@ class SubtaskStatus(Enum):
     PAUSED = "paused"
     """Commanded to pause for a change of the plan, or paused (R20)."""
     RESTARTING = "restarting"
-    """The next attempt has not begun. The previous attempt failed, or there was none."""
+    """The next attempt has not begun. The previous attempt failed or was stopped, or there was none."""
     AT_END_OF_DATA = "at end of data"
     """The subtask waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
@@ -53,7 +53,7 @@ class RestoredState:
         reconfigured: sequence number of the last decided reconfiguration; 0 if there was none.
         reconfigured_at: epoch seconds at which that reconfiguration was decided; 0 if there was none.
         hosts: subtask that a rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
-        waiting: subtasks of ``hosts`` that have not begun.
+        waiting: added subtasks in ``hosts`` that have not begun.
     """
 
     last_triggered: int = 0
@@ -76,7 +76,7 @@ class RestoredState:
 
 
 class SubtaskTable:
-    """The status and the attempt of every subtask, with counts, so that no query loops over all subtasks.
+    """The status and the attempt of every subtask, and the number of subtasks in each status.
 
     Args:
         attempts: unfinished subtask → its current attempt. Reports of other attempts do not count (R22).
