@@ -83,7 +83,7 @@ class ControllerLoop:
         self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
         """(controller, its request as text, its change in progress); None if no controller has a change in progress."""
         self._last_seen = state.reconfiguration.last_begun
-        """Value of ``last_begun`` at the previous step. It reveals a change that both began and ended since."""
+        """Value of ``last_begun`` at the previous step, to detect also a change that has begun and ended since."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:

@@ -337,7 +337,7 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """Return True in BATCH mode before all subtasks have ended, because the only checkpoint is then."""
+        """Return True in BATCH mode until all subtasks have ended, because its only checkpoint is taken at the end."""
         return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order

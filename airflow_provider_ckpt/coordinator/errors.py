@@ -10,7 +10,7 @@ class IllegalGraphChangeError(InvalidInputError):
 
 
 class ReconfigurationRefusedError(InvalidInputError):
-    """Error for a change that is impossible, or impossible now. The job continues unchanged. ``data["why"]`` is why."""
+    """Error for a refused change, even if it is possible later. The job continues unchanged. ``data["why"]`` is why."""
 
     template = "this cannot be changed while the job runs: {why}"
 

@@ -24,7 +24,7 @@ MAX_DELAY = 60.0
 MULTIPLIER = 1.5
 """Factor by which the pause before a restart grows with each failure."""
 RESET_AFTER = 3600.0
-"""Seconds without a failure after which the count of failures starts again (FLIP-364)."""
+"""Seconds without a failure after which the count of failures in a row begins at 0 again (FLIP-364)."""
 
 _FREEING_SLOTS = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then free a slot.

@@ -111,7 +111,7 @@ class Reconfigurer:
     # -- refusals
 
     def _refuse(self, change: Settings, scales: Mapping[str, int]) -> None:
-        """Raise ReconfigurationRefusedError for a change that is impossible, or impossible now.
+        """Raise ReconfigurationRefusedError for a change that is impossible in the current state of the job.
 
         ``scales``: source with splits → its new number of subtasks.
         """

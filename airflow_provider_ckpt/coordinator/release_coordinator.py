@@ -66,7 +66,7 @@ class ReleaseCoordinator:
         return True
 
     def _journal_released(self, now: float, answer: ReleaseDone | None = None) -> bool:
-        """Journal the newest checkpoint that all sinks have released. Return False if there is no new one.
+        """Journal the newest checkpoint that all sinks have released. Return False if the journal has it already.
 
         If ``answer`` reports one sink's release of a later checkpoint, the answer is journaled first.
         """

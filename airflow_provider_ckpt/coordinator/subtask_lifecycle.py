@@ -74,9 +74,9 @@ class SubtaskLifecycle:
             state.cycle.request_for((subtask, None))
 
     def done(self, message: SubtaskDone, now: float) -> Completed | None:
-        """Record that a subtask has closed. Return the checkpoint that completes thereby, or None.
+        """Record that a subtask has closed. Return the pending checkpoint if it completes then, else None.
 
-        Raises CutViolatedError if that checkpoint is no consistent cut.
+        Raises CutViolatedError if the checkpoint is no consistent cut.
         """
         state, subtask = self._state, message.subtask
         state.subtasks.set_status(subtask, SubtaskStatus.FINISHED)

@@ -35,7 +35,7 @@ class CheckpointView:
     finished: tuple[str, ...] = ()
     """Uids of the operators that were finished in the checkpoint, sorted."""
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Sink uid → counts of this checkpoint's release, such as ``files`` and ``rows``. Empty if it had none."""
+    """Sink uid → counts of this checkpoint's release, such as ``files`` and ``rows``. Empty without a release."""
     late_rows: Mapping[str, int] = field(default_factory=dict)
     """Vertex → number of rows that its query has dropped as late since the job began."""
     malformed_rows: Mapping[str, int] = field(default_factory=dict)

@@ -99,9 +99,9 @@ class JobDefinition:
     params: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """The parameters of the last run (``job.params``), without secrets."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Operator → the operators whose rows are its inputs, in order."""
+    """Operator uid → uids of the operators whose rows it reads, in order."""
     session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=OMIT_EMPTY)
-    """Spark settings and time zones of the first run that affect values. Later runs use the same."""
+    """Spark settings and time zones of the first run that affect values. Later runs use the same values."""
 
     def with_ended_parts_of(self, before: JobDefinition) -> JobDefinition:
         """Return a copy completed from ``before``, because functions of ended sources and vertices were not called.

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.words import counted, were
 
 @dataclass(frozen=True)
 class FileStatus:
-    """A file of a source. ``path`` is Hadoop's unescaped spelling, ``modified`` is in epoch milliseconds."""
+    """A file of a source. ``path`` is unescaped, as in Hadoop; ``size`` in bytes, ``modified`` in epoch ms."""
 
     path: str
     size: Count

@@ -109,7 +109,7 @@ class JobGraph:
         return sorted(edge.uid for edge in self.outputs(vertex))
 
     def with_layouts_after(self, before: JobGraph) -> JobGraph:
-        """Return the graph with partition layouts that continue those of ``before``, the graph of the last run (R7)."""
+        """Return the graph with the layouts of the last run (``before``), plus 1 where the consumers changed (R7)."""
         uids = {vertex.uid for vertex in before.vertices}
         layouts = {vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in uids}
         vertices = tuple(replace(vertex, layout=layouts.get(vertex.uid, 0)) for vertex in self.vertices)

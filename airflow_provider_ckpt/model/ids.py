@@ -65,7 +65,7 @@ class AttemptId(TextForm):
 
     @classmethod
     def vacant(cls, epoch: int) -> AttemptId:
-        """Return the placeholder that an added subtask has until its first attempt, the :meth:`next` one."""
+        """Return the placeholder of an added subtask before its first attempt, which :meth:`next` then returns."""
         return cls(epoch, 0, "none")
 
     def next(self, nonce: str) -> AttemptId:

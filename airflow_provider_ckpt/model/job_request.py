@@ -65,7 +65,7 @@ class StopRequest(JobRequest):
 
 @dataclass(frozen=True)
 class DrainRequest(JobRequest):
-    """A request to read all data that the sources have at that time, to release the output and finish the job."""
+    """A request to read all data that exists at the request, release the output and finish the job."""
 
     kind = "drain"
     done_in = (JobStatus.FINISHED,)
@@ -118,7 +118,7 @@ class UpgradeRequest(JobRequest):
     is_change = True
 
     job: str | None = None
-    """Reference of the new version (``path/to/file.py:job``) on the driver's host; None: the current one, reloaded."""
+    """Reference of the new version (``path/to/file.py:job``) on the driver's host; None: the current file, reread."""
     allow_non_restored_state: bool = False
     """True if the new version may lack operators of the job."""
 
@@ -134,7 +134,7 @@ class InvalidRequest(JobRequest):
     is_unreadable: bool = False
     """True if storage cannot read the file, or its content is malformed. Later the file may be readable.
 
-    Such a file gets no answer. Any other invalid request is refused in the journal, because its author waits for that.
+    Such a file gets no answer. Any other invalid request is refused in the journal, because its author waits for it.
     """
 
 

@@ -86,7 +86,7 @@ def from_json(kind: type[T], data: Any) -> T:
 
 
 def reader(kind: Any) -> Read:
-    """Return the function that reads values of type ``kind``, like :func:`from_json` but faster."""
+    """Return a function that reads values of type ``kind`` as :func:`from_json` does, but faster for many values."""
     return _reader(kind)
 
 
@@ -281,7 +281,7 @@ def _object(kind: Any) -> Read:
 
 
 def read_field(data: Json, name: str, read: Read) -> Any:
-    """Return the field ``name`` of ``data``, read with ``read``. Errors of :func:`from_json` then name the field."""
+    """Return the field ``name`` of ``data``, read with ``read``. Raises the errors of :func:`from_json`."""
     if name not in data:
         raise DamagedFormError(what=f"it has no {name!r}")
     try:

@@ -57,7 +57,7 @@ class SourceTimes:
     """Event times in the rows of one input, in epoch milliseconds, since the query's first micro-batch."""
 
     newest: int | None = None
-    """The newest event time that may move the watermark; None if no row had one."""
+    """The newest event time of the rows that are not counted in ``ahead``; None if none has an event time."""
     delay: int = field(default=0, metadata=OMIT_EMPTY)
     """Delay of the watermark in milliseconds."""
     last_row_at: Instant | None = None

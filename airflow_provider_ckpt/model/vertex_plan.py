@@ -13,8 +13,8 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 class VertexPlan:
     """The changes of a running job with which a subtask runs its vertex.
 
-    Each reason to pause has one field here, with a default that changes nothing. The reason's ``PlanChanges`` sets the
-    field, and the builder of the query reads it.
+    Each reason to pause that changes the plan has a field here, with a default that changes nothing. The reason's
+    ``PlanChanges`` sets the field, and the builder of the query reads it.
 
     Args:
         number: Number of resumes since the first deployment in the epoch.

@@ -38,7 +38,7 @@ class VertexSettings:
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
     """Operator → digest of the code of its function in ``logic``. The process that tries the function adds it."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """New number of subtasks of a source with splits, which has no other setting. Only requests have it."""
+    """New number of subtasks of a source with splits, which has no other setting. Only requests set it."""
     executors: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Number of executors that the query's driver requests from its cluster."""
 

@@ -81,7 +81,7 @@ class CheckpointCycle:
         self._interval_from = now
 
     def note_published(self, subtask: SubtaskId, now: float) -> None:
-        """Note that a subtask has published a batch of a live source. Only the subtask's last batch counts."""
+        """Note that a subtask has published a batch of a live source. Only its last batch has an effect."""
         self._published_at[subtask] = now
 
     def request_for(self, end: End) -> None:
@@ -110,7 +110,7 @@ class CheckpointCycle:
         return None
 
     def _regular_trigger(self, start: float) -> float:
-        """Return one interval after ``start``, or an earlier time if rows of live sources wait (:attr:`max_early`)."""
+        """Return one interval after ``start``. If a live batch came up to ``max_early`` s earlier, return its time."""
         regular = start + self._options.interval
         published = max(self._published_at.values(), default=None)
         return regular if published is None or published < regular - self._options.max_early else published

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.job.options.run_options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""Maximum backlog of completed checkpoints that no sink has released. At it, only savepoints are triggered."""
+"""Maximum backlog of completed checkpoints that no sink has released; then only savepoints are triggered."""
 
 EARLY_FRACTION = 0.5
 """Maximum fraction of the interval by which a checkpoint may come early."""

@@ -32,7 +32,7 @@ class SubtaskOpened:
 
 @dataclass(frozen=True)
 class SubtaskRunning:
-    """Report that the subtask's query runs under plan number ``plan``. The subtask can take barriers."""
+    """Report that the subtask's query runs under plan number ``plan``. The subtask can append barriers."""
 
     epoch: int
     subtask: SubtaskId
@@ -239,7 +239,8 @@ class BatchPublished:
 class ReadingBegun:
     """Report that the query has published its first batch, or has found nothing to read (``published`` is False).
 
-    A JobMaster in the same process counts ``stop_after`` from this report. The coordinator does not get the report.
+    In a JobMaster in the same process, the time ``stop_after`` begins with this report. The coordinator does not get
+    the report.
     """
 
     epoch: int

@@ -147,8 +147,8 @@ class SplitEnumerator:
     def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
-        A subtask that is no reader may end only if a reader runs (``reader_runs``). Otherwise all readers may have
-        ended, and no subtask would read the splits that a failed subtask returns later.
+        A subtask that is no longer a reader may end only if a reader runs (``reader_runs``). Otherwise all readers may
+        have ended, and no subtask would read the splits that a failed subtask returns later.
         """
         if subtask not in self._readers and reader_runs:
             if self._kept_open or self._count(subtask) > AHEAD:  # it may return some, even if it has not so far

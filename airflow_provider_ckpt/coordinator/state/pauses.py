@@ -29,7 +29,7 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def wanted(self) -> Sequence[Sequence[Pause[R]]]:
-        """Return the pauses still to be requested, grouped into rounds, oldest first. A round pauses together."""
+        """Return the pauses still to be requested, grouped into rounds that pause together, oldest first."""
 
     @abstractmethod
     def note_requested(self, pause: Pause[R]) -> None:

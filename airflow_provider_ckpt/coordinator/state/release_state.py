@@ -223,7 +223,7 @@ class ReleaseState:
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
-        """Return (newest checkpoint that every sink has released, sink → its counts). None if there is no new one."""
+        """Return (newest checkpoint that every sink has released, sink → its counts); None if returned before."""
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
         released = [number for number in self._completed if number <= reached]
         if not released:

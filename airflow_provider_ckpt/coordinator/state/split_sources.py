@@ -125,7 +125,7 @@ class SplitSources:
         return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
 
     def cover(self, checkpoint: int, snapshots: Mapping[SubtaskId, Snapshot]) -> Iterator[SplitsCovered]:
-        """Yield, for each source, the splits that ``checkpoint`` is the first to cover, for its journal entry."""
+        """Yield an event for each source with the splits that ``checkpoint`` is the first to include. Forget these."""
         for uid, source in self._sources.items():
             covered = [
                 number

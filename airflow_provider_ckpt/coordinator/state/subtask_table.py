@@ -25,9 +25,9 @@ class SubtaskStatus(Enum):
     RESTARTING = "restarting"
     """The next attempt has not begun. The previous attempt failed or was stopped, or there was none."""
     AT_END_OF_DATA = "at end of data"
-    """The subtask waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
+    """The subtask waits for its final checkpoint. It appends barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
-    """Commanded to close. The subtask may still take a barrier."""
+    """Commanded to close. The subtask may still append a barrier."""
     FINISHED = "finished"
 
 
