@@ -67,7 +67,7 @@ class Admission:
             if isinstance(message, SubtaskOpened):
                 return "attempt"
         if self._subtasks.status(message.subtask) is SubtaskStatus.RESTARTING:
-            return "stale"  # the next attempt reports what the failed one has published
+            return "stale"  # the next attempt reports what the failed attempt has published
         if not self._subtasks.admits(message.subtask, message.attempt):
             return "attempt"
         if isinstance(message, SubtaskRunning):

@@ -28,7 +28,7 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
         earlier = settings.get(vertex.uid, VertexSettings())
         _refuse_contradiction(vertex.uid, earlier, change)
-        settings[vertex.uid] = earlier.changed(replace(change, digests={}))  # the attempt that tries it reports them
+        settings[vertex.uid] = earlier.changed(replace(change, digests={}))  # attempts that try it report them
     if not settings:
         raise ReconfigurationRefusedError(why="it changes nothing")
     return settings

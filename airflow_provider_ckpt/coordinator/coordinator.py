@@ -351,7 +351,7 @@ class Coordinator:
         return effects
 
     def _expire(self, now: float) -> None:
-        """Act on deadlines that have passed. This phase is first, because later phases must not count late work."""
+        """Act on deadlines that have passed. This phase is first, because later phases must not act on late work."""
         self._decider.expire(now)
         self._failover.expire(now)
 

@@ -1,6 +1,6 @@
 """The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler).
 
-The module also restarts paused subtasks whose Spark log has grown. :mod:`~.state.replacement_state` explains why.
+The module also restarts paused subtasks whose Spark log is too large. :mod:`~.state.replacement_state` explains why.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
 MAX_DELAY = 60.0
-"""Longest pause before a restart, in seconds."""
+"""Longest pause before a restart in seconds, unless the first pause (``delay``) is longer."""
 MULTIPLIER = 1.5
 """Factor by which the pause before a restart grows with each failure."""
 RESET_AFTER = 3600.0
@@ -165,8 +165,8 @@ class Restart:
 class RestartStrategy:
     """Flink's exponential-delay strategy (RestartBackoffTimeStrategy), for each subtask separately.
 
-    The pause grows with each failure, up to a minute. After an hour without a failure it is ``delay`` again. There is
-    no jitter, because all subtasks are in one driver.
+    The pause grows with each failure, up to a minute (or ``delay``, if longer). After an hour without a failure, it is
+    ``delay`` again. There is no jitter, because all subtasks are in one driver.
 
     Args:
         attempts: maximum number of restarts in a row; 0 for none.

@@ -1,4 +1,4 @@
-"""The execution of releases: requests to every sink, journal entries about results, and their consequences."""
+"""The execution of releases: requests to every sink, and the consequences of the sinks' answers."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Upgrader:
             return
         deadline = self.next_deadline()
         if requests.stop is not None and deadline is not None and now >= deadline:
-            # no checkpoint is taken during the stop, and a job that continues needs them
+            # no checkpoint is taken during the stop, and a job that continues needs checkpoints
             self._job.fail_stop(f"savepoint {requests.stop.savepoint} is not released within {timeout:g} s", now)
 
     # -- helpers

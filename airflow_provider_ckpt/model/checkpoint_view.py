@@ -29,7 +29,7 @@ class CheckpointView:
     triggered_at: float | None = None
     completed_at: float | None = None
     released_at: float | None = None
-    """Time of the release. None also if the output was released together with a later checkpoint."""
+    """Time of this checkpoint's own release. None also if the release of a later checkpoint included its output."""
     reason: str | None = None
     """Reason for the abort; None if the checkpoint is not aborted."""
     finished: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Counts by name."""
+"""The addition of counts by name."""
 
 from __future__ import annotations
 

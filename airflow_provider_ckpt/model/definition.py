@@ -24,7 +24,7 @@ class SourceDefinition:
 
     bounded: bool
     watermark: tuple[str, str] | None = None
-    """(column, delay), as in ``@job.source``."""
+    """Declared watermark as (column, delay), as in ``@job.source``; None without one."""
     format: str | None = None
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class SourceDefinition:
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Number of subtasks of a source with splits; None for any other source."""
     topics: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Topic of a Kafka source → its id from the brokers. Topics that match a live source's pattern are not recorded."""
+    """Topic of a Kafka source → id from the brokers. Topics that match a live source's pattern are not recorded."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class AttemptId(TextForm):
     """
 
     epoch: int
-    """Epoch of the driver that began the attempt."""
+    """Epoch of the driver that began the attempt; with workers, the deployment."""
     number: int
     """Number of the subtask's attempt in its epoch, from 0. Each later attempt has the next number."""
     nonce: str

@@ -194,7 +194,7 @@ def _text(kind: type[TextForm]) -> Read:
         _check(data, str)
         try:
             return kind.parse(data)
-        except ValueError:  # a number in it with more digits than Python reads
+        except ValueError:  # a number in the text has more digits than Python reads
             raise DamagedFormError(what=f"{data[:80]!r} is no {kind.__name__}") from None
 
     return read

@@ -1,4 +1,4 @@
-"""The process that runs a job."""
+"""The identity of the process that runs a job."""
 
 from __future__ import annotations
 

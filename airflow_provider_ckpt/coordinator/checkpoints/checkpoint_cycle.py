@@ -162,7 +162,7 @@ class CheckpointCycle:
         """
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
-        if subtask in self._published_at:  # its batches so far lie before its barrier
+        if subtask in self._published_at:  # the barrier follows these batches
             self._covered_at[subtask] = self._published_at.pop(subtask)
         return self._complete(now)
 

@@ -151,7 +151,7 @@ class SplitEnumerator:
         have ended, and no subtask would read the splits that a failed subtask returns later.
         """
         if subtask not in self._readers and reader_runs:
-            if self._kept_open or self._count(subtask) > AHEAD:  # it may return some, even if it has not so far
+            if self._kept_open or self._count(subtask) > AHEAD:  # it may still return splits
                 return Assignment(subtask, (), is_last=False)
             self._had_last.add(subtask)
             return Assignment(subtask, (), is_last=True)

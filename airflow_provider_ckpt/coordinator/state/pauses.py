@@ -46,8 +46,8 @@ class PlanChanges(ABC, Generic[R]):
     def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
         """Return the event that must be in the journal before the round resumes; None if there is nothing to journal.
 
-        The method is called for each subtask of a round, when all subtasks are paused. ``batch_id`` is the last batch
-        before the pause; -1 before the first batch.
+        The method is called for each subtask of a round, when all subtasks are paused. ``batch_id`` is the id of the
+        last batch before the pause; -1 before the first batch.
         """
 
     @abstractmethod

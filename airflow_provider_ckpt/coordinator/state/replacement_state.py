@@ -24,7 +24,7 @@ class ReplacementState(PlanChanges[ReplaceAttempt]):
         self._reconfiguration = reconfiguration
         self._wanted: dict[SubtaskId, None] = {}
         self._paused: dict[SubtaskId, None] = {}
-        """Paused subtasks whose next attempts are not requested."""
+        """Paused subtasks whose next attempts have still to be requested."""
 
     def request(self, subtask: SubtaskId) -> None:
         self._wanted[subtask] = None

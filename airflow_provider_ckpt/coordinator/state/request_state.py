@@ -88,7 +88,7 @@ class Requests:
         return RequestOutcome(RequestResult.ACCEPTED)
 
     def take_stop(self, message: StopRequest, deadline: float) -> RequestOutcome:
-        """Accept a stop and return the outcome for its first answer. An earlier stop keeps its own ``deadline``."""
+        """Accept a stop and return the outcome for its first answer. A stop in progress keeps its own deadline."""
         self.note(message.name, message.kind)
         if self.stop is not None:
             self.stop.exit_if_it_fails = self.stop.exit_if_it_fails or message.exit_if_it_fails

@@ -77,7 +77,7 @@ class RescaleState(PlanChanges[Rescale]):
         self.current: RescaleInProgress | None = None
         added = {host.vertex for host in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
-        """Source that was rescaled under workers → its consumers that have not reported that they run."""
+        """Source that was rescaled under workers → its consumers that have not reported to this JobMaster."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
         """Decide a rescaling, and return it. The caller must journal it before any subtask is notified.

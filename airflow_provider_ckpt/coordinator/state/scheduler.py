@@ -54,7 +54,7 @@ class Scheduler:
         return max(self._slots, *widths, 0) if self._batch else math.inf
 
     def requeue(self, subtask: SubtaskId) -> None:
-        """Queue the subtask for deployment again, in the order of its vertex. Its status must be CREATED."""
+        """Queue the subtask for deployment again, by number within its vertex. The status must be CREATED."""
         waiting = self._waiting[subtask.vertex]
         if subtask not in waiting:
             waiting.append(subtask)
@@ -70,7 +70,7 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False for an all-to-all edge in BATCH mode before its producer has ended. The consumers must wait."""
+        """Return False for an all-to-all edge in BATCH mode whose producer has not ended, else True."""
         if not self._batch or edge.exchange == "pointwise":
             return True
         return self._subtasks.vertex_has_ended(edge.producer)

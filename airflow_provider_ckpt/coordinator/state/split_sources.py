@@ -39,12 +39,12 @@ class SplitSources:
         return source is not None and source.enumerator.unassigned > 0
 
     def unread(self, uid: str) -> int:
-        """Return the number of splits that are not done. 0 for a source that had ended before this epoch."""
+        """Return the number of splits that are not done. 0 for a source that ended before this epoch."""
         source = self._sources.get(uid)
         return 0 if source is None else source.enumerator.unassigned + source.enumerator.assigned
 
     def progress(self, uid: str) -> tuple[int, int, int]:
-        """Return the numbers of (all, done, unassigned) splits, each 0 if the source had ended before this epoch."""
+        """Return how many splits the source has: (all, done, unassigned). (0, 0, 0) if it ended before this epoch."""
         source = self._sources.get(uid)
         if source is None:
             return 0, 0, 0
@@ -75,7 +75,7 @@ class SplitSources:
         self._sources[uid].enumerator.reassign(readers)
 
     def opened(self, subtask: SubtaskId) -> None:
-        """Record that a new attempt has opened the log of a subtask, of any vertex.
+        """Record that a new attempt has opened the subtask's log. Do nothing for a subtask without splits.
 
         The attempt first reports the splits that its log shows as published. No split is unassigned before that.
         """

@@ -18,7 +18,7 @@ class SubtaskStatus(Enum):
     CREATED = "created"
     """Not deployed. In BATCH mode, an input of the subtask is not complete, or no slot is free."""
     STARTING = "starting"
-    """Deployed. The subtask has not reported that it runs."""
+    """Deployed, but the subtask has not reported that it runs."""
     RUNNING = "running"
     PAUSED = "paused"
     """Commanded to pause for a change of the plan, or paused (R20)."""
@@ -27,7 +27,7 @@ class SubtaskStatus(Enum):
     AT_END_OF_DATA = "at end of data"
     """The subtask waits for its final checkpoint. It appends barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
-    """Commanded to close. The subtask may still append a barrier."""
+    """The subtask was commanded to close, and may still append a barrier."""
     FINISHED = "finished"
 
 
