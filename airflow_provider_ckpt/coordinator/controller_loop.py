@@ -1,7 +1,7 @@
 """The polling of a job's controllers: their metrics, their requests and the outcomes.
 
-A controller changes the job like a user, but with lower priority. It is polled only if no change is in progress, the
-job is not ending, and the pause after the last change is over (R21). A request without effect may be repeated only
+A controller changes the job like a user, but with lower priority. It is polled only if no change is in progress and
+the job is not ending. The pause after the last change must be over (R21). A request without effect may be repeated only
 after a pause, which doubles each time.
 """
 

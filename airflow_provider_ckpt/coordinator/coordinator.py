@@ -194,7 +194,7 @@ class Coordinator:
     def has_effect(self, failure: SubtaskFailed) -> bool:
         """Return whether a failure will restart its subtask or end the run. Call this before :meth:`handle`.
 
-        The failure has no effect if its attempt is over (R22), or if the end of the run is already decided.
+        The failure has no effect if its attempt is over (R22), or if the end of the run is decided.
         """
         return not self._job.is_ending and self._refuse(failure) is None
 

@@ -39,12 +39,12 @@ class Failover:
     Only the failed subtask restarts, because every edge is durable. The pending checkpoint is aborted and not counted.
     The other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    The run ends if a retry cannot help, after too many failures in a row, and on any failure during a stop. A failure
-    during the stop of an upgrade first cancels the upgrade. The next run resumes from the released output.
+    The run ends if a retry cannot help, and after too many failures in a row. It also ends on any failure during a
+    stop, but a failure during the stop of an upgrade first cancels the upgrade. The next run resumes from the released
+    output.
 
     A lost worker does not count as a failure. The run ends if no other worker comes within the checkpoint timeout. In
-    BATCH mode this timeout counts only while no subtask runs, because a subtask that ends may free a slot for the
-    worker.
+    BATCH mode, the time runs only while no subtask runs. A subtask that ends may free a slot for the worker.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Failover:
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run. A failed attempt is the current attempt, or could not begin."""
+        """Restart the failed subtask or end the run. The attempt is current, or a next attempt that could not begin."""
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):
             state.subtasks.begin(subtask, message.attempt)

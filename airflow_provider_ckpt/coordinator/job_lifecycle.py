@@ -36,7 +36,7 @@ class JobLifecycle:
 
     STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold. At the
     end of data, the last checkpoint takes the place of the savepoint. After a failed stop the job continues, or ends as
-    RESTARTING if the stop must end the run in any case (``exit_if_it_fails``). After the savepoint of an upgrade no
+    RESTARTING if the stop has ``exit_if_it_fails``. After the savepoint of an upgrade no
     status is written, because the job resumes at once.
     """
 

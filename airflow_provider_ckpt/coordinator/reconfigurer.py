@@ -2,7 +2,7 @@
 
 Only the affected queries pause, and no longer than necessary. The steps (R21):
 
-1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
+1. *prepare*: while the old query runs, each affected subtask builds its new query and tries it on copied state.
    If anything is wrong, the request fails and nothing has changed.
 2. *sync*: while no checkpoint is pending, all affected subtasks are commanded to pause after a micro-batch.
 3. *update*: when all of these are paused, the change is written into the journal. This entry is the commit point. If a

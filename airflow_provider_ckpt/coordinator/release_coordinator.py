@@ -17,7 +17,7 @@ class ReleaseCoordinator:
     """The releases of all sinks: their requests, results and retries.
 
     A release that cannot succeed ends the run, after the other sinks have released every completed checkpoint. The run
-    also ends if a release fails for longer than ``sink_timeout`` and no other sink was released in that time.
+    also ends if a release fails for longer than ``sink_timeout`` and no other sink is released meanwhile.
     """
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:

@@ -9,8 +9,8 @@ readers, each surplus reader ends after its assigned splits. With more readers, 
 1. The entry of the reconfiguration has the new graph. This is the commit point: later runs use the new graph even if
    this run fails.
 2. Each consumer of the source pauses and resumes with the new subtasks among its inputs. It misses nothing, because no
-   new subtask has begun. The source does not end meanwhile. Otherwise a consumer at the end of the source could not
-   accept new inputs, and would miss the barriers of the new subtasks.
+   new subtask has begun. The source must not end meanwhile. A consumer at the end of the source could not accept
+   new inputs, and would miss the barriers of the new subtasks.
 3. While no checkpoint is pending, the new subtasks join the running graph and begin. No checkpoint is taken until all
    new subtasks run (R15).
 """
@@ -38,7 +38,7 @@ class Rescaler:
 
         The earlier JobMaster may have died before all consumers of the source had the new graph. Such a consumer
         restarts with the new graph when it notices this JobMaster. A consumer with the old graph would miss the new
-        subtasks, so the source does not end until all consumers have reported that they run.
+        subtasks. So the source does not end until all consumers have reported that they run.
         """
         for uid in self._state.rescaling.unsettled():
             self._state.splits.keep_open(uid)

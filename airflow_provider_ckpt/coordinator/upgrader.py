@@ -8,8 +8,8 @@ An upgrade can add and remove operators. The whole job pauses for it. The steps 
 3. The JobMaster exits without writing a final status. Its caller claims the next epoch for the new version. The new
    version resumes like any later run of the job, and answers the request when it is RUNNING.
 
-In Flink the equivalent is a stop with a savepoint and a submission of the new program (the Kubernetes operator's
-upgrade mode ``savepoint``).
+In Flink the equivalent is a stop with a savepoint and a submission of the new program. The Kubernetes operator calls
+this upgrade mode ``savepoint``.
 """
 
 from __future__ import annotations

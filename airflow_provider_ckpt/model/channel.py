@@ -25,7 +25,7 @@ class Channel:
 def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
     """Return the numbers of the producer subtasks that subtask ``consumer`` reads over a pointwise exchange.
 
-    As in Flink, each subtask of the vertex with fewer subtasks is connected to a range of subtasks of the other vertex.
+    As in Flink, each subtask of the smaller vertex is connected to a range of the other vertex's subtasks.
     ``consumer`` counts from 0. ``producers`` and ``consumers`` are the parallelism of the two vertices.
     """
     if producers < consumers:

@@ -38,7 +38,7 @@ class ChangedFile:
 
     @property
     def unread(self) -> int:
-        """Bytes by which the file has grown since it was read; 0 if it has not grown, or if ``read`` is None."""
+        """Bytes by which the file has grown since it was read; 0 if not grown, or if ``read`` is None."""
         return 0 if self.read is None else max(0, self.size - self.read)
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 Spark compares only the number, the kinds and the types of its state. While a query runs, its keys and streams must stay
 the same. Between two runs a job's file may be corrected, for example by another column name or an added count. A
-version is refused if a key, result or stream has moved to another place in the state, because that is no correction.
+move of a key, result or stream to another place in the state is no correction, and the version is refused.
 """
 
 from __future__ import annotations

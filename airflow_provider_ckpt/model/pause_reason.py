@@ -35,7 +35,7 @@ class Reconfigure(PauseReason):
 
 @dataclass(frozen=True)
 class ReplaceAttempt(PauseReason):
-    """A restart as a new attempt with the same plan and a short log, because Spark's log of an input is too large."""
+    """A restart with the same plan. The next attempt has a short log, because Spark's log of an input is too large."""
 
 
 _REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, ReplaceAttempt])

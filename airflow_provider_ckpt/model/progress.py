@@ -49,7 +49,7 @@ class InputProgress:
     left: Count | None = None
     """Number of unread files (bounded file source) or records (bounded Kafka source); None for any other input."""
     behind: Count | None = None
-    """Number of records of a live source that the query has not read; None if the source does not report them."""
+    """Number of a live source's records that the query has not read; None if the source does not report it."""
 
 
 @dataclass(frozen=True)

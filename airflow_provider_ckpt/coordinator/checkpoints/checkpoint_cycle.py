@@ -28,7 +28,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.progress import Snapshot
 
 RETRY_PAUSE = 1.0
-"""Seconds from an aborted checkpoint to the next try, if an end of data or a stop waits for a checkpoint."""
+"""Seconds from an aborted checkpoint to the next try, if an end of data or a stop needs a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class CheckpointCycle:
         """Abort the pending checkpoint, if there is one, and return it.
 
         Subtasks are not notified. The barriers stay in the logs, and readers ignore them (R10). The abort counts as a
-        failure, unless the checkpoint is a savepoint or ``for_stop`` is True because a stop has timed out.
+        failure, unless the checkpoint is a savepoint or ``for_stop`` is True (a stop has timed out).
         """
         pending = self.pending
         if pending is None:

@@ -39,8 +39,8 @@ def plan(
 
     Args:
         finished: finished subtasks, as a set for fast look-ups.
-        through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode,
-            where a vertex no longer polls inputs at their end, so that every unfinished subtask is triggered.
+        through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode:
+            every unfinished subtask is triggered, because a vertex no longer polls inputs at their end.
     """
     inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.vertices}
     for edge in graph.edges:

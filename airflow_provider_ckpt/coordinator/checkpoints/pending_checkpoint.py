@@ -25,8 +25,8 @@ NOTHING = Snapshot(position=0, batch_id=None)
 class PendingCheckpoint:
     """The acknowledgements of one checkpoint.
 
-    Every subtask of the plan is in exactly one of ``remaining`` (must still acknowledge), ``acknowledged`` and
-    ``finished`` (without a barrier of this checkpoint).
+    Every subtask of the plan is in exactly one of ``remaining``, ``acknowledged`` and ``finished``. Remaining subtasks
+    must still acknowledge. Finished subtasks have no barrier of this checkpoint.
     """
 
     def __init__(

@@ -47,8 +47,8 @@ class TryUpgrade:
 
 @dataclass(frozen=True)
 class EndJob:
-    """Effect: stop all queries and end the run. ``upgrade`` is the name of the upgrade request for which the job then
-    resumes at once as another version, or None."""
+    """Effect: stop all queries and end the run. If ``upgrade`` is not None, the job then resumes as another version.
+    ``upgrade`` is the name of the upgrade request."""
 
     status: RunEnd
     cause: str | None = None

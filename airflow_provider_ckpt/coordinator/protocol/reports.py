@@ -81,7 +81,7 @@ class SubtaskFailed:
 
 @dataclass(frozen=True)
 class SubtaskFenced:
-    """Report that the subtask found a later attempt in its log (``by``), or a later epoch in the journal (``by`` None).
+    """Report that the subtask found a later attempt ``by`` in its log, or a later epoch in the journal (``by`` None).
 
     The driver must stop, unless ``by`` is the next attempt of the same epoch. The JobMaster handles this report, not
     the coordinator.
@@ -130,7 +130,7 @@ class BarrierDeclined:
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """Report that the query has read ``uid`` (a bounded source or an input edge) to its end, and published it all."""
+    """Report that the query has read ``uid`` (bounded source or input edge) to its end, and published it all."""
 
     epoch: int
     subtask: SubtaskId

@@ -11,13 +11,13 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 AHEAD = 4
 """Maximum splits that are assigned to a subtask at a time, including the split that it reads.
 
-With more than one split, the subtask need not wait for its next assignment, and one journal entry assigns several
+With several splits, the subtask need not wait for its next assignment. One journal entry also assigns several
 splits. The limit is n times as high for a subtask that reads n small splits together.
 """
 LOW = 1
 """A subtask gets more splits when it has this many or fewer. If it reads n splits together, the limit is up to 2n."""
 _LEAST = 4
-"""A subtask that reads n splits together gets at least n / ``_LEAST`` at a time, to read for a few seconds."""
+"""A subtask that reads n splits together gets at least n / ``_LEAST`` at a time: work for a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class SplitEnumerator:
     def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
         """Return the assignments to make now to the subtasks in ``running``.
 
-        Subtasks without splits come first. Near the end each subtask gets only its share, so that no subtask is idle
+        Subtasks without splits come first. Near the end each subtask gets only its share. Then no subtask is idle
         while another subtask has waiting splits.
         """
         reading = [subtask for subtask in running if subtask not in self._had_last]

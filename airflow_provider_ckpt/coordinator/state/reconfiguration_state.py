@@ -99,7 +99,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     ) -> None:
         """Create the state from earlier changes.
 
-        Each change gets the next number, so that late answers to an abandoned change do not count for a later change.
+        Each change gets the next number. Late answers to an abandoned change do not count for a later change.
 
         Args:
             rescaling: the rescaling of sources with splits, as a part of the current change.

@@ -34,7 +34,7 @@ class ReleaseQueue:
         self.held_by: str | None = None
         """Sink whose closed gate held the last try: this sink, or a sink in its transaction. None if no gate did."""
         self.is_idle = False
-        """True if the last release had no rows or files, as in a sink that gets rows only with the final checkpoint."""
+        """True if the last release was empty. Some sinks get rows only with the final checkpoint."""
         self.is_abandoned = False
         """True if no release of the sink is tried again in this run."""
         self._completed = max(released, completed)
@@ -223,7 +223,7 @@ class ReleaseState:
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
-        """Return (newest checkpoint that every sink has released, sink → its counts); None if returned before."""
+        """Return (newest checkpoint that all sinks have released, sink → counts); None if already returned."""
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
         released = [number for number in self._completed if number <= reached]
         if not released:

@@ -1,7 +1,7 @@
 """Subtasks that resume in their next attempt without a failure, because Spark's log of their input has grown too large.
 
-The next attempt begins with a short log (R7). The current attempt does not shorten its own log, because a successor
-may copy the folder of a fenced attempt that still runs (R8). :class:`~..failover.Failover` begins the next attempts.
+The next attempt begins with a short log (R7). The current attempt does not shorten its own log. If it is fenced but
+still runs, its successor may be copying its folder (R8). :class:`~..failover.Failover` begins the next attempts.
 """
 
 from __future__ import annotations

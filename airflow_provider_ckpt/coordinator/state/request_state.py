@@ -1,7 +1,7 @@
 """Stop and drain requests: their progress, and the answers that are still open.
 
 After a stop no source is finished, and the next run resumes from the savepoint. A drain ends the sources for good
-(FLINK-21132). A stop overrides a drain in progress: in the next run, drained subtasks reach their end of data (R12) and
+(FLINK-21132). A stop overrides a drain in progress. In the next run, drained subtasks reach their end of data (R12) and
 other subtasks resume. A drain during a stop is refused.
 
 A request is answered when it is accepted, and again when its outcome is known. A refused request gets one answer.

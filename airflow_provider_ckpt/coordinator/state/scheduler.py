@@ -16,7 +16,7 @@ class Scheduler:
 
     STREAMING: all subtasks are deployed at once, because no checkpoint is taken before all of them run (R15).
 
-    BATCH: a subtask is deployed when all subtasks that it reads from are at their end of data (R23) and a slot is free.
+    BATCH: a subtask is deployed when its producer subtasks are at their end of data (R23) and a slot is free.
     Subtasks upstream come first. There are ``slots`` slots, or more if a source with splits has more subtasks. A
     subtask with a valid result of an earlier epoch is deployed, too. It reports at once the end of data in its log.
     """
