@@ -138,7 +138,7 @@ class Coordinator:
     # -- the entry points
 
     def start(self, now: float) -> list[Effect]:
-        """Release completed checkpoints and deploy the unfinished subtasks."""
+        """Return the first effects: releases of completed checkpoints, and commands to deploy unfinished subtasks."""
         for subtask in self._state.subtasks.in_status(SubtaskStatus.RESTARTING):
             self._failover.expect_attempt(subtask, now)
         self._reconfigurer.start(now)

@@ -82,7 +82,7 @@ class SinkDefinition:
 
     Args:
         target: The result of ``Sink.definition``.
-        gated: True if a gate is asked before each release. This may change between runs.
+        gated: True if the sink has a gate, which is polled before each release. Runs may differ in this.
     """
 
     release: str

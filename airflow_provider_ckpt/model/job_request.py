@@ -141,7 +141,7 @@ class InvalidRequest(JobRequest):
 REQUESTS: Mapping[str, type[JobRequest]] = {
     request.kind: request for request in (StopRequest, DrainRequest, ReconfigureRequest, UpgradeRequest)
 }
-"""Verb → class of the request, for all requests that clients write."""
+"""Verb → class of its requests, for all requests that clients may write."""
 
 
 def asks_to_exit(request: JobRequest) -> bool:

@@ -21,7 +21,7 @@ class SubtaskStatus(Enum):
     """Deployed, but the subtask has not reported that it runs."""
     RUNNING = "running"
     PAUSED = "paused"
-    """Commanded to pause for a change of the plan, or paused (R20)."""
+    """The subtask was commanded to pause for a change of its plan, and may have paused (R20)."""
     RESTARTING = "restarting"
     """The next attempt has not begun. The previous attempt failed or was stopped, or there was none."""
     AT_END_OF_DATA = "at end of data"
