@@ -343,7 +343,7 @@ class Coordinator:
     # -- the phases of a step, in their order
 
     def _advance(self, now: float) -> list[Effect]:
-        """Run all phases. Return their effects in the order of decision."""
+        """Run all phases. Return their effects in the order in which the phases requested them."""
         for phase in self._phases:
             phase(now)
         effects = list(self._state.out)

@@ -94,7 +94,7 @@ class JobGraph:
     def data_folder(self, vertex: str) -> str:
         """Return the folder of the data files, relative to a result partition of the vertex.
 
-        The path is ``<edge uid>/…/data`` with all consuming edges, or ``layout-<n>/data`` after a change of consumers.
+        The path is ``<edge uid>/…/data`` with all consumers' edges, or ``layout-<n>/data`` after a change of consumers.
         """
         layout = self.vertex(vertex).layout
         folders = [_layout_folder(layout)] if layout else self._edge_uids(vertex)

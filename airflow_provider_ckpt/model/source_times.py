@@ -1,4 +1,4 @@
-"""The limit of event time."""
+"""The largest watermark."""
 
 from __future__ import annotations
 
