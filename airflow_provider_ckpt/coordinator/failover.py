@@ -156,7 +156,7 @@ class _Failures:
 
 @dataclass(frozen=True)
 class Restart:
-    """A restart of a subtask, ``delay`` seconds after its failure. ``number``: restart in a row, from 1."""
+    """A restart of a subtask, ``delay`` seconds after its failure. It is the ``number``-th restart in a row."""
 
     number: int
     delay: float

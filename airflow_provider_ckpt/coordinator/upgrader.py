@@ -5,8 +5,8 @@ An upgrade can add and remove operators. The whole job pauses for it. The steps 
 1. *try*: while the job runs, the version is loaded, planned and compared with the job in the journal. Its queries are
    started on copies. If anything is wrong, the request fails and nothing has changed.
 2. *stop*: a savepoint is taken and released. If the savepoint fails, the job continues unchanged.
-3. The JobMaster exits without writing a final status. The driver claims the next epoch for the new version. The new
-   version resumes like any later run of the job, and answers the request when the job is RUNNING.
+3. The JobMaster exits without writing a final status. The same process claims the next epoch for the new version.
+   The new version resumes like any later run of the job, and answers the request when the job is RUNNING.
 
 In Flink the equivalent is a stop with a savepoint and a submission of the new program. The Kubernetes operator calls
 this upgrade mode ``savepoint``.
