@@ -1,1 +1,1 @@
-"""The decisions about a running job, without I/O. Each message or deadline results in effects."""
+"""The coordinator, which decides about a running job without I/O. It turns messages and deadlines into effects."""

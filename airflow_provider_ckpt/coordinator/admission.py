@@ -1,4 +1,4 @@
-"""The check that drops outdated messages: of another epoch or attempt, or about work that is over (R22)."""
+"""The check that drops outdated messages, which are of another epoch or attempt, or about finished work (R22)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Admission:
     :meth:`refuse` returns why a message is dropped, or None if it is accepted. The reasons:
 
     - ``epoch``: the message is of another epoch.
-    - ``attempt``: the attempt is not the current one of its subtask.
+    - ``attempt``: the message is not of the current attempt of its subtask.
     - ``subtask``, ``sink``: the job has no such subtask or sink.
     - ``checkpoint``: the checkpoint is not pending, or the subtask has acknowledged it already.
-    - ``stale``: the message is a repetition, or a later event has overtaken it.
+    - ``stale``: the message is a repetition, or does not count after a later event.
     """
 
     def __init__(self, epoch: int, state: CoordinatorState) -> None:
@@ -43,7 +43,10 @@ class Admission:
         self._releases = state.releases
 
     def refuse(self, message: Message) -> str | None:
-        """Return why the message is dropped. A named request is accepted once, because it is read repeatedly."""
+        """Return why the message is dropped; None if it is accepted.
+
+        A named request is accepted only at its first reading, because the JobMaster reads it repeatedly.
+        """
         if isinstance(message, RunAbandoned):
             return None
         if isinstance(message, JobRequest):
@@ -64,7 +67,7 @@ class Admission:
             if isinstance(message, SubtaskOpened):
                 return "attempt"
         if self._subtasks.status(message.subtask) is SubtaskStatus.RESTARTING:
-            return "stale"  # the next attempt reports what the failed one has published
+            return "stale"  # the next attempt reports what the failed attempt has published
         if not self._subtasks.admits(message.subtask, message.attempt):
             return "attempt"
         if isinstance(message, SubtaskRunning):

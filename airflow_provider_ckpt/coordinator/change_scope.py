@@ -12,7 +12,7 @@ from airflow_provider_ckpt.model.vertex_settings import LIMITS, VertexSettings
 
 
 def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[str, VertexSettings]:
-    """Return vertex → the changes of all its operators, merged, because one query runs them.
+    """Return vertex → the merged changes of all operators in it, because one query runs these operators.
 
     Raises ReconfigurationRefusedError if the change is impossible, contradicts itself or is empty.
     """
@@ -28,7 +28,7 @@ def by_vertex(graph: JobGraph, changes: Mapping[str, VertexSettings]) -> dict[st
             raise ReconfigurationRefusedError(why=f"the logic of {', '.join(change.logic)} is no setting of {uid}")
         earlier = settings.get(vertex.uid, VertexSettings())
         _refuse_contradiction(vertex.uid, earlier, change)
-        settings[vertex.uid] = earlier.changed(replace(change, digests={}))  # the attempt that tries it reports them
+        settings[vertex.uid] = earlier.changed(replace(change, digests={}))  # attempts that try it report them
     if not settings:
         raise ReconfigurationRefusedError(why="it changes nothing")
     return settings

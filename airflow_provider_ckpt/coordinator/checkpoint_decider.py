@@ -1,4 +1,4 @@
-"""The decisions about checkpoints: when the next one is triggered, and how a failure affects the job."""
+"""The decisions about checkpoints: when the next checkpoint is triggered, and how a failure affects the job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CheckpointDecider:
         self._state, self._job = state, job
 
     def next_deadline(self) -> float | None:
-        """Return the time of the next trigger, timeout or repeated release, or None if there is none."""
+        """Return the earliest time of a trigger, a timeout or the retry of a release; None if there is none."""
         stop = self._state.requests.stop
         moments = [self._state.cycle.expires, self._state.releases.next_try]
         moments.append(stop.deadline if stop is not None and self._job.waits_for_savepoint else None)
@@ -36,7 +36,7 @@ class CheckpointDecider:
             self.failed(CheckpointFailureReason.CHECKPOINT_EXPIRED, now)
 
     def _refusal_text(self) -> str:
-        """Return why no checkpoint can be triggered, with the subtasks that prevent it; "" if one can."""
+        """Return why no checkpoint can be triggered, and which subtasks prevent it; "" if there is no reason."""
         refusal, waiting = self._state.cycle.refusal(), self._state.subtasks.blocking
         names = f" ({', '.join(waiting)})" if waiting else ""
         return "" if refusal is None else f": {refusal.message}{names}"
@@ -44,8 +44,8 @@ class CheckpointDecider:
     def failed(self, reason: CheckpointFailureReason, now: float, detail: str = "") -> None:
         """Abort the pending checkpoint and count its failure.
 
-        The run ends if more checkpoints in a row have failed than are tolerated. If savepoints fail, only their stop
-        fails, as in Flink.
+        The run ends if more checkpoints in a row have failed than are tolerated. If too many savepoints of a stop fail,
+        the stop fails, as in Flink.
         """
         cycle, stop = self._state.cycle, self._state.requests.stop
         aborted = cycle.abort(reason, now)
@@ -62,7 +62,7 @@ class CheckpointDecider:
             self._job.end(JobStatus.RESTARTING, cause)
 
     def completed(self, completed: Completed | None) -> None:
-        """Record a completed checkpoint for the releases, the final checkpoints and the stop. None is ignored."""
+        """Record a completed checkpoint for the releases, the final checkpoints and the stop. Do nothing for None."""
         if completed is None:
             return
         self._state.releases.completed(completed.checkpoint)

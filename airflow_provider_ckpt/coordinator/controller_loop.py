@@ -1,8 +1,8 @@
 """The polling of a job's controllers: their metrics, their requests and the outcomes.
 
-A controller changes the job like a user, but with lower priority. It is polled only if no change is in progress, the
-job is not ending, and the pause after the last change is over (R21). A refused request may be repeated only after a
-pause, which grows with each refusal.
+A controller changes the job like a user, but with lower priority. It is polled only if no change is in progress and
+the job is not ending. The pause after the last change must be over (R21). A request without effect may be repeated only
+after a pause, which doubles each time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from airflow_provider_ckpt.model.progress import BatchProgress
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 MOST_BATCHES = 1000
-"""Most batches of a query that a controller gets at a poll: the latest ones."""
+"""Maximum number of micro-batches of a query that a controller gets at a poll: the latest micro-batches."""
 LONGEST_REFUSED = 10
-"""Most doublings of the pause before a refused request may be repeated."""
+"""After this many requests without effect, the pause before a repetition no longer doubles."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class _Watch:
 
     Attributes:
         next_poll: time of the next poll, or None if the controller is switched off.
-        since: start of the period of the next metrics.
+        since: start of the period that the next metrics describe.
         measured: vertex → its measurements since ``since``.
         without_effect: request as text → (how often it had no effect, time before which it is not repeated).
     """
@@ -58,7 +58,7 @@ class _Watch:
     without_effect: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def reset(self, now: float) -> None:
-        """Discard the measurements, because they precede a change, and wait for the cool-down."""
+        """Discard the measurements, because they precede a change. Poll again after the cool-down."""
         self.measured.clear()
         self.since = now
         if self.next_poll is not None:
@@ -66,7 +66,7 @@ class _Watch:
 
 
 class ControllerLoop:
-    """The controllers of one job. ``changed_at`` is the time of the last change by an earlier driver, or 0."""
+    """The controllers of one job. ``changed_at``: time of the last change by an earlier driver; 0 without one."""
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class ControllerLoop:
         self._watches = [_Watch(controller) for controller in controllers]
         self._changed_at = changed_at
         self._in_progress: tuple[_Watch, str, ReconfigurationInProgress] | None = None
-        """(controller, its request as text, its change in progress), or None."""
+        """(controller, its request as text, its change in progress); None if no controller has a change in progress."""
         self._last_seen = state.reconfiguration.last_begun
-        """Number of the last change at the previous step. A new number shows a change that has already ended, too."""
+        """Value of ``last_begun`` at the previous step, to detect also a change that has begun and ended since."""
 
     def start(self, now: float) -> None:
         for watch in self._watches:

@@ -86,7 +86,7 @@ class Coordinator:
     5. The job reaches a final status when every completed checkpoint is released. Exceptions: a release has failed, or
        the job is being stopped and a gate holds the release.
     6. STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold.
-       Every accepted request gets its outcome before the job ends. The next version answers an upgrade.
+       Every accepted request gets its outcome before the job ends, but the new version answers an upgrade request.
     7. After ``EndJob`` every message is dropped.
     """
 
@@ -107,10 +107,10 @@ class Coordinator:
         Args:
             restored: the state of earlier epochs, replayed from the journal after ``epoch`` was claimed.
             attempts: unfinished subtask → its first attempt in this epoch.
-            slots: number of subtasks that run at a time in BATCH mode.
-            has_workers: True if workers run the subtasks. Their attempts follow ``attempts``, and first report
-                SubtaskOpened. The run ends if this report does not come within the checkpoint timeout. In BATCH mode
-                the timeout counts only while no subtask runs.
+            slots: maximum number of subtasks that run at a time in BATCH mode.
+            has_workers: True if workers run the subtasks. A worker begins an attempt after that in ``attempts``, and
+                reports SubtaskOpened. Without this report, the run ends after the checkpoint timeout. In BATCH mode the
+                timeout counts only while no subtask runs.
         """
         self._state = make_state(graph, options, epoch, restored, attempts, slots, has_workers=has_workers)
         self._job = JobLifecycle(self._state)
@@ -138,7 +138,7 @@ class Coordinator:
     # -- the entry points
 
     def start(self, now: float) -> list[Effect]:
-        """Release completed checkpoints and deploy the unfinished subtasks."""
+        """Return the first effects: releases of completed checkpoints, and commands to deploy unfinished subtasks."""
         for subtask in self._state.subtasks.in_status(SubtaskStatus.RESTARTING):
             self._failover.expect_attempt(subtask, now)
         self._reconfigurer.start(now)
@@ -158,7 +158,7 @@ class Coordinator:
         return self._advance(now)
 
     def tick(self, now: float) -> list[Effect]:
-        """Return the effects that are due at ``now``. Extra calls do no harm."""
+        """Return the effects of all deadlines that have passed at ``now``. Calls before a deadline do no harm."""
         return [] if self._job.is_over else self._advance(now)
 
     def next_deadline(self, now: float) -> float | None:
@@ -194,7 +194,7 @@ class Coordinator:
     def has_effect(self, failure: SubtaskFailed) -> bool:
         """Return whether a failure will restart its subtask or end the run. Call this before :meth:`handle`.
 
-        The failure has no effect if its attempt is over (R22), or if the end of the run is already decided.
+        The failure has no effect if its attempt is over (R22), or if the end of the run is decided.
         """
         return not self._job.is_ending and self._refuse(failure) is None
 
@@ -227,7 +227,7 @@ class Coordinator:
 
     @property
     def next_checkpoint_at(self) -> float | None:
-        """Return the earliest time of the next checkpoint; None if none can be triggered now."""
+        """Return the earliest time of the next trigger; None if no checkpoint can be triggered now."""
         return self._decider.trigger_at()
 
     @property
@@ -236,12 +236,12 @@ class Coordinator:
 
     @property
     def pauses(self) -> tuple[Pause[Any], ...]:
-        """Return the pauses in progress. Their subtasks resume together."""
+        """Return the pauses in progress. No subtask resumes before all subtasks of the round are paused."""
         return self._state.pauses.current
 
     @property
     def dropped_messages(self) -> Mapping[str, int]:
-        """Return reason → number of dropped messages. The reasons are those of :class:`Admission`, and ``over``."""
+        """Return reason → number of dropped messages. Reasons: see :class:`Admission`; ``over`` after the job's end."""
         return dict(self._dropped)
 
     def subtask_statuses(self) -> Mapping[SubtaskId, SubtaskStatus]:
@@ -337,13 +337,13 @@ class Coordinator:
 
     @property
     def _takes_no_savepoint(self) -> bool:
-        """Return True before the end of a job in BATCH mode, which takes its only checkpoint at the end."""
+        """Return True in BATCH mode until all subtasks have ended, because its only checkpoint is taken at the end."""
         return self._state.options.is_batch and not self._state.subtasks.all_ended
 
     # -- the phases of a step, in their order
 
     def _advance(self, now: float) -> list[Effect]:
-        """Run all phases. Return their effects in the order of decision."""
+        """Run all phases. Return their effects in the order in which the phases requested them."""
         for phase in self._phases:
             phase(now)
         effects = list(self._state.out)
@@ -351,7 +351,7 @@ class Coordinator:
         return effects
 
     def _expire(self, now: float) -> None:
-        """Act on deadlines that have passed. This phase is first, because late work must not count in later phases."""
+        """Act on deadlines that have passed. This phase is first, because later phases must not act on late work."""
         self._decider.expire(now)
         self._failover.expire(now)
 
@@ -365,10 +365,10 @@ class Coordinator:
         self._release_coordinator.advance(now)
 
     def _change(self, now: float) -> None:
-        """Advance the changes of the job: those of controllers, a reconfiguration, an upgrade, planned restarts.
+        """Poll the controllers, and advance a reconfiguration, an upgrade and planned restarts.
 
-        Controllers come first, because their change begins in the same step. Planned restarts come last, because every
-        requested change has precedence.
+        Controllers come first, because a change that they request begins in the same step. Planned restarts come last,
+        because every requested change has precedence.
         """
         self._controller_loop.advance(now)
         self._reconfigurer.advance(now)
@@ -406,5 +406,5 @@ class Coordinator:
         self._lifecycle.pause_if_quiet()
 
     def _observe(self, now: float) -> None:
-        """Note which subtasks run, for later deadlines. This phase is last, because it needs all decisions."""
+        """Note which subtasks run, for later deadlines. This phase is last, because earlier phases change which run."""
         self._failover.note_running()

@@ -54,7 +54,7 @@ class CoordinatorState:
 
     @property
     def is_changing(self) -> bool:
-        """Return whether a change is in progress: a reconfiguration or an upgrade."""
+        """Return whether a reconfiguration or an upgrade is in progress."""
         return self.reconfiguration.current is not None or self.requests.upgrade is not None
 
     def send(self, command: Command) -> None:

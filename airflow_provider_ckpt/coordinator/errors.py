@@ -1,4 +1,4 @@
-"""Errors of checkpoints and of changed graphs."""
+"""Errors of checkpoints, graph changes, reconfigurations and messages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class IllegalGraphChangeError(InvalidInputError):
 
 
 class ReconfigurationRefusedError(InvalidInputError):
-    """Error for a change that is impossible, or impossible now. The job continues unchanged. ``data`` has ``why``."""
+    """Error for a refused change, even if it is possible later. The job continues unchanged. ``data["why"]`` is why."""
 
     template = "this cannot be changed while the job runs: {why}"
 
 
 class CutViolatedError(TerminalError):
-    """Error for an acknowledged checkpoint that is no consistent cut. It is not completed, and so never released."""
+    """Error for an acknowledged checkpoint that is no consistent cut. The checkpoint is never released."""
 
     template = (
         "checkpoint {checkpoint} is no consistent cut: {consumer} read up to position {read} of edge {edge}, "

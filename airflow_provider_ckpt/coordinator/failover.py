@@ -1,6 +1,6 @@
 """The consequence of a failed subtask: its next attempt, or the end of the run (Flink: ExecutionFailureHandler).
 
-The module also restarts paused subtasks whose Spark log has grown. :mod:`~.state.replacement_state` explains why.
+The module also restarts paused subtasks whose Spark log is too large. :mod:`~.state.replacement_state` explains why.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.job_status import JobStatus, RunEnd
 
 MAX_DELAY = 60.0
-"""Longest pause before a restart, in seconds."""
+"""Longest pause before a restart in seconds, unless the first pause (``delay``) is longer."""
 MULTIPLIER = 1.5
-"""Factor from one pause before a restart to the next."""
+"""Factor by which the pause before a restart grows with each failure."""
 RESET_AFTER = 3600.0
-"""Seconds without a failure after which the count of failures starts again (FLIP-364)."""
+"""Seconds without a failure after which the count of failures in a row begins at 0 again (FLIP-364)."""
 
 _FREEING_SLOTS = (SubtaskStatus.STARTING, SubtaskStatus.RUNNING, SubtaskStatus.FINISHING)
 """Statuses of subtasks that end by themselves and then free a slot.
@@ -39,12 +39,12 @@ class Failover:
     Only the failed subtask restarts, because every edge is durable. The pending checkpoint is aborted and not counted.
     The other subtasks continue, and no checkpoint is taken until the failed subtask runs again (R15).
 
-    The run ends if a retry cannot help, after too many failures in a row, and on any failure during a stop. The next
-    run resumes from the released output.
+    The run ends if a retry cannot help, and after too many failures in a row. It also ends on any failure during a
+    stop, but a failure during the stop of an upgrade first cancels the upgrade. The next run resumes from the released
+    output.
 
     A lost worker does not count as a failure. The run ends if no other worker comes within the checkpoint timeout. In
-    BATCH mode this timeout counts only while no subtask runs, because a subtask that ends may free a slot for the
-    worker.
+    BATCH mode, the time runs only while no subtask runs. A subtask that ends may free a slot for the worker.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class Failover:
         self._deadlines: dict[SubtaskId, float] = {}
         """Subtask → the time at which the run ends if the next attempt of the subtask has not begun."""
         self._without_worker: set[SubtaskId] = set()
-        """The subtasks of ``_deadlines`` that wait for a worker."""
+        """The subtasks of ``_deadlines`` that have not failed. With workers, they wait for a worker."""
         self._may_lack_slots = has_workers and state.options.is_batch
         self._has_running = False
 
     def failed(self, message: SubtaskFailed, now: float) -> None:
-        """Restart the failed subtask or end the run. The failed attempt is the current one, or could not begin."""
+        """Restart the failed subtask or end the run. The attempt is current, or a next attempt that could not begin."""
         state, subtask = self._state, message.subtask
         if not state.subtasks.admits(subtask, message.attempt):
             state.subtasks.begin(subtask, message.attempt)
@@ -121,12 +121,12 @@ class Failover:
         self._without_worker.add(subtask)
 
     def opened(self, subtask: SubtaskId) -> None:
-        """End the timeout, because the next attempt of the subtask has begun."""
+        """Cancel the timeout of the subtask, because its next attempt has begun."""
         self._deadlines.pop(subtask, None)
         self._without_worker.discard(subtask)
 
     def note_running(self) -> None:
-        """Note whether a subtask runs that may free a slot. Call this at the end of a step."""
+        """Note whether any running subtask may free a slot when it ends. Call this at the end of a step."""
         subtasks = self._state.subtasks
         self._has_running = self._may_lack_slots and subtasks.count(*_FREEING_SLOTS) > 0
 
@@ -156,7 +156,7 @@ class _Failures:
 
 @dataclass(frozen=True)
 class Restart:
-    """The ``number``-th restart in a row of a subtask. It happens ``delay`` seconds after the failure."""
+    """A restart of a subtask, ``delay`` seconds after its failure. It is the ``number``-th restart in a row."""
 
     number: int
     delay: float
@@ -165,11 +165,11 @@ class Restart:
 class RestartStrategy:
     """Flink's exponential-delay strategy (RestartBackoffTimeStrategy), for each subtask separately.
 
-    The pause grows with each failure, up to a minute. After an hour without a failure it is ``delay`` again. There is
-    no jitter, because all subtasks are in one driver.
+    The pause grows with each failure, up to a minute (or ``delay``, if longer). After an hour without a failure, it is
+    ``delay`` again. There is no jitter, because all subtasks are in one driver.
 
     Args:
-        attempts: number of restarts in a row; 0 for none.
+        attempts: maximum number of restarts in a row; 0 for none.
         delay: the first pause in seconds.
     """
 
@@ -178,7 +178,7 @@ class RestartStrategy:
         self._failures: dict[SubtaskId, _Failures] = {}
 
     def failed(self, subtask: SubtaskId, now: float) -> Restart | None:
-        """Count a failure. Return the restart that follows, or None after too many failures in a row."""
+        """Count a failure. Return the restart that follows; None after more than ``attempts`` failures in a row."""
         previous = self._failures.get(subtask)
         if previous is None or now - previous.at - previous.delay >= RESET_AFTER:
             failures = _Failures(1, self._delay, now)

@@ -19,7 +19,7 @@ class _Ending:
     """The decided end of the job. The job ends when every completed checkpoint is released.
 
     Attributes:
-        at_once: True if the end does not wait for sinks whose releases fail: such a sink is the cause of the end.
+        at_once: True if the end does not wait for sinks whose releases fail, because such a sink is the cause.
         upgrade: name of the upgrade request for which the job then resumes at once, or None.
     """
 
@@ -30,13 +30,13 @@ class _Ending:
 
 
 class JobLifecycle:
-    """The status of the job. It is CREATED until every subtask that must acknowledge runs, then RUNNING.
+    """The status of the job. It is CREATED until every unfinished subtask runs (BATCH: one subtask), then RUNNING.
 
     The status remains RUNNING until the end is decided and every completed checkpoint is released (R16).
 
     STOPPED means that the savepoint of a stop is completed and released, apart from the output that gates hold. At the
     end of data, the last checkpoint takes the place of the savepoint. After a failed stop the job continues, or ends as
-    RESTARTING if the stop must end the run in any case (``exit_if_it_fails``). After the savepoint of an upgrade no
+    RESTARTING if the stop has ``exit_if_it_fails``. After the savepoint of an upgrade no
     status is written, because the job resumes at once.
     """
 
@@ -81,7 +81,7 @@ class JobLifecycle:
     # -- the end
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Decide how the job ends. The first call decides; a call with ``at_once`` overrides earlier calls without."""
+        """Set how the job ends. A second call has no effect, unless it is the first call with ``at_once``."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:
@@ -89,7 +89,7 @@ class JobLifecycle:
         self._ending = _Ending(status, cause, at_once)
 
     def fail_stop(self, cause: str, now: float) -> None:
-        """Fail the stop in progress. The job continues, or ends as RESTARTING with ``exit_if_it_fails``."""
+        """Fail the stop in progress. The job continues, or ends as RESTARTING if the stop has ``exit_if_it_fails``."""
         requests = self._state.requests
         if requests.stop is not None and requests.stop.exit_if_it_fails:
             self.end(JobStatus.RESTARTING, cause)

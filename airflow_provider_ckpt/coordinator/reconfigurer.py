@@ -2,16 +2,16 @@
 
 Only the affected queries pause, and no longer than necessary. The steps (R21):
 
-1. *prepare*: each affected subtask builds its new query and tries it on a copy of its state, while the old query runs.
-   If anything is wrong, the request fails now and nothing has changed.
+1. *prepare*: while the old query runs, each affected subtask builds its new query and tries it on copied state.
+   If anything is wrong, the request fails and nothing has changed.
 2. *sync*: while no checkpoint is pending, all affected subtasks are commanded to pause after a micro-batch.
-3. *update*: when all of them are paused, the change is written into the journal. This entry is the commit point. If a
+3. *update*: when all of these are paused, the change is written into the journal. This entry is the commit point. If a
    subtask fails earlier, the paused subtasks resume unchanged. After the commit point the change is final.
 4. *resume*: each subtask resumes by itself. A subtask whose state is repartitioned resumes in its next attempt, from a
    copy of the state.
 
 The same journal entry decides the rescaling of sources with splits. The :class:`~.rescaler.Rescaler` carries out this
-part, which may be the whole change. Until the decision no such source ends, so that the rescaling remains possible.
+part, which may be the whole change. Until the entry is written, the sources to be rescaled do not end.
 
 Partial pause-and-resume and the four steps are from Trisk (SoCC 2021).
 """
@@ -54,7 +54,7 @@ class Reconfigurer:
         self._rescaler.start(now)
 
     def requested(self, message: ReconfigureRequest, now: float) -> RequestOutcome:
-        """Accept or refuse a request. Return its first answer."""
+        """Accept or refuse a request. Return the first answer to it."""
         state, request = self._state, message.name or None
         try:
             settings = by_vertex(state.graph.now, message.changes)
@@ -90,7 +90,7 @@ class Reconfigurer:
         return None if current is None or current.decided is not None else current.deadline
 
     def advance(self, now: float) -> None:
-        """Carry out the next step that is possible now."""
+        """Advance the rescaling. Abandon, continue or complete the change in progress, if there is one."""
         self._rescaler.advance(now)
         current = self._state.reconfiguration.current
         if current is None:
@@ -111,9 +111,9 @@ class Reconfigurer:
     # -- refusals
 
     def _refuse(self, change: Settings, scales: Mapping[str, int]) -> None:
-        """Refuse a change that is impossible, or impossible now.
+        """Raise ReconfigurationRefusedError for a change that is impossible in the current state of the job.
 
-        Raises ReconfigurationRefusedError.
+        ``scales``: source with splits → its new number of subtasks.
         """
         if (upgrade := self._state.requests.upgrade) is not None:
             raise ReconfigurationRefusedError(why=in_progress(upgrade))
@@ -130,7 +130,7 @@ class Reconfigurer:
     def _affected(self, change: Settings) -> tuple[SubtaskId, ...]:
         """Return the subtasks of the queries that the change affects.
 
-        Raises ReconfigurationRefusedError if such a query has ended or does not run.
+        Raises ReconfigurationRefusedError if one of these subtasks has ended or does not run.
         """
         state = self._state
         self._refuse_ended_sources(change)
@@ -144,7 +144,7 @@ class Reconfigurer:
         return tuple(affected)
 
     def _refuse_ended_sources(self, change: Settings) -> None:
-        """Refuse a new function for an ended source, which calls none. The declared function is accepted."""
+        """Raise ReconfigurationRefusedError for a new function of an ended source, which would not be called."""
         for vertex, settings in change.items():
             given = {uid for uid, reference in settings.logic.items() if reference}
             for uid in sorted(uid for uid in given if (vertex, uid) in self._state.sources.all_ended):
@@ -179,7 +179,7 @@ class Reconfigurer:
         self._end_undecided(current, RequestOutcome.failed(cause), now)
 
     def _end_undecided(self, current: ReconfigurationInProgress, outcome: RequestOutcome, now: float) -> None:
-        """End the change before it is decided. The paused subtasks resume unchanged."""
+        """End the undecided change ``current`` with ``outcome``. The paused subtasks resume unchanged."""
         for uid in current.rescales:
             self._state.splits.allow_end(uid)
         self._lifecycle.resume(self._state.pauses.abandon(self._state.reconfiguration))

@@ -1,4 +1,4 @@
-"""The execution of releases: requests to every sink, journal entries about results, and their consequences."""
+"""The execution of releases: requests to every sink, and the consequences of the sinks' answers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class ReleaseCoordinator:
     """The releases of all sinks: their requests, results and retries.
 
     A release that cannot succeed ends the run, after the other sinks have released every completed checkpoint. The run
-    also ends if a release fails for longer than ``sink_timeout`` and no other sink was released in that time.
+    also ends if a release fails for longer than ``sink_timeout`` and no other sink is released meanwhile.
     """
 
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
         self._state, self._job, self._releases = state, job, state.releases
 
     def advance(self, now: float) -> None:
-        """Request the release of completed checkpoints from every idle sink. A job without sinks releases at once."""
+        """Request all releases that are due. A job without sinks releases each completed checkpoint at once."""
         for sink, checkpoint in self._releases.begin_due(now):
             self._state.out.append(Release(checkpoint, sink))
         self._journal_released(now)
 
     def done(self, message: ReleaseDone, now: float) -> bool:
-        """Record a successful release. Return False, like :meth:`failed` and :meth:`held`, if it was not awaited."""
+        """Record a successful release. Return False if the release was not awaited, as ``failed`` and ``held`` do."""
         if not self._releases.done(message.sink, message.checkpoint, message.counts):
             return False
         if not self._journal_released(now, answer=message):
@@ -66,9 +66,9 @@ class ReleaseCoordinator:
         return True
 
     def _journal_released(self, now: float, answer: ReleaseDone | None = None) -> bool:
-        """Journal the newest checkpoint that all sinks have released. Return False if there is no new one.
+        """Journal the newest checkpoint that all sinks have released. Return False if the journal has it already.
 
-        An ``answer`` about a later checkpoint is journaled before it.
+        If ``answer`` reports one sink's release of a later checkpoint, the answer is journaled first.
         """
         reached = self._releases.advance()
         if reached is None:
@@ -87,7 +87,7 @@ def waiting_message(sink: str, seconds: float, cause: str) -> str:
     """Return the status line about a sink whose target has accepted nothing for ``seconds``.
 
     Args:
-        cause: the error as text. A name of sink and job at its beginning is cut off.
+        cause: the error as text. The message omits a leading ``sink '…' of job '…'``.
     """
     text = re.sub(rf"\Asink {re.escape(repr(sink))} of job '[^']*' ", "", cause)
     return f"sink {sink}: has waited {seconds:.0f} s, {text.rstrip('.')}"

@@ -1,7 +1,7 @@
 """The rescaling step of a reconfiguration: another number of subtasks reads a source with splits.
 
-The :class:`~.reconfigurer.Reconfigurer` refuses, decides and answers. This step moves splits between running subtasks.
-Only the consumers of the source pause, one after the other.
+The :class:`~.reconfigurer.Reconfigurer` checks the request and answers it. This step changes which subtasks get the
+remaining splits. Only the consumers of the source pause, one after the other.
 
 Assigned splits stay with their readers. The remaining splits are assigned to the new set of readers. With fewer
 readers, each surplus reader ends after its assigned splits. With more readers, the steps are (R21):
@@ -9,8 +9,8 @@ readers, each surplus reader ends after its assigned splits. With more readers, 
 1. The entry of the reconfiguration has the new graph. This is the commit point: later runs use the new graph even if
    this run fails.
 2. Each consumer of the source pauses and resumes with the new subtasks among its inputs. It misses nothing, because no
-   new subtask has begun. The source does not end meanwhile. Otherwise a consumer at the end of the source could not
-   accept new inputs, and would miss their barriers.
+   new subtask has begun. The source must not end meanwhile. A consumer at the end of the source could not accept
+   new inputs, and would miss the barriers of the new subtasks.
 3. While no checkpoint is pending, the new subtasks join the running graph and begin. No checkpoint is taken until all
    new subtasks run (R15).
 """
@@ -38,7 +38,7 @@ class Rescaler:
 
         The earlier JobMaster may have died before all consumers of the source had the new graph. Such a consumer
         restarts with the new graph when it notices this JobMaster. A consumer with the old graph would miss the new
-        subtasks, so the source does not end until all consumers have reported that they run.
+        subtasks. So the source does not end until all consumers have reported that they run.
         """
         for uid in self._state.rescaling.unsettled():
             self._state.splits.keep_open(uid)
@@ -46,7 +46,7 @@ class Rescaler:
             self._state.out.append(Append(SubtasksAdded(self._state.rescaling.waiting, now)))
 
     def advance(self, now: float) -> None:
-        """Carry out the next step that is possible now."""
+        """Begin the new subtasks when that is possible. End the rescaling when they run."""
         for uid in self._state.rescaling.settle():
             self._state.splits.allow_end(uid)
         change = self._state.rescaling.current
@@ -61,7 +61,7 @@ class Rescaler:
             self._state.rescaling.end()
 
     def refusal_of(self, uid: str, parallelism: int) -> str | None:
-        """Return why ``parallelism`` subtasks cannot read the source now, or None if they can."""
+        """Return why ``parallelism`` subtasks cannot read the source ``uid`` now, or None if they can."""
         state = self._state
         if any(edge.exchange == "pointwise" for edge in state.graph.now.outputs(uid)):
             return f"the consumers of {uid} read it pointwise"
@@ -76,7 +76,7 @@ class Rescaler:
     # -- steps
 
     def _begin_if_quiet(self, change: RescaleInProgress, now: float) -> None:
-        """Begin the new subtasks, unless a checkpoint was planned without them or a stop is in progress."""
+        """Begin the new subtasks if all consumers can read them, and no checkpoint, pause or stop is in progress."""
         state, rescaling = self._state, self._state.rescaling
         busy = state.cycle.pending is not None or bool(state.pauses.current)
         if busy or state.requests.stop is not None or self._job.is_ending or not rescaling.reaches_all_consumers():
@@ -90,7 +90,7 @@ class Rescaler:
         change.has_begun = True
 
     def _begin(self, change: RescaleInProgress) -> None:
-        """Add the new subtasks to the running graph. Assign the remaining splits to the wanted number of readers."""
+        """Add the new subtasks to the running graph. Assign the remaining splits to the requested number of readers."""
         state, decided = self._state, change.decided
         readers = {uid: state.rescaling.readers(uid) for uid in decided.rescaled}
         state.graph.now = decided.graph

@@ -42,7 +42,7 @@ class SubtaskLifecycle:
     # -- reports
 
     def opened(self, message: SubtaskOpened, now: float) -> None:
-        """Queue the opened attempt for deployment. Earlier commands are sent again when the attempt runs."""
+        """Queue the opened attempt for deployment. Commands to the previous attempt are cancelled or sent again."""
         state, subtask = self._state, message.subtask
         state.subtasks.begin(subtask, message.attempt)
         state.subtasks.set_status(subtask, SubtaskStatus.CREATED)
@@ -74,9 +74,9 @@ class SubtaskLifecycle:
             state.cycle.request_for((subtask, None))
 
     def done(self, message: SubtaskDone, now: float) -> Completed | None:
-        """Record that a subtask has closed. Return the checkpoint that completes thereby, or None.
+        """Record that a subtask has closed. Return the pending checkpoint if it completes then, else None.
 
-        Raises CutViolatedError if that checkpoint is no consistent cut.
+        Raises CutViolatedError if the checkpoint is no consistent cut.
         """
         state, subtask = self._state, message.subtask
         state.subtasks.set_status(subtask, SubtaskStatus.FINISHED)
@@ -110,7 +110,7 @@ class SubtaskLifecycle:
         self.resume(self._state.pauses.paused_at(message.subtask, message.batch_id, now))
 
     def resume(self, pause_end: Resume) -> None:
-        """Journal the events of a pause and then resume its subtasks, unless they wait for their next attempts."""
+        """Journal the events of ``pause_end``, then resume its subtasks, unless they wait for a next attempt."""
         state = self._state
         state.out.extend(map(Append, pause_end.events))
         for subtask in pause_end.subtasks:
@@ -127,7 +127,7 @@ class SubtaskLifecycle:
             state.send(DeploySubtask(*state.task_id(subtask), state.pauses.plan(subtask)))
 
     def assign_splits(self, now: float) -> None:
-        """Assign splits. The journal has each assignment before the subtask gets it (R14)."""
+        """Assign splits to running subtasks. Each assignment is journaled before the subtask gets it (R14)."""
         state = self._state
         if not len(state.splits):
             return
@@ -153,7 +153,7 @@ class SubtaskLifecycle:
                 self._state.send(DrainSubtask(*self._state.task_id(subtask), requests.drains_at_once))
 
     def pause_if_quiet(self) -> None:
-        """Begin the next round of pauses, if no checkpoint is pending and no other round is in progress (R20).
+        """Begin the next round of pauses, if no checkpoint, stop or other round is in progress (R20).
 
         During a drain, a round begins only while a rescaling is in progress.
         """

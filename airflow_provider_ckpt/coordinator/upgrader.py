@@ -3,13 +3,13 @@
 An upgrade can add and remove operators. The whole job pauses for it. The steps (R21):
 
 1. *try*: while the job runs, the version is loaded, planned and compared with the job in the journal. Its queries are
-   started on copies. If anything is wrong, the request fails now and nothing has changed.
+   started on copies. If anything is wrong, the request fails and nothing has changed.
 2. *stop*: a savepoint is taken and released. If the savepoint fails, the job continues unchanged.
-3. The JobMaster exits without writing a final status. Its caller claims the next epoch for the new version. The new
-   version resumes like any later run of the job, and answers the request when it is RUNNING.
+3. The JobMaster exits without writing a final status. The same process claims the next epoch for the new version.
+   The new version resumes like any later run of the job, and answers the request when the job is RUNNING.
 
-In Flink the equivalent is a stop with a savepoint and a submission of the new program (the Kubernetes operator's
-upgrade mode ``savepoint``).
+In Flink the equivalent is a stop with a savepoint and a submission of the new program. The Kubernetes operator calls
+this upgrade mode ``savepoint``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Upgrader:
     def __init__(self, state: CoordinatorState, job: JobLifecycle) -> None:
         self._state, self._job = state, job
         self._deadline = 0.0
-        """Time at which the trial must be over."""
+        """Time at which the request fails if the trial of the new version is not over."""
 
     def requested(self, request: UpgradeRequest, now: float) -> None:
         requests, timeout = self._state.requests, self._state.options.timeout
@@ -69,13 +69,13 @@ class Upgrader:
             return
         deadline = self.next_deadline()
         if requests.stop is not None and deadline is not None and now >= deadline:
-            # no checkpoint is taken during the stop, and a job that continues needs them
+            # no checkpoint is taken during the stop, and a job that continues needs checkpoints
             self._job.fail_stop(f"savepoint {requests.stop.savepoint} is not released within {timeout:g} s", now)
 
     # -- helpers
 
     def _refusal(self) -> str | None:
-        """Return why the upgrade is refused now, or None."""
+        """Return why an upgrade is refused now; None if it is accepted."""
         state, requests = self._state, self._state.requests
         if state.options.is_batch:
             return "a job in batch mode takes no savepoint before its end"

@@ -1,4 +1,4 @@
-"""Channels: the producer subtasks that a consumer subtask reads, and their names."""
+"""Channels: the connections from producer subtasks to the consumer subtasks that read them, and their keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 class Channel:
     """The input of one consumer subtask from one producer subtask.
 
-    ``key`` is its name among the inputs of the consumer, also in snapshots and batches. It is the edge's uid if the
-    producer has one subtask, else "<edge uid>/<producer index>". A source with splits always has the second form,
-    because the number of its subtasks may change.
+    ``key`` names the channel among the inputs of the consumer, also in snapshots and batches. The key is the edge's uid
+    if the producing vertex has one subtask, else "<edge uid>/<number of the producer subtask>". The key
+    always has the second form for a source with splits, because the source may get more subtasks.
     """
 
     edge: JobEdge
@@ -25,8 +25,8 @@ class Channel:
 def pointwise_producers(consumer: int, producers: int, consumers: int) -> range:
     """Return the numbers of the producer subtasks that subtask ``consumer`` reads over a pointwise exchange.
 
-    As in Flink, each subtask of the smaller side is connected to a range of the larger side. ``producers`` and
-    ``consumers`` are the numbers of subtasks of both sides.
+    As in Flink, each subtask of the smaller vertex is connected to a range of the other vertex's subtasks.
+    ``consumer`` counts from 0. ``producers`` and ``consumers`` are the parallelism of the two vertices.
     """
     if producers < consumers:
         only = consumer * producers // consumers
@@ -49,7 +49,7 @@ def channels(graph: JobGraph, consumer: SubtaskId) -> tuple[Channel, ...]:
 
 
 def readers(graph: JobGraph, producer: SubtaskId) -> tuple[tuple[SubtaskId, Channel], ...]:
-    """Return (consumer subtask, its channel) for all consumers of the producer subtask."""
+    """Return (consumer subtask, its channel from ``producer``) for each subtask that reads ``producer``."""
     consumers = {name for edge in graph.outputs(producer.vertex) for name in graph.vertex(edge.consumer).subtasks}
     return tuple(
         (consumer, channel)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 CheckpointKind = Literal["checkpoint", "final", "savepoint"]
-"""The kind of a checkpoint. A stop takes a savepoint."""
+"""The kind of a checkpoint: ``final`` if every subtask was at its end of data, ``savepoint`` for a stop."""
 CheckpointStatus = Literal["in progress", "completed", "released", "aborted"]
 """The progress of a checkpoint."""
 OperatorState = Literal["running", "partially finished", "finished"]
@@ -18,27 +18,28 @@ OperatorState = Literal["running", "partially finished", "finished"]
 class CheckpointView:
     """The progress of one checkpoint.
 
-    Times are epoch seconds by the driver's clock. A time is None if it is not reached or no longer in the journal.
+    Times are epoch seconds by the driver's clock. A time is None if its event has not happened, or if the journal no
+    longer has the event.
     """
 
     checkpoint: int
-    """Number of the checkpoint. Numbers rise, and none is used twice."""
+    """Number of the checkpoint. Later checkpoints have higher numbers."""
     kind: CheckpointKind
     status: CheckpointStatus
     triggered_at: float | None = None
     completed_at: float | None = None
     released_at: float | None = None
-    """Time of the release. None also if the output was released together with a later checkpoint."""
+    """Time of this checkpoint's own release. None also if the release of a later checkpoint included its output."""
     reason: str | None = None
-    """Reason for the abort; None for other checkpoints."""
+    """Reason for the abort; None if the checkpoint is not aborted."""
     finished: tuple[str, ...] = ()
     """Uids of the operators that were finished in the checkpoint, sorted."""
     sinks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Sink uid → counts of the checkpoint's own release, such as ``files`` and ``rows``. Empty without a release."""
+    """Sink uid → counts of this checkpoint's release, such as ``files`` and ``rows``. Empty without a release."""
     late_rows: Mapping[str, int] = field(default_factory=dict)
     """Vertex → number of rows that its query has dropped as late since the job began."""
     malformed_rows: Mapping[str, int] = field(default_factory=dict)
-    """Source → number of rows since the job began that do not fit its schema."""
+    """Source → number of the source's rows since the job began that do not fit its schema."""
 
     @property
     def duration_ms(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Counts by name."""
+"""The addition of counts by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def added(*counts: Mapping[str, int]) -> dict[str, int]:
-    """Return name → sum of its counts, sorted by name."""
+    """Return name → sum of the numbers that the ``counts`` have for this name, sorted by name."""
     total: dict[str, int] = {}
     for count in counts:
         for name, number in count.items():

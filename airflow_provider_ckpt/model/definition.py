@@ -24,21 +24,21 @@ class SourceDefinition:
 
     bounded: bool
     watermark: tuple[str, str] | None = None
-    """(column, delay), as in ``@job.source``."""
+    """Declared watermark as (column, delay), as in ``@job.source``; None without one."""
     format: str | None = None
     paths: tuple[str, ...] = ()
     selects: Mapping[str, str] = field(default_factory=dict)
     in_order: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True if a bounded source lets event time advance while it is read."""
+    """True if a bounded source is declared to be in order, so that event time advances while it is read."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
     """Number of subtasks of a source with splits; None for any other source."""
     topics: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Topic of a Kafka source → its id from the brokers. Topics that match a live source's pattern are not recorded."""
+    """Topic of a Kafka source → id from the brokers. Topics that match a live source's pattern are not recorded."""
 
 
 @dataclass(frozen=True)
 class EventTime:
-    """The watermark of a vertex's output. The data files do not contain it. ``delay_ms`` is in milliseconds."""
+    """The watermark of a vertex's output, which its data files do not contain. ``delay_ms`` is in milliseconds."""
 
     column: str
     delay_ms: int
@@ -46,10 +46,10 @@ class EventTime:
 
 @dataclass(frozen=True)
 class UnionDefinition:
-    """The united frame that an operator's ``parameter`` gets from several inputs.
+    """The union of several inputs that a function of an operator gets as its argument ``parameter``.
 
-    An input that has ended and was left out does not change the definition. Schemas are Spark's JSON. ``inputs`` maps
-    each input that was read to its schema.
+    ``schema`` is the schema of the union. ``inputs``: input that was read → its schema. Schemas are Spark's JSON. An
+    input that has ended and was left out does not change the definition.
     """
 
     operator: str
@@ -60,18 +60,18 @@ class UnionDefinition:
 
 @dataclass(frozen=True)
 class VertexDefinition:
-    """The definition of a vertex."""
+    """The definition of a vertex, which is one Spark query."""
 
     output_mode: str
     stateful: bool
     watermark: EventTime | None = None
     shuffle_partitions: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """State partitions of the query; None if it has no state."""
+    """Number of partitions of the query's state; None if the query has no state."""
     unions: tuple[UnionDefinition, ...] = field(default=(), metadata=OMIT_EMPTY)
     event_time: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
-    """True if the query has a watermark."""
+    """True if the query has a watermark, whether or not its output has one."""
     kept: tuple[KeptState, ...] = field(default=(), compare=False, metadata=OMIT_EMPTY)
-    """States of the query's operators, from its output to its inputs."""
+    """States of the query's Spark operators, in order from the query's output to its inputs."""
     lags: bool = field(default=False, compare=False, metadata=OMIT_EMPTY)
     """True if results come later than the watermark shows, because a row of a stream join waits for its partner."""
 
@@ -82,7 +82,7 @@ class SinkDefinition:
 
     Args:
         target: The result of ``Sink.definition``.
-        gated: True if a gate is asked before each release. This may change between runs.
+        gated: True if the sink has a gate, which is polled before each release. Runs may differ in this.
     """
 
     release: str
@@ -99,12 +99,15 @@ class JobDefinition:
     params: Mapping[str, str] = field(default_factory=dict, metadata=OMIT_EMPTY)
     """The parameters of the last run (``job.params``), without secrets."""
     inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=OMIT_EMPTY)
-    """Operator → the operators whose rows are its inputs, in order."""
+    """Operator uid → uids of the operators whose rows it reads, in order."""
     session: Mapping[str, str] = field(default_factory=dict, compare=False, metadata=OMIT_EMPTY)
-    """Spark's settings and time zones that change values, from the first run. Later runs use them."""
+    """Spark settings and time zones of the first run that affect values. Later runs use the same values."""
 
     def with_ended_parts_of(self, before: JobDefinition) -> JobDefinition:
-        """Return a copy with the ended sources and vertices of ``before``, because their functions did not run."""
+        """Return a copy completed from ``before``, because functions of ended sources and vertices were not called.
+
+        The copy has the missing vertices of ``before``, and the missing reader fields of its sources.
+        """
         sources = {
             uid: replace(source, format=old.format, paths=old.paths, selects=old.selects, topics=old.topics)
             if source.format is None and (old := before.sources.get(uid)) is not None

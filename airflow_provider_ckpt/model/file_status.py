@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.words import counted, were
 
 @dataclass(frozen=True)
 class FileStatus:
-    """A file of a source. ``path`` is Hadoop's unescaped spelling, ``modified`` is in epoch milliseconds."""
+    """A file of a source. ``path`` is unescaped, as in Hadoop; ``size`` in bytes, ``modified`` in epoch ms."""
 
     path: str
     size: Count
@@ -18,7 +18,7 @@ class FileStatus:
 
 
 def awaited(source: str, path: str, seconds: float) -> str:
-    """Return the status line for a file that ``unfinished_files="wait"`` delays."""
+    """Return the warning that ``source`` waits for the file ``path``, because of ``unfinished_files="wait"``."""
     return (
         f"source {source}: has waited {seconds:.0f} s for {path}, which is still being written. The other files of its "
         "batch wait, too, for ten minutes at most"
@@ -27,7 +27,10 @@ def awaited(source: str, path: str, seconds: float) -> str:
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A file that changed after it was read. ``read`` is the size that was read; None if a previous driver read it."""
+    """A file that changed after it was read. Sizes are in bytes.
+
+    ``read`` is the size when the file was read; None if a previous driver read it. ``size`` is the current size.
+    """
 
     path: str
     read: Count | None
@@ -35,7 +38,7 @@ class ChangedFile:
 
     @property
     def unread(self) -> int:
-        """Number of bytes that are certainly missing in the output."""
+        """Bytes by which the file has grown since it was read; 0 if not grown, or if ``read`` is None."""
         return 0 if self.read is None else max(0, self.size - self.read)
 
     def __str__(self) -> str:

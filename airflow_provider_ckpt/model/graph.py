@@ -32,7 +32,7 @@ class JobEdge:
     operator: str
     exchange: Exchange = "all_to_all"
     folder: str = field(default="", metadata=OMIT_EMPTY)
-    """The value of :meth:`JobGraph.edge_folder` after a change of the producer's consumers; empty before."""
+    """Result of :meth:`JobGraph.edge_folder` after a change of the producer's set of consumers; empty before."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class JobVertex:
     operators: tuple[str, ...]
     """Sources and transforms in topological order. The output operator is the last."""
     sources: tuple[str, ...]
-    """The sources in ``operators``, including inline sources."""
+    """All sources among ``operators``."""
     bounded_sources: tuple[str, ...]
     sinks: tuple[str, ...]
     bounded: bool
     """True if every source and every upstream vertex is bounded."""
     parallelism: Parallelism = 1
     splits: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True for a source with splits. Its subtasks get splits assigned, and it is not a Spark query."""
+    """True if the vertex is a source with splits. Its subtasks get splits assigned, and run no streaming query."""
     persist: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True if its result partition outlives the job."""
+    """True if the vertex's result partition outlives the job."""
     layout: Count = field(default=0, metadata=OMIT_EMPTY)
-    """How often the vertex's set of consumers has changed."""
+    """How often the vertex's set of consumers has changed since its first run."""
 
     @property
     def subtasks(self) -> tuple[SubtaskId, ...]:
@@ -68,7 +68,7 @@ class JobVertex:
 
 @dataclass(frozen=True)
 class JobGraph:
-    """Vertices in topological order and their edges. The journal records the graph, and a retry compares it."""
+    """Vertices in topological order and their edges. The journal records the graph for later runs."""
 
     vertices: tuple[JobVertex, ...]
     edges: tuple[JobEdge, ...]
@@ -79,7 +79,7 @@ class JobGraph:
         return tuple(name for vertex in self.vertices for name in vertex.subtasks)
 
     def subtasks_named(self, name: str) -> tuple[SubtaskId, ...]:
-        """Return the subtasks that ``name`` selects: a single subtask, or all subtasks of a vertex."""
+        """Return the subtask named ``name``, or all subtasks of the vertex ``name``. Empty if there is no such name."""
         return tuple(subtask for subtask in self.subtasks if name in (subtask, subtask.vertex))
 
     @property
@@ -88,20 +88,20 @@ class JobGraph:
         return tuple(uid for vertex in self.vertices for uid in (*vertex.operators, *vertex.sinks))
 
     def publishes(self, vertex: str) -> bool:
-        """Return True if the vertex has result partitions. Another vertex reads them, or they outlive the job."""
+        """Return True if the vertex has result partitions: another vertex reads them, or they outlive the job."""
         return bool(self.outputs(vertex)) or self.vertex(vertex).persist
 
     def data_folder(self, vertex: str) -> str:
-        """Return the folder of the vertex's data, relative to its partition.
+        """Return the folder of the data files, relative to a result partition of the vertex.
 
-        The path has a folder for each consuming edge or, after a change of the consumers, a folder for the new layout.
+        The path is ``<edge uid>/…/data`` with all consumers' edges, or ``layout-<n>/data`` after a change of consumers.
         """
         layout = self.vertex(vertex).layout
         folders = [_layout_folder(layout)] if layout else self._edge_uids(vertex)
         return "/".join([*folders, "data"])
 
     def edge_folder(self, edge: JobEdge) -> str:
-        """Return the folder of the consumer's feeds, relative to the partition. Other consumers do not change it."""
+        """Return the folder of the logs by which the consumer reads ``edge``, relative to the producer's partition."""
         uids = self._edge_uids(edge.producer)
         return edge.folder or "/".join(uids[: uids.index(edge.uid) + 1])
 
@@ -109,7 +109,7 @@ class JobGraph:
         return sorted(edge.uid for edge in self.outputs(vertex))
 
     def with_layouts_after(self, before: JobGraph) -> JobGraph:
-        """Return the graph with partition layouts that continue those of ``before``, the graph of the last run (R7)."""
+        """Return the graph with the layouts of the last run (``before``), plus 1 where the consumers changed (R7)."""
         uids = {vertex.uid for vertex in before.vertices}
         layouts = {vertex.uid: self._layout_after(before, vertex.uid) for vertex in self.vertices if vertex.uid in uids}
         vertices = tuple(replace(vertex, layout=layouts.get(vertex.uid, 0)) for vertex in self.vertices)
@@ -135,7 +135,7 @@ class JobGraph:
         raise KeyError(uid)
 
     def rescaled(self, parallelism: Mapping[str, int]) -> JobGraph:
-        """Return the graph with new numbers of subtasks. ``parallelism``: vertex → its new number."""
+        """Return the graph with ``parallelism`` (vertex → new number of subtasks). Other vertices are unchanged."""
         if not parallelism:
             return self
         vertices = [
@@ -147,7 +147,7 @@ class JobGraph:
         return tuple(edge for edge in self.edges if edge.consumer == vertex)
 
     def upstream_sources(self, vertex: str) -> frozenset[str]:
-        """Return the uids of the sources whose rows reach a vertex."""
+        """Return the uids of the sources whose rows reach a vertex, also through other vertices."""
         reached, sources = {vertex}, set[str]()
         for candidate in reversed(self.vertices):
             if candidate.uid in reached:
@@ -174,7 +174,7 @@ class JobGraph:
 
 
 def layout_of(path: str) -> int:
-    """Return the layout number of a path below a partition: 0 for the first set of consumers."""
+    """Return n for a path ``layout-<n>/…`` below a result partition. Return 0 for any other path."""
     folder = path.partition("/")[0]
     number = folder.removeprefix(_LAYOUT)
     return int(number) if number != folder and number.isdecimal() else 0

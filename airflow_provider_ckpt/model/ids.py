@@ -13,13 +13,13 @@ _DIGITS = 9
 
 
 class SubtaskId(str):
-    """A subtask, one of the parallel instances of a vertex. Its text, also as a JSON key, is "<vertex>/<index>"."""
+    """The name of a subtask, a parallel instance of a vertex: ``<vertex>/<number>``, with numbers from 0."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> SubtaskId:
-        """Read a subtask's name. Raises DamagedFormError."""
+        """Return the subtask with this name. Raises DamagedFormError if ``text`` is not ``<vertex>/<number>``."""
         vertex, _, number = text.rpartition("/")
         if not vertex or not number.isdecimal() or len(number) > _DIGITS:
             raise DamagedFormError(what=f"{text[:80]!r} is no subtask, <vertex>/<number>")
@@ -45,7 +45,7 @@ _FORM = re.compile(r"(\d{4,})(?:-(\d{2,}))?-([0-9A-Za-z]+)", re.ASCII)
 class AttemptId(TextForm):
     """An attempt of one subtask.
 
-    Attempts of a subtask are ordered by epoch and number, not by nonce. Two attempts with the same epoch and number are
+    Attempts of a subtask are ordered by epoch and number, not by nonce. Two attempts that differ only in the nonce are
     unordered and not equal.
 
     As text, and in every name on disk, an attempt is ``<epoch>-<number>-<nonce>``: ``0001-02-509376df``. Number 0 is
@@ -53,9 +53,9 @@ class AttemptId(TextForm):
     """
 
     epoch: int
-    """Epoch of the driver that began the attempt."""
+    """Epoch of the driver that began the attempt; with workers, the deployment."""
     number: int
-    """Number of the attempt in its epoch: 0 for the first of a driver, and higher for later attempts."""
+    """Number of the subtask's attempt in its epoch, from 0. Each later attempt has the next number."""
     nonce: str
     """Random letters and digits. Two processes that begin the same attempt therefore use different names (R5)."""
 
@@ -65,7 +65,7 @@ class AttemptId(TextForm):
 
     @classmethod
     def vacant(cls, epoch: int) -> AttemptId:
-        """Return the placeholder for a subtask that was added in the epoch. Its first attempt follows."""
+        """Return the placeholder of an added subtask before its first attempt, which :meth:`next` then returns."""
         return cls(epoch, 0, "none")
 
     def next(self, nonce: str) -> AttemptId:
@@ -74,7 +74,7 @@ class AttemptId(TextForm):
 
     @classmethod
     def parse(cls, text: str) -> AttemptId:
-        """Return the attempt with this name. Raises UnknownFormError."""
+        """Return the attempt with this name. Raises UnknownFormError if ``text`` is not the name of an attempt."""
         attempt = cls.find(text)
         if attempt is None:
             raise UnknownFormError(what=f"{shown(text)} is no attempt, <epoch>-<number>-<nonce>")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 WITHOUT_SOURCE = ""
-"""The digest of a compiled module or of a module without a file."""
+"""The value instead of a digest for a module without source, because it is compiled or has no file."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class JobCode:
     def differences(self, other: JobCode, operators: Collection[str]) -> list[str]:
         """Return descriptions of the differences in the code that ``operators`` run, sorted.
 
-        A module that ``other`` lacks is listed if the importing code is the same. Otherwise that code is listed.
+        A module that ``other`` lacks is listed only if the job's file and all other modules are the same.
         """
         same_file = (self.rest, self.functions) == (other.rest, other.functions)
         differences = []

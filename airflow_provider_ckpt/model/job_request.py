@@ -20,24 +20,24 @@ Changes = Mapping[str, VertexSettings]
 
 @dataclass(frozen=True, kw_only=True)
 class JobRequest:
-    """A request to the driver of one epoch only."""
+    """A request to the driver of ``epoch``. Drivers of later epochs ignore it, except after an upgrade."""
 
     kind: ClassVar[str]
-    """The verb. It names the class in the stored form and in the answers."""
+    """The verb of the class, such as ``stop``, also in stored requests and in answers."""
     is_change: ClassVar[bool] = False
     """True if the request changes a job that then continues. A driver carries out one change at a time."""
     done_in: ClassVar[tuple[JobStatus, ...]] = ()
-    """Statuses in which the request has nothing to do. Empty for a request that does not end the job."""
+    """Job statuses in which the request has nothing to do. Empty if the request does not end the job."""
 
     name: str = field(default="", metadata=UNRECORDED)
-    """The key of the answers in ``JobState``. It is empty for a request by the JobMaster, which gets no answer."""
+    """Name of the request, under which its answers are journaled. Empty if the JobMaster made it: no answer."""
     epoch: int = 0
     at: float = 0.0
     """Time of the request in epoch seconds."""
 
     @property
     def verb(self) -> str:
-        """The verb in messages to the user."""
+        """The verb in messages to the user, such as ``stop`` or ``rescale``."""
         return self.kind
 
     @property
@@ -45,7 +45,10 @@ class JobRequest:
         return bool(self.done_in)
 
     def value_problem(self) -> str | None:
-        """Return why a value is out of its range; None if none is. The types of values are checked earlier."""
+        """Return why a value of the request is out of its range; None if all values are in range.
+
+        The types of values are checked earlier.
+        """
         return None
 
 
@@ -62,13 +65,13 @@ class StopRequest(JobRequest):
 
 @dataclass(frozen=True)
 class DrainRequest(JobRequest):
-    """A request to read the data that every source has now, to process and release it, and to finish the job."""
+    """A request to read all data that exists at the request, release the output and finish the job."""
 
     kind = "drain"
     done_in = (JobStatus.FINISHED,)
 
     at_once: bool = field(default=False, metadata=OMIT_EMPTY)
-    """True if live sources end at once, and leave the rest of their input unread."""
+    """True if live sources end at once, and the rest of their input stays unread."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class ReconfigureRequest(JobRequest):
 
     changes: Changes = field(default_factory=dict, hash=False)
     by: str | None = field(default=None, metadata=UNRECORDED)
-    """The controller that requests the change, or None for a user. ``why`` is the controller's reason."""
+    """Name of the controller that requests the change; None for a user. ``why`` is the controller's reason."""
     why: str | None = field(default=None, metadata=UNRECORDED)
 
     @property
@@ -92,7 +95,7 @@ class ReconfigureRequest(JobRequest):
 
     @property
     def rescale(self) -> tuple[str, int] | None:
-        """(source with splits, its new parallelism) if the request changes only that, else None."""
+        """(source with splits, its new parallelism) if the request changes only this parallelism, else None."""
         widths = [(uid, change.parallelism) for uid, change in self.changes.items()]
         uid, parallelism = widths[0] if len(widths) == 1 else ("", None)
         return None if parallelism is None else (uid, parallelism)
@@ -115,7 +118,7 @@ class UpgradeRequest(JobRequest):
     is_change = True
 
     job: str | None = None
-    """Reference of the new version's job where the driver runs. None: the current reference, which is read again."""
+    """Reference of the new version (``path/to/file.py:job``) on the driver's host; None: the current file, reread."""
     allow_non_restored_state: bool = False
     """True if the new version may lack operators of the job."""
 
@@ -129,16 +132,16 @@ class InvalidRequest(JobRequest):
     problem: str
     """Why the file could not be understood."""
     is_unreadable: bool = False
-    """True if the file cannot be read as a request. It gets no answer, because it may be readable later.
+    """True if storage cannot read the file, or its content is malformed. Later the file may be readable.
 
-    Any other invalid request is refused in the journal, because its author waits for an answer.
+    Such a file gets no answer. Any other invalid request is refused in the journal, because its author waits for it.
     """
 
 
 REQUESTS: Mapping[str, type[JobRequest]] = {
     request.kind: request for request in (StopRequest, DrainRequest, ReconfigureRequest, UpgradeRequest)
 }
-"""Verb → its class: the requests that may be stored."""
+"""Verb → class of its requests, for all requests that clients may write."""
 
 
 def asks_to_exit(request: JobRequest) -> bool:

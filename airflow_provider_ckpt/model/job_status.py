@@ -10,14 +10,14 @@ class JobStatus(str, Enum):
     """A status, which is equal to its text. Each status is exactly one of alive, resumable and terminal."""
 
     CREATED = "CREATED"
-    """A driver has claimed the job, and not every subtask runs yet."""
+    """A driver has claimed the job, and is starting its subtasks."""
     RUNNING = "RUNNING"
     RESTARTING = "RESTARTING"
     """The run failed. The next run, by a retry or a user, resumes the job."""
     STOPPED = "STOPPED"
-    """The run ended with a savepoint, released in all sinks but gated ones. The next run resumes the job.
+    """The run ended with a released savepoint, and the next run resumes the job. Closed gates may still hold output.
 
-    After the end of data, a checkpoint of all subtasks takes the place of the savepoint.
+    If all subtasks are at their end of data, their last checkpoint takes the place of the savepoint.
     """
     FINISHED = "FINISHED"
     """Every source has ended, and everything is released. Another run has nothing to do."""

@@ -1,8 +1,8 @@
 """Conversion of values to readable JSON and back, by the fields of dataclasses and their types.
 
 A dataclass becomes an object with a key for each field, in order. A tuple becomes a list, a set a sorted list. An enum
-becomes its value. A :class:`TextForm` and a subtype of ``str`` become texts, and so do number keys. A field with
-another form has metadata: :data:`OMIT_EMPTY`, :data:`UNRECORDED`, :func:`own_form`.
+becomes its value. A :class:`TextForm` and a subtype of ``str`` become texts, and so do keys that are numbers. A field
+with another form has metadata: :data:`OMIT_EMPTY`, :data:`UNRECORDED`, :func:`own_form`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Json = Mapping[str, Any]
 
 _PLAIN = (str, int, float, types.NoneType)
 _SHOWN = 200
-"""Most characters of a value shown in an error."""
+"""Maximum characters of a value shown in an error."""
 OMIT_EMPTY = types.MappingProxyType({"json": "omit empty"})
 """Metadata of a field that the JSON omits while it is empty. The field's default must be empty, too."""
 UNRECORDED = types.MappingProxyType({"json": "unrecorded"})
@@ -38,16 +38,16 @@ class TextForm(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, text: str) -> TextForm:
-        """Return the value of a text. Raises UnknownFormError."""
+        """Return the value whose text is ``text``. Raises UnknownFormError if there is none."""
 
 
 def own_form(write: Callable[[Any], Any], read: Read) -> Mapping[str, Any]:
-    """Return metadata for a field that these functions convert, instead of the conversion by its type."""
+    """Return metadata for a field that ``write`` converts to JSON and ``read`` converts back, whatever its type."""
     return {"json": "own", "write": write, "read": read}
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as ``json.dumps`` accepts it."""
+    """Return a value in a form that ``json.dumps`` accepts. Raises TypeError if the type has no JSON form."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, _PLAIN):
@@ -86,7 +86,7 @@ def from_json(kind: type[T], data: Any) -> T:
 
 
 def reader(kind: Any) -> Read:
-    """Return the function that reads values of type ``kind``, like :func:`from_json` but faster."""
+    """Return a function that reads values of type ``kind`` as :func:`from_json` does, but faster for many values."""
     return _reader(kind)
 
 
@@ -118,7 +118,7 @@ def _reader(kind: Any) -> Read:
 
 @functools.cache
 def _types(kind: Any) -> frozenset[type] | None:
-    """Return the JSON types of a text, a number, None or a union of them; None for any other type."""
+    """Return the types of the JSON values of ``kind``: a text, number, bool, None or a union of these. Else None."""
     if typing.get_origin(kind) in (Union, types.UnionType):
         members = [_types(member) for member in typing.get_args(kind)]
         return (
@@ -130,7 +130,7 @@ def _types(kind: Any) -> frozenset[type] | None:
 
 
 def _is_named_text(kind: Any) -> bool:
-    """Return True for a subtype of ``str``, such as ``SubtaskId``. Texts are read as that type."""
+    """Return True for a subtype of ``str`` other than an enum, such as ``SubtaskId``. Texts become this type."""
     return isinstance(kind, type) and issubclass(kind, str) and kind is not str and not issubclass(kind, Enum)
 
 
@@ -194,7 +194,7 @@ def _text(kind: type[TextForm]) -> Read:
         _check(data, str)
         try:
             return kind.parse(data)
-        except ValueError:  # a number in it with more digits than Python reads
+        except ValueError:  # a number in the text has more digits than Python reads
             raise DamagedFormError(what=f"{data[:80]!r} is no {kind.__name__}") from None
 
     return read
@@ -281,7 +281,7 @@ def _object(kind: Any) -> Read:
 
 
 def read_field(data: Json, name: str, read: Read) -> Any:
-    """Read one field of an object with ``read``. Raises the errors of :func:`from_json`, with the field's name."""
+    """Return the field ``name`` of ``data``, read with ``read``. Raises the errors of :func:`from_json`."""
     if name not in data:
         raise DamagedFormError(what=f"it has no {name!r}")
     try:
@@ -323,7 +323,7 @@ def _number(text: str) -> int:
 
 @functools.cache
 def _field_writers(kind: Any) -> tuple[tuple[str, Read | None, bool], ...]:
-    """Return (name, writer or None to write the value unchanged, True to omit an empty value) of each field.
+    """Return (name, writer or None to write the value unchanged, True to omit an empty value) of each JSON field.
 
     The result is cached, because a journal has hundreds of thousands of values of few types.
     """

@@ -1,8 +1,8 @@
 """The state that a query keeps between micro-batches, and the detection of state that two versions would confuse.
 
-Spark compares only the number, the kinds and the types of its state. While a query runs its keys and streams must stay
+Spark compares only the number, the kinds and the types of its state. While a query runs, its keys and streams must stay
 the same. Between two runs a job's file may be corrected, for example by another column name or an added count. A
-version is refused if it cannot be a correction, because the same key, result or stream has another place in its state.
+move of a key, result or stream to another place in the state is no correction, and the version is refused.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ class KeptState:
 def confused_states(
     before: Sequence[KeptState], after: Sequence[KeptState], streams: Collection[str] | None = None
 ) -> tuple[KeptState, KeptState] | None:
-    """Return the first (before, after) pair of states that Spark would confuse, from the output to the inputs, or None.
+    """Return the first (before, after) pair of states that Spark would confuse; None if there is no such pair.
 
-    ``streams`` are the streams that exist before and after; None for all. Only these can have changed places.
+    Both lists are in order from the query's output to its inputs. ``streams`` are the streams that exist in both
+    versions, and other streams are ignored. None: no stream is ignored.
     """
     if len(before) != len(after):
         return None  # Spark checks this itself
@@ -91,10 +92,10 @@ def confused_states(
 
 
 def _have_moved(before: Sequence[T], after: Sequence[T]) -> bool:
-    """Return True if an item is in both lists at different places. Spark checks a different length itself."""
+    """Return True if an item is in both lists at different places. False for lists of different lengths."""
     return len(before) == len(after) and any(before.index(item) != after.index(item) for item in {*before} & {*after})
 
 
 def _are_different_streams(streams: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return False if one side contains the other, because ended streams are left out and moved streams added."""
+    """Return True if neither side contains all streams of the other. Streams may be only added, or only left out."""
     return not ({*streams} <= {*others} or {*streams} >= {*others})

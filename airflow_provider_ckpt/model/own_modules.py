@@ -14,7 +14,7 @@ class OwnModules:
         roots: folders and zip files in which Python finds the modules.
         sources: path below a root → content of the file. A path that ends in a slash is a folder without
             ``__init__.py``, and has no content.
-        uses_library: True if a module imports this package.
+        uses_library: True if a module imports ``airflow_provider_ckpt``.
     """
 
     roots: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ class DropSource(PauseReason):
 
 @dataclass(frozen=True)
 class Rescale(PauseReason):
-    """New subtasks of ``vertex``, a producer of the paused subtask, which must read them, too."""
+    """New subtasks of ``vertex``. The subtask that pauses reads this vertex, and must read the new subtasks, too."""
 
     vertex: str
 
@@ -35,7 +35,7 @@ class Reconfigure(PauseReason):
 
 @dataclass(frozen=True)
 class ReplaceAttempt(PauseReason):
-    """A restart as a new attempt with the same plan and a short log, because Spark's log of the input has grown."""
+    """A restart with the same plan. The next attempt has a short log, because Spark's log of an input is too large."""
 
 
 _REASONS: Tagged[PauseReason] = Tagged([DropSource, Rescale, Reconfigure, ReplaceAttempt])

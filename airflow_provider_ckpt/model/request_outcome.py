@@ -9,15 +9,15 @@ from airflow_provider_ckpt.model.errors import UnknownFormError
 from airflow_provider_ckpt.model.json_form import TextForm, shown
 
 IN_PROGRESS = "is in progress"
-"""The end of the text that refuses a change while another one is in progress."""
+"""The last words of the answer that refuses a request because a change is in progress."""
 
 
 AS_IT_IS = "nothing had to be changed"
-"""The detail of the outcome if a request changes nothing, for example because a retried task repeats it."""
+"""The detail of the outcome if a request changes nothing, for example because a retried task repeats the request."""
 
 
 class RequestResult(str, Enum):
-    """The result of a request. After one of the first three, the request is accepted and its outcome follows."""
+    """The result in an answer. ACCEPTED and ALREADY_… are first answers: a second answer with the outcome follows."""
 
     ACCEPTED = "accepted"
     ALREADY_STOPPING = "already stopping"
@@ -49,7 +49,7 @@ class RequestOutcome(TextForm):
 
     @property
     def is_carried_out(self) -> bool:
-        """True if the request was carried out: the savepoint of a stop is released, or a drain has finished the job."""
+        """True if the request was carried out, for example if the savepoint of a stop is released."""
         return self.result is RequestResult.COMPLETED
 
     @classmethod
@@ -66,7 +66,7 @@ class RequestOutcome(TextForm):
 
     @classmethod
     def parse(cls, text: str) -> RequestOutcome:
-        """Read an answer. Raises UnknownFormError."""
+        """Return the answer with this text. Raises UnknownFormError if ``text`` does not begin with a result."""
         result, _, detail = text.partition(": ")
         try:
             return cls(RequestResult(result), detail)

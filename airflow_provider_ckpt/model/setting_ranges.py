@@ -1,7 +1,7 @@
 """Ranges of the settings of a running job: one table for clients, requests, the driver and ``--next-run``.
 
-A change may be decided before any query starts with it. If Spark could not start a query with the value, the job and
-each later run would fail.
+Values are checked early, because a change may be decided before any query starts with it. If Spark could not start a
+query with the value, this run and each later run would fail.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from types import MappingProxyType
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 LONGEST = 36_525 * 86_400.0
-"""Most seconds: a hundred years, because Python's waits and Spark's milliseconds do not allow much more."""
+"""Maximum of a time in seconds: a hundred years. Python's waits and Spark's milliseconds do not allow much more."""
 LARGEST_SIZE = 2**63 - 1
 """The largest size in bytes. Spark counts bytes as a Java long."""
 LARGEST_NUMBER = 2**31 - 1
-"""The largest number of files or partitions, and the largest weight, because Spark reads them as a Java int."""
+"""The largest number of files or partitions, and the largest weight. Spark reads these as a Java int."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ RANGES: Mapping[str, WholeNumbers | Seconds] = MappingProxyType(
         "executors": WholeNumbers(),
     }
 )
-"""Setting → its range."""
+"""Setting → range of the values that it may have."""
 
 
 def problem_of(name: str, value: object) -> str | None:
@@ -65,6 +65,6 @@ def problem_of(name: str, value: object) -> str | None:
 
 
 def problem_of_settings(settings: VertexSettings) -> str | None:
-    """Return the first problem of the settings; None if there is none."""
+    """Return why the first setting out of its range cannot have its value; None if all values are in range."""
     values = ((name, getattr(settings, name)) for name in RANGES)
     return next((problem for name, value in values if value is not None and (problem := problem_of(name, value))), None)

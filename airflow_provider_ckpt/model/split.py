@@ -10,7 +10,7 @@ from typing import Any
 Range = tuple[int, int]
 """A range of numbers: (first, last + 1)."""
 Ranges = tuple[Range, ...]
-"""Ascending and separate ranges. Numbers are positions in the frozen list of a source, from 0."""
+"""Ascending and separate ranges. Numbers are places in a source's frozen list of splits, from 0."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def ranges(numbers: Iterable[int]) -> Ranges:
 
 
 def union(first: Iterable[Range], second: Iterable[Range]) -> Ranges:
-    """Return the union, in time proportional to the ranges."""
+    """Return the numbers that are in ``first`` or ``second``, as ascending and separate ranges."""
     if isinstance(first, tuple) and isinstance(second, tuple) and len(second) == 1:
         return _with_range(first, *second[0])
     merged: list[Range] = []
@@ -54,7 +54,7 @@ def _with_range(ranges: Ranges, start: int, end: int) -> Ranges:
 
 
 def difference(first: Iterable[Range], second: Iterable[Range]) -> Ranges:
-    """Return the numbers of ``first`` that are not in ``second``. The ranges of each must be ascending and separate."""
+    """Return the numbers of ``first`` that are not in ``second``. Each must have ascending and separate ranges."""
     remaining: list[Range] = []
     cuts = list(second)
     for start, end in first:

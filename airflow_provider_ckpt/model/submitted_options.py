@@ -27,7 +27,7 @@ class SubmittedOptions:
 
     @classmethod
     def read(cls, document: Any) -> SubmittedOptions:
-        """Read a document. Raises UnknownFormError."""
+        """Return the options of a document. Raises UnknownFormError if a value has the wrong type."""
         options = cls(reader(Mapping[str, Any])(document))
         for name, kind in _READ.items():
             if name in options.document:

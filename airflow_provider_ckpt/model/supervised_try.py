@@ -1,4 +1,4 @@
-"""Tries of a supervisor that starts a subtask's workers."""
+"""Tries in which a supervisor, such as Airflow, starts the workers of a subtask."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SupervisedTry:
-    """One try of a supervisor, with a ``number`` that rises with each try.
+    """One try of a supervisor. Later tries have a higher ``number``.
 
-    ``of`` is the supervisor's unit of work, such as an Airflow task in one Dag run. Only its tries are compared.
+    ``of`` is the supervisor's unit of work, such as an Airflow task in one Dag run. Numbers of
+    different units are not compared.
     """
 
     of: str

@@ -24,7 +24,7 @@ class Tagged(Generic[T]):
         return {"type": type(value).__name__, **fields_to_json(value)}
 
     def from_json(self, data: Json) -> T:
-        """Read a value. Raises UnknownFormError."""
+        """Return the value of the type that ``data`` names. Raises UnknownFormError for any other object."""
         if not isinstance(data, Mapping):
             raise DamagedFormError(what=f"{shown(data)}, a {type(data).__name__}")
         kind = data.get("type")

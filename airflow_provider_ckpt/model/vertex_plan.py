@@ -11,15 +11,15 @@ from airflow_provider_ckpt.model.vertex_settings import VertexSettings
 
 @dataclass(frozen=True)
 class VertexPlan:
-    """The changes with which a subtask runs its vertex, made while the job runs.
+    """The changes of a running job with which a subtask runs its vertex.
 
-    A new reason to pause adds one field here, with a default that changes nothing. The reason's ``PlanChanges`` sets
-    the field, and the builder of the query reads it.
+    Each reason to pause that changes the plan has a field here, with a default that changes nothing. The reason's
+    ``PlanChanges`` sets the field, and the builder of the query reads it.
 
     Args:
         number: Number of resumes since the first deployment in the epoch.
-        dropped: All sources and edges that the vertex leaves out.
-        parallelism: Vertex → number of its subtasks, if that has changed since the epoch began. The producers and
+        dropped: Uids of all sources and edges that the vertex leaves out.
+        parallelism: Vertex → number of its subtasks, if this number has changed in the epoch. The producers and
             consumers of the subtask follow from it.
         settings: Changed settings of the vertex; None without changes.
     """
@@ -31,5 +31,5 @@ class VertexPlan:
 
     @property
     def without(self) -> frozenset[str]:
-        """The sources and edges that the vertex leaves out."""
+        """Uids of the sources and edges that the vertex leaves out."""
         return frozenset(self.dropped)

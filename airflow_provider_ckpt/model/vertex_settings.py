@@ -9,41 +9,41 @@ from typing import Any
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 
 LIMITS = ("max_bytes_per_batch", "max_files_per_batch")
-"""Limits of a micro-batch. Spark uses only one of them."""
+"""Names of the settings that limit a micro-batch. Spark uses only one limit."""
 
 
 @dataclass(frozen=True)
 class VertexSettings:
     """Changed settings of a vertex. A setting that is None or empty has its declared value.
 
-    All settings but ``logic`` apply to the whole query. ``logic`` is by operator. As in Trisk, there are three kinds:
-    workload (how much input is read in one batch, and by how many subtasks), resources, and execution logic.
+    ``logic`` and ``digests`` are by operator. All other settings apply to the whole query. As in Trisk, there are three
+    kinds: workload (how much input is read in one batch, and by how many subtasks), resources, and execution logic.
     """
 
     max_bytes_per_batch: int | None = None
-    """Most bytes of each file source, and of each result partition, in one micro-batch."""
+    """Maximum bytes in one micro-batch from each file source and from each result partition."""
     max_files_per_batch: int | None = None
-    """Most files of each file source and result partition in one micro-batch, instead of bytes."""
+    """Maximum files in one micro-batch from each file source and result partition, instead of a limit in bytes."""
     trigger_interval: float | None = None
-    """Seconds from the start of a micro-batch to the start of the next."""
+    """Seconds from the start of a micro-batch to the start of the next micro-batch."""
     state_partitions: int | None = None
     """Number of partitions of the query's state."""
     pool_weight: int | None = None
     """Weight of the query's pool in Spark's FAIR scheduler."""
     logic: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Operator → the job (``path/to/file.py:job``) whose operator of that uid defines the function.
+    """Operator uid → the job (``path/to/file.py:job``) whose operator with the same uid defines the new function.
 
     An empty text in a change restores the declared function.
     """
     digests: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=OMIT_EMPTY)
-    """Operator → digest of the code of its function of ``logic``, added by the process that tries the function."""
+    """Operator → digest of the code of its function in ``logic``. The process that tries the function adds it."""
     parallelism: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """New number of subtasks of a source with splits, which has no other setting. It is set only in requests."""
+    """New number of subtasks of a source with splits, which has no other setting. Only requests set it."""
     executors: int | None = field(default=None, metadata=OMIT_EMPTY)
-    """Executors that the query's driver requests from its cluster."""
+    """Number of executors that the query's driver requests from its cluster."""
 
     def changed(self, change: VertexSettings) -> VertexSettings:
-        """Return the settings with a change. Other settings stay, but one limit of a micro-batch replaces the other."""
+        """Return these settings with the values of ``change``. A new limit of a micro-batch removes the other limit."""
         values = {
             setting.name: value
             for setting in fields(change)
@@ -56,12 +56,12 @@ class VertexSettings:
         return replace(self, **{**values, **merged})
 
     def without(self, names: Collection[str]) -> VertexSettings:
-        """Return the settings with the declared values for ``names``."""
+        """Return these settings with the declared values for ``names``."""
         declared: dict[str, Any] = dict.fromkeys(names)
         return replace(self, **declared)
 
     def settled(self) -> VertexSettings:
-        """Return the settings after an applied change, without functions that the change set back to the declared."""
+        """Return these settings without the empty texts of ``logic``, which stand for declared functions."""
         logic = {uid: reference for uid, reference in self.logic.items() if reference}
         return replace(self, logic=logic, digests={uid: digest for uid, digest in self.digests.items() if uid in logic})
 
@@ -72,7 +72,7 @@ class VertexSettings:
 
     @property
     def names_file(self) -> bool:
-        """True if a setting names a file with a function. The content of the file may have changed."""
+        """True if ``logic`` names a file with a function. The file may have changed since it was read."""
         return any(self.logic.values())
 
     def changed_values(self) -> dict[str, object]:
@@ -83,11 +83,11 @@ class VertexSettings:
 
 
 Settings = Mapping[str, VertexSettings]
-"""Vertex → its settings, if any are changed."""
+"""Vertex → its changed settings. A vertex without changes is missing."""
 
 
 def query_changes(change: Settings) -> dict[str, VertexSettings]:
-    """Return vertex → its changed settings, without sources with splits."""
+    """Return vertex → its changed settings, for the vertices that ``change`` does not rescale."""
     return {uid: settings for uid, settings in change.items() if settings.parallelism is None}
 
 

@@ -11,7 +11,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """Return the plural of a regular noun. Words in front of the noun stay as they are."""
+    """Return the plural of a regular noun. Words before the noun stay unchanged."""
     if noun.endswith(("s", "x", "ch", "sh")):
         return f"{noun}es"
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
@@ -20,7 +20,7 @@ def plural(noun: str) -> str:
 
 
 def were(number: int) -> str:
-    """Return "was" or "were", as the number requires."""
+    """Return "was" for the number 1, else "were"."""
     return "was" if number == 1 else "were"
 
 
@@ -33,14 +33,14 @@ def ckpt_command(verb: str, *arguments: str, root: str) -> str:
 
 
 JOB_FILE = "FILE.py:JOB"
-"""Placeholder for the file and the name of a job that are not recorded."""
+"""Placeholder for the reference of a job (file and name), if the reference is not recorded."""
 
 
 def release_command(job_id: str, root: str, reference: str = JOB_FILE) -> str:
-    """Return the command that releases the completed output of a job."""
+    """Return the ``ckpt`` command that releases the completed output of a job."""
     return ckpt_command("release", job_id, reference, root=root)
 
 
 def run_command(verb: str, job_id: str, root: str, reference: str = JOB_FILE, *flags: str) -> str:
-    """Return the command that runs, prepares or coordinates a job."""
+    """Return the ``ckpt`` command for a job with ``verb``, such as ``plan``, ``master`` or ``worker``."""
     return ckpt_command(verb, reference, "--job-id", job_id, *flags, root=root)

@@ -1,4 +1,4 @@
-"""The process that runs a job."""
+"""The identity of the process that runs a job."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from airflow_provider_ckpt.model.limits import Pid
 
 @dataclass(frozen=True)
 class Worker:
-    """The identity of the process that runs a job. The next driver checks with it whether the process is gone (R8).
+    """The identity of the process that runs a job. The next driver checks whether this process is gone (R8).
 
-    ``started`` is its start time, in clock ticks since boot. ``boot_id`` changes at every boot of a host.
+    ``started`` is the process's start time, in clock ticks since boot. ``boot_id`` changes at every boot of a host.
     """
 
     host: str | None = None
@@ -21,7 +21,7 @@ class Worker:
     started: str | None = None
     application_id: str | None = None
     pid_namespace: str | None = field(default=None, metadata=OMIT_EMPTY)
-    """The process namespace on Linux. Containers may share a host name and have different processes with one pid."""
+    """The process namespace on Linux. Containers with one host name may have different processes with the same pid."""
 
     def __str__(self) -> str:
         """Return the facts that help a person to find the process."""

@@ -1,1 +1,1 @@
-"""Checkpoints in the coordinator: when they are triggered, how they complete, and which may fail."""
+"""Checkpoints in the coordinator: their plan, trigger, acknowledgements, completion and abort."""

@@ -1,4 +1,4 @@
-"""The sequence of checkpoints: when the next one is triggered, and how a pending one ends."""
+"""The sequence of checkpoints: when the next checkpoint is triggered, and how a pending checkpoint ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from airflow_provider_ckpt.model.ids import SubtaskId
 from airflow_provider_ckpt.model.progress import Snapshot
 
 RETRY_PAUSE = 1.0
-"""Seconds from an aborted checkpoint to the next try, if an end of data or a stop waits for a checkpoint."""
+"""Seconds from an aborted checkpoint to the next try, if an end of data or a stop needs a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class CheckpointCycle:
         self._uncovered: set[End] = set()
         self._interval_from: float | None = None
         self._published_at: dict[SubtaskId, float] = {}
-        """Subtask → time of its last published batch of a live source, if that came after its last barrier."""
+        """Subtask → time of its last published batch of a live source after its last barrier."""
         self._covered_at: dict[SubtaskId, float] = {}
-        """Like ``_published_at``, for batches that only the pending checkpoint covers."""
+        """Subtask → time of its last batch of a live source before its barrier of the pending checkpoint."""
         self._ended_at: float | None = None
         self._aborted_at: float | None = None
         self.failures = FailureTracker(options.tolerable_failed)
@@ -81,16 +81,16 @@ class CheckpointCycle:
         self._interval_from = now
 
     def note_published(self, subtask: SubtaskId, now: float) -> None:
-        """Note that a subtask has published a batch of a live source. Only its last batch counts."""
+        """Note that a subtask has published a batch of a live source. Only its last batch has an effect."""
         self._published_at[subtask] = now
 
     def request_for(self, end: End) -> None:
-        """Request a checkpoint as soon as possible. It must follow ``end``, for example before a subtask can close."""
+        """Request a checkpoint after ``end`` as soon as possible, for example because a subtask needs it to close."""
         self._uncovered.add(end)
 
     @property
     def is_wanted(self) -> bool:
-        """Return whether an end of data or of a source came after the last completed checkpoint."""
+        """Return whether a reported end of data, or end of a source, is in no completed checkpoint."""
         return bool(self._uncovered)
 
     def due(self, savepoint: bool) -> float | None:
@@ -110,13 +110,13 @@ class CheckpointCycle:
         return None
 
     def _regular_trigger(self, start: float) -> float:
-        """Return one interval after the previous trigger, or an earlier time for rows of live sources."""
+        """Return one interval after ``start``. If a live batch came up to ``max_early`` s earlier, return its time."""
         regular = start + self._options.interval
         published = max(self._published_at.values(), default=None)
         return regular if published is None or published < regular - self._options.max_early else published
 
     def refusal(self) -> CheckpointFailureReason | None:
-        """Return why no checkpoint can be triggered, even if one is due; None if one can."""
+        """Return why no checkpoint can be triggered, even if it is due; None if it can be triggered."""
         if self.pending is not None:
             return CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS
         if self._pauses.current:
@@ -162,15 +162,15 @@ class CheckpointCycle:
         """
         assert self.pending is not None
         self.pending.acknowledge(subtask, snapshot)
-        if subtask in self._published_at:  # its batches so far lie before its barrier
+        if subtask in self._published_at:  # the barrier follows these batches
             self._covered_at[subtask] = self._published_at.pop(subtask)
         return self._complete(now)
 
     def finished(self, subtask: SubtaskId, now: float) -> Completed | None:
         """Record that a subtask closed. Return the pending checkpoint if it completes, else None.
 
-        If the subtask appended no barrier, it counts as finished in the pending checkpoint. Its consumers get no
-        barrier from the subtask, so they are triggered instead (R20).
+        If the subtask appended no barrier, it counts as finished in the pending checkpoint. Its consumers then get
+        no barrier from the subtask, so the JobMaster triggers them (R20).
 
         Raises CutViolatedError if the checkpoint is no consistent cut.
         """
@@ -216,8 +216,8 @@ class CheckpointCycle:
     def abort(self, reason: CheckpointFailureReason, now: float, *, for_stop: bool = False) -> PendingCheckpoint | None:
         """Abort the pending checkpoint, if there is one, and return it.
 
-        Subtasks are not notified. The barriers stay in the logs, and readers pass them (R10). The abort counts as a
-        failure, except for a savepoint, or if ``for_stop`` is True because a stop has timed out.
+        Subtasks are not notified. The barriers stay in the logs, and readers ignore them (R10). The abort counts as a
+        failure, unless the checkpoint is a savepoint or ``for_stop`` is True (a stop has timed out).
         """
         pending = self.pending
         if pending is None:

@@ -19,8 +19,8 @@ class CheckpointPlan:
     """The subtasks of a checkpoint, in topological order.
 
     Attributes:
-        trigger: subtasks that get the barrier by command, because no unfinished predecessor passes it on to them. In
-            BATCH mode: all unfinished subtasks.
+        trigger: subtasks that get the barrier by command, because no unfinished predecessor sends it to them. In BATCH
+            mode: all unfinished subtasks.
         wait_for: all unfinished subtasks, which must acknowledge.
     """
 
@@ -39,8 +39,8 @@ def plan(
 
     Args:
         finished: finished subtasks, as a set for fast look-ups.
-        through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode,
-            where a vertex at the end of its inputs no longer polls them: every unfinished subtask is triggered.
+        through_partitions: True if barriers reach consumers through the partitions that they read. False in BATCH mode:
+            every unfinished subtask is triggered, because a vertex no longer polls inputs at their end.
     """
     inputs: dict[str, list[JobEdge]] = {vertex.uid: [] for vertex in graph.vertices}
     for edge in graph.edges:
@@ -65,7 +65,7 @@ def plan(
 
 
 def _fed(parallelism: int, edges: Collection[JobEdge], sends: dict[str, bytearray]) -> bytearray:
-    """Return one byte for each subtask: 1 if a direct predecessor passes the barrier on to the subtask, else 0."""
+    """Return one byte for each subtask: 1 if a direct predecessor sends the barrier to the subtask, else 0."""
     fed = bytearray(parallelism)
     for edge in edges:
         sending = sends[edge.producer]

@@ -11,9 +11,9 @@ class FinalCheckpoints:
     """The subtasks at their end of data, and the final checkpoint of each.
 
     The final checkpoint of a subtask is the first completed checkpoint whose barrier follows the subtask's end of data.
-    A checkpoint qualifies if it was triggered after the end was reported, or if it has a ``finished`` snapshot of the
-    subtask. Any later checkpoint also suffices, because checkpoints are released in order. A subtask without sinks may
-    close without a final checkpoint.
+    The barrier follows if it was triggered after the report of that end. It also follows if the checkpoint has a
+    ``finished`` snapshot of the subtask. The release of a later checkpoint also counts, because it includes earlier
+    checkpoints. A subtask without sinks may close without a final checkpoint.
     """
 
     def __init__(self, graph: RunningGraph, restored: RestoredState) -> None:

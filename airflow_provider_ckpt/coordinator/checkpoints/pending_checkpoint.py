@@ -19,14 +19,14 @@ End = tuple[SubtaskId, str | None]
 """An end of data as (subtask, None), or the end of one source as (subtask, uid of the source)."""
 
 NOTHING = Snapshot(position=0, batch_id=None)
-"""The snapshot of a subtask that no checkpoint covers."""
+"""The snapshot of a subtask before its first checkpoint."""
 
 
 class PendingCheckpoint:
     """The acknowledgements of one checkpoint.
 
-    Every subtask of the plan is in exactly one of ``remaining`` (must still acknowledge), ``acknowledged`` and
-    ``finished`` (without a barrier of this checkpoint).
+    Every subtask of the plan is in exactly one of ``remaining``, ``acknowledged`` and ``finished``. Remaining subtasks
+    must still acknowledge. Finished subtasks have no barrier of this checkpoint.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PendingCheckpoint:
         self.kind = kind
         self.triggered_at = now
         self.covers = covers
-        """Ends of data and of sources that were reported before the trigger, so that the barrier follows them."""
+        """Ends of data and of sources that were reported before the trigger. The barriers follow these ends."""
         self.ended = ended
         """(vertex, uid) of the sources whose end was reported before the trigger."""
         self._acknowledged: dict[SubtaskId, Snapshot] = {}
@@ -78,7 +78,7 @@ class PendingCheckpoint:
         self._acknowledged[subtask] = snapshot
 
     def finish(self, subtask: SubtaskId) -> None:
-        """Record that the subtask closed without a barrier of this checkpoint, which counts it as finished (R20)."""
+        """Record that the subtask closed without a barrier of this checkpoint, so that it counts as finished (R20)."""
         del self._remaining[subtask]
         self._finished[subtask] = None
 
@@ -104,7 +104,7 @@ def completed_event(
     ``finished`` and ``finished_on_restore``. A restore does not start such a subtask.
 
     Args:
-        pending: the checkpoint, acknowledged by all subtasks.
+        pending: the checkpoint, acknowledged by all subtasks but those that finished without a barrier.
         previous: subtask → its snapshot in the previous checkpoint.
         releasing: the checkpoints whose release is in progress.
     """
@@ -158,9 +158,9 @@ class CutCheck:
         self._producer = _producers(graph.now)
 
     def check(self, pending: PendingCheckpoint) -> None:
-        """Check on every edge that the consumer's position is not above the producer's.
+        """Check on every channel that the consumer has read no further than the producer's barrier.
 
-        A producer that is finished in this checkpoint publishes nothing more, so its consumers are not checked.
+        A producer without a barrier in this checkpoint has finished, so its consumers are not checked.
 
         Raises CutViolatedError if a consumer has read too far.
         """

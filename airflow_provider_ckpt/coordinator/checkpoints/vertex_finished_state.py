@@ -40,8 +40,8 @@ def check_restore(
     1. All operators that are chained in one vertex have the same state. The bounded sources of a vertex are not
        counted, because an inline source ends and is dropped before its vertex.
     2. Every direct predecessor of a finished vertex is finished.
-    3. Every predecessor of a partially finished vertex is finished if the exchange is all-to-all, and at least
-       partially finished if it is pointwise. If two edges come from one predecessor, the all-to-all edge counts.
+    3. Every predecessor of a partially finished vertex is finished. If the exchange is pointwise, partially finished
+       suffices. If two edges come from one predecessor, the all-to-all edge counts.
     4. An operator with an entry in the checkpoint is still in the graph, unless ``allow_non_restored_state``.
 
     In rules 2 and 3 a predecessor at its end of data counts as finished, because it produces nothing more. It may still
@@ -49,7 +49,7 @@ def check_restore(
 
     Args:
         operators: operator → its state in the checkpoint.
-        subtasks: subtask → its snapshot in the checkpoint.
+        subtasks: subtask → its snapshot in the checkpoint, with which ended predecessors are found.
         allow_non_restored_state: True to drop the state of operators that are no longer in the graph.
     """
     if not allow_non_restored_state:

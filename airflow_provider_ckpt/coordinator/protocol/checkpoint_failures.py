@@ -7,7 +7,7 @@ from typing import Literal
 
 
 class CheckpointFailureReason(Enum):
-    """A reason for which no checkpoint is triggered, or for which one is aborted. Names and meaning are Flink's.
+    """A reason for which no checkpoint is triggered, or a checkpoint is aborted. Names and meaning are Flink's.
 
     For the first three reasons no checkpoint is triggered, and a waiting stop reports the reason. For the other reasons
     a triggered checkpoint is aborted. ``counted`` is True if the abort counts as a failure, as in Flink.
@@ -37,7 +37,7 @@ IO_EXCEPTION: DeclineReason = "IO_EXCEPTION"
 
 
 class FailureTracker:
-    """The count of failed checkpoints in a row. A completed checkpoint clears the failures before it."""
+    """The count of failed checkpoints in a row. A completed checkpoint clears the failures of lower numbers."""
 
     def __init__(self, tolerable: int) -> None:
         self._tolerable = tolerable

@@ -12,12 +12,12 @@ from airflow_provider_ckpt.job.options.run_options import BY_NAME, RunOptions
 from airflow_provider_ckpt.model.job_status import RuntimeMode
 
 MAX_UNRELEASED = 16
-"""Most completed checkpoints that no sink has released. At this number no new checkpoint is triggered."""
+"""Maximum backlog of completed checkpoints that no sink has released; then only savepoints are triggered."""
 
 EARLY_FRACTION = 0.5
-"""Largest fraction of the interval by which a checkpoint may come early."""
+"""Maximum fraction of the interval by which a checkpoint may come early."""
 MAX_EARLY = 1.0
-"""Most seconds by which a checkpoint may come early, because each checkpoint is a commit in every sink."""
+"""Maximum seconds by which a checkpoint may come early, because each checkpoint is a commit in every sink."""
 
 
 def _run_option(name: str) -> Any:
@@ -28,23 +28,23 @@ def _run_option(name: str) -> Any:
 class CheckpointOptions:
     """The options of a run that concern checkpoints and restarts. Durations are in seconds.
 
-    Raises BadOptionError for a value that cannot work.
+    Raises BadOptionError for a value that is no number, or out of the option's range.
     """
 
     interval: float = _run_option("checkpoint_interval")
-    """Time between two triggers, or a little less (:attr:`max_early`). A missed trigger is not repeated."""
+    """Time between two triggers, or up to :attr:`max_early` seconds less. A missed trigger is not repeated."""
     min_pause: float = _run_option("min_pause")
-    """Time from the end of a checkpoint to the next trigger. A savepoint does not wait for it."""
+    """Minimum time from the end of a checkpoint to the next trigger. A savepoint ignores this pause."""
     timeout: float = _run_option("checkpoint_timeout")
-    """Most time until all subtasks acknowledge a checkpoint, and until a stop has its savepoint."""
+    """Maximum time until all subtasks acknowledge a checkpoint, and until a stop has its savepoint."""
     tolerable_failed: int = _run_option("tolerable_failed_checkpoints")
-    """Most failed checkpoints in a row. One more ends the run as RESTARTING, or fails the stop."""
+    """Maximum failed checkpoints in a row. The next failure ends the run as RESTARTING, or fails a stop."""
     restart_attempts: int = _run_option("restart_attempts")
-    """Most restarts in a row of one subtask. One more failure ends the run."""
+    """Maximum restarts in a row of one subtask. The next failure ends the run."""
     restart_delay: float = _run_option("restart_delay")
     """The first pause before a restart of a subtask."""
     sink_timeout: float = _run_option("sink_timeout")
-    """Most time for which a sink's target may accept nothing. The run then ends."""
+    """Maximum time for which a sink's target may accept nothing. After that the run ends."""
     mode: RuntimeMode = "streaming"
     """Streaming or batch. Batch mode has only one checkpoint, when every subtask is at its end of data."""
 

@@ -25,7 +25,7 @@ class DeploySubtask:
 
 @dataclass(frozen=True)
 class TriggerBarrier:
-    """Command to append barrier (epoch, checkpoint). Subtasks downstream read it from the result partitions."""
+    """Command to append the barrier (epoch, checkpoint) to the subtask's log, where consumers read it."""
 
     epoch: int
     subtask: SubtaskId
@@ -35,7 +35,7 @@ class TriggerBarrier:
 
 @dataclass(frozen=True)
 class PauseSubtask:
-    """Command to pause between two micro-batches. The answer is SubtaskPaused, or SubtaskAtEndOfData."""
+    """Command to pause between two micro-batches. The answer is SubtaskPaused or SubtaskAtEndOfData."""
 
     epoch: int
     subtask: SubtaskId
@@ -70,7 +70,7 @@ class ResumeSubtask:
 
 @dataclass(frozen=True)
 class DrainSubtask:
-    """Command to end the unbounded sources of this subtask: now (``at_once``), or after all rows that exist now."""
+    """Command to end the unbounded sources of the subtask, after all existing rows or immediately (``at_once``)."""
 
     epoch: int
     subtask: SubtaskId
@@ -89,7 +89,7 @@ class FinishSubtask:
 
 @dataclass(frozen=True)
 class AssignSplits:
-    """Command to read more splits, in this order. The answers are SplitsCompleted, each for one or more splits.
+    """Command to read more splits, in this order. The answers are SplitsCompleted or SplitsReturned.
 
     ``is_last`` is True if the subtask must end when it has read all assigned splits.
     """

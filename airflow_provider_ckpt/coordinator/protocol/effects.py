@@ -1,6 +1,6 @@
 """The effects that the coordinator requests from the JobMaster.
 
-Effects are carried out in order, each after the success of the one before. A failed journal append stops the job.
+Effects are carried out in order, each after the success of the previous effect. A failed journal append stops the job.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_provider_ckpt.model.job_status import RunEnd
 
 @dataclass(frozen=True)
 class Append:
-    """Effect: append the event to the journal. The decision is durable before the next effect."""
+    """Effect: append the event to the journal. The event is durable before the next effect is carried out."""
 
     event: Event
 
@@ -47,8 +47,8 @@ class TryUpgrade:
 
 @dataclass(frozen=True)
 class EndJob:
-    """Effect: stop all queries and end the run. ``upgrade`` is the name of the upgrade request for which the job then
-    resumes at once as another version, or None."""
+    """Effect: stop all queries and end the run. If ``upgrade`` is not None, the job then resumes as another version.
+    ``upgrade`` is the name of the upgrade request."""
 
     status: RunEnd
     cause: str | None = None
@@ -57,7 +57,7 @@ class EndJob:
 
 @dataclass(frozen=True)
 class Notice:
-    """Effect: log a message that is not journaled. ``traceback`` is of the user's code, if that code failed."""
+    """Effect: log a message that is not journaled. ``traceback`` is set if the user's code failed."""
 
     message: str
     is_warning: bool = False

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.model.job_request import JobRequest
 
 @dataclass(frozen=True)
 class ReleaseDone:
-    """Message: the release in ``sink`` succeeded. ``counts``: name, such as ``rows`` → number that is visible now."""
+    """Message: the release in ``sink`` succeeded. ``counts``: name, such as ``rows`` → number made visible."""
 
     epoch: int
     checkpoint: int
@@ -40,7 +40,7 @@ class ReleaseHeld:
 
 @dataclass(frozen=True)
 class UpgradeTried:
-    """Message: the version of the upgrade ``request`` was tried. ``problem`` says why it cannot run; None if it can."""
+    """Message: the version of the upgrade ``request`` was tried. ``problem``: why it cannot run; None if it can."""
 
     request: str
     problem: str | None

@@ -32,7 +32,7 @@ class SubtaskOpened:
 
 @dataclass(frozen=True)
 class SubtaskRunning:
-    """Report that the subtask's query runs under plan number ``plan``. The subtask can take barriers."""
+    """Report that the subtask's query runs under plan number ``plan``. The subtask can append barriers."""
 
     epoch: int
     subtask: SubtaskId
@@ -60,7 +60,7 @@ class SubtaskDone:
 
 @dataclass(frozen=True)
 class SubtaskFailed:
-    """Report that the subtask failed. ``error`` and ``traceback`` are of the user's code, if that code failed."""
+    """Report that the subtask failed. ``error`` and ``traceback`` are set only if the user's code failed."""
 
     epoch: int
     subtask: SubtaskId
@@ -81,7 +81,7 @@ class SubtaskFailed:
 
 @dataclass(frozen=True)
 class SubtaskFenced:
-    """Report that the subtask found a later attempt in its log (``by``), or a later epoch in the journal (``by`` None).
+    """Report that the subtask found a later attempt ``by`` in its log, or a later epoch in the journal (``by`` None).
 
     The driver must stop, unless ``by`` is the next attempt of the same epoch. The JobMaster handles this report, not
     the coordinator.
@@ -130,7 +130,7 @@ class BarrierDeclined:
 
 @dataclass(frozen=True)
 class SourceAtEnd:
-    """Report that a source of the query (a bounded source or an input edge) is read and published to its end."""
+    """Report that the query has read ``uid`` (bounded source or input edge) to its end, and published it all."""
 
     epoch: int
     subtask: SubtaskId
@@ -138,7 +138,7 @@ class SourceAtEnd:
     uid: str
     batch_id: int
     droppable: bool = True
-    """True if the query can run on without the source; False if the query ends, because this is its last source."""
+    """True if the query can continue without the source; False if the query ends, because this is its last source."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class SubtaskPaused:
 
 @dataclass(frozen=True)
 class ReconfigurationPrepared:
-    """Report that the query of ``trial`` was built and tried, and can probably replace the running one.
+    """Report that the query of ``trial`` was built and tried, and can probably replace the running query.
 
     ``digests``: operator → digest of the files with its function.
     """
@@ -168,7 +168,7 @@ class ReconfigurationPrepared:
 
 @dataclass(frozen=True)
 class ReconfigurationUnfit:
-    """Report that the query of ``trial`` cannot replace the running one."""
+    """Report that the query of ``trial`` cannot replace the running query. ``cause`` is why."""
 
     epoch: int
     subtask: SubtaskId
@@ -179,10 +179,10 @@ class ReconfigurationUnfit:
 
 @dataclass(frozen=True)
 class SplitsCompleted:
-    """Report that the subtask's log has the entry that completes the splits, at ``position``.
+    """Report that the subtask's log has the entry that completes ``splits``. The entry is at ``position``.
 
     The report precedes the acknowledgement of any barrier after that entry. ``together`` is the number of splits that
-    the subtask now reads together. The higher this number, the more splits are assigned ahead.
+    the subtask now reads together. The higher this number, the more splits are assigned in advance.
     """
 
     epoch: int
@@ -211,7 +211,7 @@ class SplitsReturned:
 class QueryMeasured:
     """Report of a committed micro-batch, or of an idle query (``progress`` is None).
 
-    If the job has controllers, every micro-batch is reported. Otherwise a report is sent from time to time.
+    If the job has controllers, every micro-batch is reported. Otherwise ``overview_interval`` passes between reports.
     """
 
     epoch: int
@@ -224,7 +224,8 @@ class QueryMeasured:
 
 @dataclass(frozen=True)
 class BatchPublished:
-    """Report that the subtask's log has a micro-batch of a live source. A checkpoint that is nearly due is taken now.
+    """Report that the subtask's log has a micro-batch of a live source. The next checkpoint may then
+    come early.
 
     Only a JobMaster in the same process gets this report, because elsewhere it would cost a write for each batch.
     """
@@ -238,7 +239,8 @@ class BatchPublished:
 class ReadingBegun:
     """Report that the query has published its first batch, or has found nothing to read (``published`` is False).
 
-    A JobMaster in the same process counts ``stop_after`` from this report. The coordinator does not get the report.
+    In a JobMaster in the same process, the time ``stop_after`` begins with this report. The coordinator does not get
+    the report.
     """
 
     epoch: int
@@ -249,8 +251,8 @@ class ReadingBegun:
 
 @dataclass(frozen=True)
 class SourceLogGrown:
-    """Report that Spark's log of an input edge has grown too large, repeated at every tenth batch. The next attempt has
-    a short log."""
+    """Report that Spark's log of an input edge is too large, repeated at every tenth batch. The coordinator then
+    restarts the subtask, because the next attempt has a short log."""
 
     epoch: int
     subtask: SubtaskId
@@ -262,9 +264,9 @@ class FilesChanged:
     """Report that files of source ``uid`` changed after they were read.
 
     Attributes:
-        files: the first of the changed files.
+        files: the first few of the changed files.
         count: number of changed files.
-        unread: least number of bytes in all changed files that were not read.
+        unread: minimum number of bytes in all changed files that were not read.
     """
 
     epoch: int

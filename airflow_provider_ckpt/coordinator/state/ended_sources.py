@@ -17,7 +17,7 @@ class EndedSources(PlanChanges[DropSource]):
     """The ends of sources, and the pauses in which queries drop ended sources.
 
     A source has ended when every subtask of its vertex has read it to its end, or has ended itself. Each subtask then
-    pauses and resumes without the source. The journal records the drop before the first of them resumes.
+    pauses and resumes without the source. The journal records the drop before the first subtask resumes.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class EndedSources(PlanChanges[DropSource]):
             droppable: True if the subtask's query can leave the source out.
 
         Returns:
-            [(uid, batch id)] if the source has now ended for all subtasks, else an empty list.
+            [(uid, last batch id of any subtask)] for each source of the vertex that has ended by this report.
         """
         vertex = subtask.vertex
         self._reports.setdefault((vertex, uid), {})[subtask] = batch_id
@@ -58,7 +58,7 @@ class EndedSources(PlanChanges[DropSource]):
         return self._new_ends(vertex)
 
     def subtask_ended(self, subtask: SubtaskId) -> list[tuple[str, int]]:
-        """Record that a subtask has ended, so that it need not drop sources. Return new ends like :meth:`report`."""
+        """Record that a subtask has ended, so that it need not drop sources. Return the same as :meth:`report`."""
         vertex = subtask.vertex
         self._ended_subtasks.setdefault(vertex, set()).add(subtask)
         self._waiting = {drop: None for drop in self._waiting if drop[0] != subtask}
@@ -77,7 +77,7 @@ class EndedSources(PlanChanges[DropSource]):
     # -- reasons to pause
 
     def wanted(self) -> list[tuple[Pause[DropSource]]]:
-        """Return a round for each subtask and each ended source that it still reads, oldest first."""
+        """Return a round for each ended source that a subtask's query still includes, in the order of the reports."""
         return [
             (Pause(subtask, DropSource(uid)),)
             for subtask, uid in self._waiting

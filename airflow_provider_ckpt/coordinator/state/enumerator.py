@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from airflow_provider_ckpt.model.ids import SubtaskId
 
 AHEAD = 4
-"""Most splits that a subtask has at a time, including the split that it reads.
+"""Maximum splits that are assigned to a subtask at a time, including the split that it reads.
 
-The subtask then need not wait for its next assignment, and one journal entry assigns several splits. The limit is n
-times as high for a subtask that reads n small splits together.
+With several splits, the subtask need not wait for its next assignment. One journal entry also assigns several
+splits. The limit is n times as high for a subtask that reads n small splits together.
 """
 LOW = 1
-"""A subtask with this many splits or fewer gets more. If it reads n splits together, the limit is 2n at most."""
+"""A subtask gets more splits when it has this many or fewer. If it reads n splits together, the limit is up to 2n."""
 _LEAST = 4
-"""A subtask that reads n splits together gets at least n / ``_LEAST`` splits, which take a few seconds."""
+"""A subtask that reads n splits together gets at least n / ``_LEAST`` at a time: work for a few seconds."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class RestoredSplits:
     Attributes:
         ids: ids of the splits, in the frozen order. A place is an index into this list.
         readers: the subtasks that read the remaining splits.
-        covered: places that the last completed checkpoint covers.
+        covered: places of the splits whose rows belong to the last completed checkpoint or an earlier one.
         published: place → (subtask, position of its log entry), for splits whose log entries still exist.
         assigned: subtask → places assigned to its attempt, if the attempt survived a change of the JobMaster. These
             places become unassigned only when the next attempt begins (W13).
-        ended: subtasks whose logs have ended. They get no splits, and ``published`` has all their splits.
+        ended: subtasks whose logs have the end of data. They get no splits, and ``published`` has all their splits.
     """
 
     ids: Sequence[str]
@@ -44,7 +44,7 @@ class RestoredSplits:
 
 @dataclass(frozen=True)
 class Assignment:
-    """The splits that a subtask must read next, as places in the frozen list. ``is_last``: True if no others follow."""
+    """The splits that a subtask must read next, as places in the frozen list. ``is_last``: True if no splits follow."""
 
     subtask: SubtaskId
     splits: tuple[int, ...]
@@ -64,7 +64,7 @@ class SplitEnumerator:
         }
         assigned = {number for numbers in self._assigned.values() for number in numbers}
         self._unassigned = [number for number in range(len(restored.ids)) if number not in self._done | assigned]
-        """Unassigned places, as a heap, so that returned splits are assigned first."""
+        """Unassigned places, as a heap: the lowest place is assigned first, so that returned splits come early."""
         self._together: dict[SubtaskId, int] = {}
         """Subtask → number of splits that it reads together, if that is more than one."""
         self._had_last = set(restored.ended)
@@ -84,7 +84,7 @@ class SplitEnumerator:
         return sum(len(numbers) for numbers in self._assigned.values())
 
     def may_read(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask can still be assigned splits. False after its last assignment."""
+        """Return whether splits can still be assigned to the subtask. False after its last assignment."""
         return subtask not in self._had_last
 
     def keep_open(self) -> None:
@@ -100,7 +100,7 @@ class SplitEnumerator:
         self._readers, self._kept_open = frozenset(readers), False
 
     def began(self, subtask: SubtaskId) -> None:
-        """Unassign the splits of the previous attempt, because a new attempt of the subtask runs."""
+        """Unassign unread splits of the subtask's previous attempt, because the next attempt runs."""
         for number in self._assigned.pop(subtask, {}):
             heapq.heappush(self._unassigned, number)
         self._together.pop(subtask, None)
@@ -118,7 +118,7 @@ class SplitEnumerator:
                 heapq.heappush(self._unassigned, number)
 
     def completed(self, subtask: SubtaskId, number: int) -> bool:
-        """Record that the subtask's log has the entry of the split. Return False for a repetition."""
+        """Record that the subtask's log has the entry of split ``number``. Return False if it was done before."""
         self._assigned.get(subtask, {}).pop(number, None)
         if number in self._done:
             return False
@@ -128,8 +128,8 @@ class SplitEnumerator:
     def due(self, running: Iterable[SubtaskId]) -> list[Assignment]:
         """Return the assignments to make now to the subtasks in ``running``.
 
-        Subtasks without splits come first. Near the end each gets only its share, so that no subtask is idle while
-        another has a queue.
+        Subtasks without splits come first. Near the end each subtask gets only its share. Then no subtask is idle
+        while another subtask has waiting splits.
         """
         reading = [subtask for subtask in running if subtask not in self._had_last]
         needing = [subtask for subtask in reading if self._count(subtask) <= self._threshold(subtask)]
@@ -147,11 +147,11 @@ class SplitEnumerator:
     def _assign(self, subtask: SubtaskId, *, reader_runs: bool) -> Assignment:
         """Return the next assignment of a subtask.
 
-        A subtask that is no reader may end only if a reader runs (``reader_runs``). Otherwise all readers may have
-        ended, and no subtask would read the splits that a failed subtask returns later.
+        A subtask that is no longer a reader may end only if a reader runs (``reader_runs``). Otherwise all readers may
+        have ended, and no subtask would read the splits that a failed subtask returns later.
         """
         if subtask not in self._readers and reader_runs:
-            if self._kept_open or self._count(subtask) > AHEAD:  # it may return some, even if it has not so far
+            if self._kept_open or self._count(subtask) > AHEAD:  # it may still return splits
                 return Assignment(subtask, (), is_last=False)
             self._had_last.add(subtask)
             return Assignment(subtask, (), is_last=True)
@@ -175,5 +175,5 @@ class SplitEnumerator:
         return len(self._unassigned) // (2 * max(1, len(self._readers)))
 
     def _may_return(self) -> bool:
-        """Return whether a subtask has so many splits that it may return some to subtasks without splits."""
+        """Return whether any subtask has more than AHEAD splits. It may return some, for subtasks without splits."""
         return any(len(numbers) > AHEAD for numbers in self._assigned.values())

@@ -29,7 +29,7 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def wanted(self) -> Sequence[Sequence[Pause[R]]]:
-        """Return the rounds that are wanted now, oldest first. The subtasks of one round pause together."""
+        """Return the pauses still to be requested, grouped into rounds that pause together, oldest first."""
 
     @abstractmethod
     def note_requested(self, pause: Pause[R]) -> None:
@@ -37,22 +37,22 @@ class PlanChanges(ABC, Generic[R]):
 
     @abstractmethod
     def attempt_began(self, subtask: SubtaskId, unreached: Pause[R] | None) -> None:
-        """Record that the next attempt of the subtask begins, with all changes so far.
+        """Record that the next attempt of the subtask begins, with all changes decided before.
 
         ``unreached`` is the requested pause that the previous attempt did not reach, or None.
         """
 
     @abstractmethod
     def change(self, pause: Pause[R], batch_id: int, now: float) -> Event | None:
-        """Return the event that must be in the journal before the round resumes; None if the journal has it already.
+        """Return the event that must be in the journal before the round resumes; None if there is nothing to journal.
 
-        The method is called for each subtask of a round, when all subtasks are paused. ``batch_id`` is the last batch
-        before the pause; -1 before the first batch.
+        The method is called for each subtask of a round, when all subtasks are paused. ``batch_id`` is the id of the
+        last batch before the pause; -1 before the first batch.
         """
 
     @abstractmethod
     def amended(self, plan: VertexPlan, subtask: SubtaskId) -> VertexPlan:
-        """Return ``plan`` with all changes of this kind for the subtask so far."""
+        """Return ``plan`` with all decided changes of this kind for the subtask."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class _Round:
     Attributes:
         by: the kind of change for which the subtasks pause.
         pauses: the pauses of all subtasks that have not resumed.
-        paused: paused subtask → its last batch.
-        is_decided: True if the paused subtasks resume, with the change or without it.
+        paused: paused subtask → id of its last batch; -1 before the first batch.
+        is_decided: True after the decision to resume the subtasks, with the change or without it.
     """
 
     by: PlanChanges[Any]
@@ -90,7 +90,7 @@ class Pauses:
 
     @property
     def current(self) -> tuple[Pause[Any], ...]:
-        """Return the pauses in progress: their subtasks have not reported that they run again."""
+        """Return the pauses in progress, whose subtasks have not reported that they run again."""
         return () if self._round is None else tuple(self._round.pauses.values())
 
     def wanted(self) -> list[tuple[tuple[Pause[Any], ...], PlanChanges[Any]]]:
@@ -102,21 +102,21 @@ class Pauses:
             by.note_requested(pause)
 
     def paused_at(self, subtask: SubtaskId, batch_id: int, now: float) -> Resume:
-        """Record that the subtask is paused. Return what resumes now, each subtask with its next :meth:`plan`."""
+        """Record that the subtask is paused. Return the subtasks that then resume, with their new :meth:`plan`."""
         assert self._round is not None
         self._round.paused[subtask] = batch_id
         self._numbers[subtask] = self._numbers.get(subtask, 0) + 1
         return Resume((), (subtask,)) if self._round.is_decided else self._decide_if_all(now)
 
     def abandon(self, by: PlanChanges[Any]) -> Resume:
-        """Abandon the change of the round, if it belongs to ``by``. The round's subtasks resume unchanged."""
+        """Abandon the round of ``by`` if it is undecided. Return its paused subtasks, which resume unchanged."""
         if self._round is None or self._round.by is not by or self._round.is_decided:
             return Resume()
         self._round.is_decided = True
         return Resume((), tuple(self._round.paused))
 
     def awaits(self, subtask: SubtaskId, reason: PauseReason) -> bool:
-        """Return whether the subtask has still to report that it is paused for this reason."""
+        """Return whether a pause for ``reason`` was requested from the subtask, and the subtask has not paused."""
         current = self._round
         return (
             current is not None
@@ -125,19 +125,22 @@ class Pauses:
         )
 
     def awaits_any(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask has still to report that it is paused, for any reason."""
+        """Return whether any pause was requested from the subtask, and the subtask has not paused."""
         current = self._round
         return current is not None and subtask in current.pauses and subtask not in current.paused
 
     def plan(self, subtask: SubtaskId) -> VertexPlan:
-        """Return the plan that the subtask must run now. The plan's number begins at 0, and rises with each resume."""
+        """Return the subtask's current plan. Its number is 0 at first, and 1 higher after each pause."""
         plan = VertexPlan(self._numbers.get(subtask, 0), ())
         for changes in self._changes:
             plan = changes.amended(plan, subtask)
         return plan
 
     def attempt_began(self, subtask: SubtaskId, now: float) -> Resume:
-        """Cancel the pause of the previous attempt. The next attempt pauses if the change is still wanted."""
+        """Cancel the pause of the previous attempt. Return the subtasks that then resume.
+
+        The next attempt pauses if the change still requires it.
+        """
         current = self._round
         unreached = None
         if current is not None and not current.is_decided and subtask not in current.paused:
@@ -147,7 +150,7 @@ class Pauses:
         return self.end_pause(subtask, now)
 
     def end_pause(self, subtask: SubtaskId, now: float) -> Resume:
-        """Record that the subtask runs again, or has ended. Return what else resumes because of that."""
+        """Record that the subtask runs again, or has ended. Return the other subtasks that resume because of that."""
         current = self._round
         if current is None or subtask not in current.pauses:
             return Resume()

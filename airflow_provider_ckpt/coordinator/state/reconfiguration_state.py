@@ -24,24 +24,24 @@ from airflow_provider_ckpt.model.vertex_settings import Settings, VertexSettings
 
 @dataclass
 class ReconfigurationInProgress:
-    """A reconfiguration from its acceptance to its outcome. Its times are those of the coordinator's clock.
+    """A reconfiguration from its acceptance to its outcome. Times are seconds of the coordinator's clock.
 
     Attributes:
-        number: number of the change; later changes have higher numbers.
-        request: the request, or None if a controller asked.
+        number: sequence number of the change. Abandoned changes have numbers, too.
+        request: name of the request; None if a controller requested the change.
         change: vertex → changed settings.
         affected: subtasks of the vertices in ``change``.
-        timeout: most seconds for the preparation of all queries, and again for the pause of all subtasks.
+        timeout: maximum seconds for the preparation of all queries, and again for the pause of all subtasks.
         trial: name under which the subtasks try their queries. An undecided change of the previous JobMaster may have
             had the same number, but not this name.
-        prepared: subtask → when its new query was prepared.
+        prepared: subtask → time at which its new query was prepared.
         pause_requested: True if the subtasks were commanded to pause.
-        paused: subtask → when it paused.
-        decided: when the change was written into the journal, or None.
+        paused: subtask → time at which it paused.
+        decided: time at which the change was written into the journal; None before.
         restarted: subtasks whose state is repartitioned and whose next attempt is requested.
-        ran: subtask → when it ran again.
+        ran: subtask → time at which it ran again.
         rescales: source with splits → its new number of readers.
-        by: the controller that asked, or None.
+        by: name of the controller that requested the change; None for a user.
         why: the controller's reason.
     """
 
@@ -70,7 +70,7 @@ class ReconfigurationInProgress:
 
     @property
     def deadline(self) -> float:
-        """Return the time of the change's timeout, so that a batch without an end does not block the job for ever."""
+        """Return when the change is abandoned if still undecided, because an endless batch must not block the job."""
         is_prepared = self.affected and len(self.prepared) == len(self.affected)
         return (max(self.prepared.values()) if is_prepared else self.begun) + self.timeout
 
@@ -78,7 +78,7 @@ class ReconfigurationInProgress:
         return self.change[subtask.vertex].state_partitions is not None
 
     def times(self) -> dict[str, PhaseTimes]:
-        """Return vertex → phase times of its slowest subtask, for vertices that run again."""
+        """Return vertex → phase times of its slowest subtask, for vertices with subtasks that run again."""
         phases: dict[str, PhaseTimes] = {}
         for subtask in (subtask for subtask in self.affected if subtask in self.ran and subtask in self.paused):
             decided = self.paused[subtask] if self.decided is None else self.decided
@@ -99,12 +99,12 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
     ) -> None:
         """Create the state from earlier changes.
 
-        Each change gets a new number, so that late answers to an abandoned change do not count for the next change.
+        Each change gets the next number. Late answers to an abandoned change do not count for a later change.
 
         Args:
             rescaling: the rescaling of sources with splits, as a part of the current change.
-            settings: vertex → all settings that were changed so far.
-            number: number of the last decided change.
+            settings: vertex → all settings that earlier changes have changed.
+            number: sequence number of the last decided change, from 1; 0 if there was none.
         """
         self._subtasks, self._rescaling = subtasks, rescaling
         self._settings, self._last_begun, self._epoch = dict(settings), number, epoch
@@ -116,7 +116,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def last_begun(self) -> int:
-        """Return the number of the last change, even if it was abandoned."""
+        """Return the sequence number of the last change that began, even if it was abandoned."""
         return self._last_begun
 
     def begin(
@@ -157,7 +157,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def changes_nothing(self) -> bool:
-        """Return whether the prepared change has no effect, for example because each new function already runs."""
+        """Return whether the change is prepared and has no effect, for example because each function already runs."""
         current = self.current
         if current is None or current.rescales or not self._all_prepared(current) or current.pause_requested:
             return False
@@ -165,10 +165,10 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
 
     @property
     def inconsistent_file(self) -> str | None:
-        """Return the file of functions that two operators have read with different contents, or None.
+        """Return a file of functions that two operators have read with different contents; None if there is none.
 
-        The file was edited while it was read, or workers have different files. The answer is None until all subtasks
-        are prepared.
+        The file was edited meanwhile, or workers have different files. The result is None until all subtasks are
+        prepared.
         """
         current = self.current
         if current is None or not self._all_prepared(current) or current.pause_requested:
@@ -182,7 +182,7 @@ class ReconfigurationState(PlanChanges[Reconfigure]):
         return None
 
     def is_current(self, subtask: SubtaskId, trial: str) -> bool:
-        """Return whether the subtask has still to report the result of this trial."""
+        """Return whether ``trial`` is in progress, and the subtask has not reported the result."""
         current = self.current
         return current is not None and self._is_of_current(subtask, trial) and subtask not in current.prepared
 

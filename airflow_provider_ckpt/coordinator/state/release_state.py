@@ -2,9 +2,8 @@
 
 Each queue releases one checkpoint at a time, in ascending order. A slow, failing or held sink delays no other sink.
 
-A queue requests only the newest completed checkpoint that its sink lacks. This release covers all earlier checkpoints,
-even one whose release was cut off by a driver's death (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant
-4).
+A queue requests only the release of the newest completed checkpoint. This release includes all earlier checkpoints,
+even if a driver died during their release (:class:`~airflow_provider_ckpt.sinks.sink.BoundSink`, invariant 4).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from airflow_provider_ckpt.coordinator.state.subtask_table import RestoredState
 from airflow_provider_ckpt.model.backoff import backoff
 
 FIRST_BACKOFF = 1.0
-"""Seconds from a failed release to the next try. The time doubles with each failure."""
+"""Seconds from a failed release to the next try. The time doubles with each failure, up to MAX_BACKOFF."""
 MAX_BACKOFF = 30.0
 GATE_PAUSE = 5.0
 """Seconds before a closed gate that holds a release is polled again."""
@@ -27,17 +26,17 @@ class ReleaseQueue:
     Args:
         released: the last checkpoint that the sink has released.
         completed: the last completed checkpoint of the job.
-        timeout: most seconds for which releases may fail while no other sink is released. The run then ends.
+        timeout: maximum seconds for which releases may fail while no other sink is released. The run then ends.
     """
 
     def __init__(self, released: int, completed: int, timeout: float) -> None:
         self.released = released
         self.held_by: str | None = None
-        """The sink with the gate that was closed at the last try: this sink, or another of its transaction. Or None."""
+        """Sink whose closed gate held the last try: this sink, or a sink in its transaction. None if no gate did."""
         self.is_idle = False
-        """True if the last release released nothing. Such a sink gets its rows with the final checkpoint."""
+        """True if the last release was empty. Some sinks get rows only with the final checkpoint."""
         self.is_abandoned = False
-        """True if the sink is not tried again in this run."""
+        """True if no release of the sink is tried again in this run."""
         self._completed = max(released, completed)
         self._requested = 0
         self._is_under_way = False
@@ -63,17 +62,17 @@ class ReleaseQueue:
 
     @property
     def next_try(self) -> float | None:
-        """Return when a failed or held release is tried again, or None."""
+        """Return when the failed or held release is tried again; None if no release waits for that."""
         return None if self.is_abandoned else self._retry_at
 
     @property
     def tries(self) -> int:
-        """Return how often the current release was tried."""
+        """Return the number of tries since the last success, or since a gate last held the release."""
         return self._tries
 
     @property
     def is_failing(self) -> bool:
-        """Return whether the last try failed."""
+        """Return whether the last try failed and no other try is in progress, or the sink is abandoned."""
         return self.is_abandoned or (self._retry_at is not None and not self.is_held)
 
     def is_exhausted(self, now: float) -> bool:
@@ -81,14 +80,14 @@ class ReleaseQueue:
         return not self._is_under_way and since is not None and now - since >= self._timeout
 
     def waited(self, now: float) -> float:
-        """Return the seconds since the first try of the release that still fails."""
+        """Return the seconds since the first try of the release that still fails; 0 if no release fails."""
         return 0.0 if self._waiting_since is None else now - self._waiting_since
 
     def completed(self, checkpoint: int) -> None:
         self._completed = max(self._completed, checkpoint)
 
     def begin_due(self, now: float) -> int | None:
-        """Return the checkpoint to release now, or None. The release then counts as in progress."""
+        """Begin the release that is due, and return its checkpoint; None if no release is due."""
         if not self.is_behind or self._is_under_way or self.is_abandoned:
             return None
         if self._retry_at is not None and now < self._retry_at:
@@ -132,7 +131,7 @@ class ReleaseQueue:
 
 
 REMEMBERED = 100
-"""Most unreleased checkpoints that are remembered, because a gate may be closed for weeks."""
+"""Maximum number of unreleased checkpoints that are remembered, because a gate may be closed for weeks."""
 
 
 class ReleaseState:
@@ -163,7 +162,7 @@ class ReleaseState:
 
     @property
     def closed_gates(self) -> list[str]:
-        """Return the sinks whose closed gates hold completed checkpoints back."""
+        """Return the sinks whose closed gates hold releases of completed checkpoints, sorted."""
         held_queues = [queue for queue in self._queues.values() if queue.is_behind and queue.under_way is None]
         return sorted(
             {queue.held_by for queue in held_queues if queue.held_by is not None}
@@ -171,13 +170,13 @@ class ReleaseState:
 
     @property
     def next_try(self) -> float | None:
-        """Return when the next failed or held release is tried again, or None."""
+        """Return when the first failed or held release is tried again; None if no release waits for that."""
         moments = [queue.next_try for queue in self._queues.values()]
         return min((moment for moment in moments if moment is not None), default=None)
 
     @property
     def backlog(self) -> int:
-        """Return how many completed checkpoints no sink has released.
+        """Return the number of completed checkpoints that no sink has released; 0 if no sink counts.
 
         Sinks that a gate holds, and sinks whose last release was empty, do not count.
         """
@@ -187,9 +186,10 @@ class ReleaseState:
         return min((sum(number > queue.released for number in self._completed) for queue in queues), default=0)
 
     def has_outstanding(self, *, for_failing: bool) -> bool:
-        """Return whether a release is outstanding. Sinks whose last try failed count if ``for_failing`` is True.
+        """Return whether a release is in progress, or must still be tried.
 
-        Releases that a gate holds do not count. A release in progress counts, because its gate may have opened.
+        A release whose last try failed counts only if ``for_failing`` is True. A release that a gate holds does not
+        count, unless it is in progress, because the gate may have opened.
         """
         return any(
             queue.under_way is not None
@@ -204,7 +204,7 @@ class ReleaseState:
             queue.completed(checkpoint)
 
     def begin_due(self, now: float) -> Iterator[tuple[str, int]]:
-        """Yield (sink, checkpoint) of the releases to begin now."""
+        """Begin the releases that are due, and yield (sink, checkpoint) of each."""
         for uid, queue in self._queues.items():
             checkpoint = queue.begin_due(now)
             if checkpoint is not None:
@@ -223,7 +223,7 @@ class ReleaseState:
         return True
 
     def advance(self) -> tuple[int, dict[str, Mapping[str, int]]] | None:
-        """Return (newest checkpoint that every sink has released, sink → its counts). None if there is no new one."""
+        """Return (newest checkpoint that all sinks have released, sink → counts); None if already returned."""
         reached = min((queue.released for queue in self._queues.values()), default=max(self._completed, default=0))
         released = [number for number in self._completed if number <= reached]
         if not released:

@@ -1,7 +1,7 @@
 """Subtasks that resume in their next attempt without a failure, because Spark's log of their input has grown too large.
 
-The next attempt begins with a short log (R7). The current attempt does not shorten its own log, because a successor
-may copy the folder of a fenced attempt that still runs (R8). :class:`~..failover.Failover` begins the next attempts.
+The next attempt begins with a short log (R7). The current attempt does not shorten its own log. If it is fenced but
+still runs, its successor may be copying its folder (R8). :class:`~..failover.Failover` begins the next attempts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from airflow_provider_ckpt.model.vertex_plan import VertexPlan
 class ReplacementState(PlanChanges[ReplaceAttempt]):
     """The planned restarts of subtasks, one at a time, each after a micro-batch.
 
-    A requested change comes first, because the current attempt prepares it. The journal does not record the restarts.
+    They wait while a reconfiguration is in progress, because the current attempt prepares it. They are not journaled.
     """
 
     def __init__(self, reconfiguration: ReconfigurationState) -> None:
         self._reconfiguration = reconfiguration
         self._wanted: dict[SubtaskId, None] = {}
         self._paused: dict[SubtaskId, None] = {}
-        """Paused subtasks whose next attempts are not requested."""
+        """Paused subtasks whose next attempts have still to be requested."""
 
     def request(self, subtask: SubtaskId) -> None:
         self._wanted[subtask] = None
@@ -33,7 +33,7 @@ class ReplacementState(PlanChanges[ReplaceAttempt]):
         return subtask in self._paused
 
     def take_paused(self) -> list[SubtaskId]:
-        """Return the subtasks whose next attempts must begin now. A later call does not return them again."""
+        """Return the paused subtasks, whose next attempts must now begin. A later call does not return them again."""
         paused, self._paused = [*self._paused], {}
         return paused
 

@@ -1,8 +1,8 @@
 """Stop and drain requests: their progress, and the answers that are still open.
 
 After a stop no source is finished, and the next run resumes from the savepoint. A drain ends the sources for good
-(FLINK-21132). A stop overrides a drain in progress: drained subtasks reach their end of data in the next run (R12), and
-the others resume. A drain during a stop is refused.
+(FLINK-21132). A stop overrides a drain in progress. In the next run, drained subtasks reach their end of data (R12) and
+other subtasks resume. A drain during a stop is refused.
 
 A request is answered when it is accepted, and again when its outcome is known. A refused request gets one answer.
 """
@@ -27,10 +27,10 @@ class Stop:
     """A stop in progress.
 
     Attributes:
-        deadline: time by which the savepoint must be complete.
+        deadline: time by which the savepoint must be complete, in seconds of the coordinator's clock.
         exit_if_it_fails: True if the run ends even if its savepoint fails.
         failures: failed savepoints of the stop, which do not count against the job's checkpoints.
-        savepoint: the completed savepoint, or None.
+        savepoint: number of the completed savepoint; None before its completion.
     """
 
     deadline: float
@@ -38,11 +38,11 @@ class Stop:
     failures: FailureTracker
     savepoint: int | None = None
     upgrade: str | None = None
-    """The upgrade request for which the job resumes as another version after the stop, or None."""
+    """Name of the upgrade request after whose stop the job resumes as another version, or None."""
 
     @property
     def why(self) -> str:
-        """Return why other requests are refused for now."""
+        """Return why other requests are refused during this stop."""
         return "the job is being stopped" if self.upgrade is None else in_progress(self.upgrade)
 
 
@@ -53,7 +53,7 @@ class Requests:
         self.drains_at_once = False
         """True if live sources end without further reading."""
         self.trying: str | None = None
-        """The upgrade request whose version is being loaded and tried, or None."""
+        """Name of the upgrade request whose version is being loaded and tried, or None."""
         self._tolerable_failed = tolerable_failed
         self._drained: set[SubtaskId] = set()
         self._seen: set[str] = set()
@@ -61,13 +61,13 @@ class Requests:
 
     @property
     def upgrade(self) -> str | None:
-        """Return the upgrade request in progress, or None."""
+        """Return the name of the upgrade request in progress, or None."""
         if self.trying is not None or self.stop is None:
             return self.trying
         return self.stop.upgrade
 
     def note_seen(self, request: str | None) -> bool:
-        """Record that a request was read. Return False if it was read before; a request without a name never was."""
+        """Record that a request was read. Return True if it has no name or was not read before."""
         if not request:
             return True
         is_new = request not in self._seen
@@ -88,7 +88,7 @@ class Requests:
         return RequestOutcome(RequestResult.ACCEPTED)
 
     def take_stop(self, message: StopRequest, deadline: float) -> RequestOutcome:
-        """Accept a stop and return the outcome for its first answer. A new stop needs its savepoint by ``deadline``."""
+        """Accept a stop and return the outcome for its first answer. A stop in progress keeps its own deadline."""
         self.note(message.name, message.kind)
         if self.stop is not None:
             self.stop.exit_if_it_fails = self.stop.exit_if_it_fails or message.exit_if_it_fails
@@ -115,18 +115,18 @@ class Requests:
             self._open.pop(request, None)
 
     def close(self, kind: str | None) -> list[tuple[str, str]]:
-        """Close the open requests of one kind, or all if ``kind`` is None. Return (request, kind) of each."""
+        """Close the open requests of one kind, or all if ``kind`` is None. Return (name, kind) of each."""
         closed = [(request, open_kind) for request, open_kind in self._open.items() if kind in (open_kind, None)]
         for request, _ in closed:
             del self._open[request]
         return closed
 
     def attempt_began(self, subtask: SubtaskId) -> None:
-        """Note that the next attempt of the subtask needs its own drain command."""
+        """Record that the next attempt of the subtask has begun, and needs its own drain command."""
         self._drained.discard(subtask)
 
     def drain_once(self, subtask: SubtaskId) -> bool:
-        """Return True at the first call for an attempt of the subtask."""
+        """Return True if the subtask's attempt still needs its drain command, and record that it gets the command."""
         is_first = subtask not in self._drained
         self._drained.add(subtask)
         return is_first

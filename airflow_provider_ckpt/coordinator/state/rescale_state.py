@@ -36,7 +36,7 @@ class RescaleInProgress:
     Attributes:
         decided: the change as it is in the journal.
         new: subtasks that are new in the graph of ``decided``.
-        unaware: consumer → the source that it reads, for consumers that were deployed without the new subtasks.
+        unaware: consumer → its source, for running consumers that must still pause to get the new subtasks as inputs.
         has_begun: True if the new subtasks were commanded to begin.
     """
 
@@ -49,12 +49,12 @@ class RescaleInProgress:
 class RescaleState(PlanChanges[Rescale]):
     """The rescalings of the job, one at a time.
 
-    A subtask that is deployed or resumed after the decision gets the new plan. The running consumers of a widened
-    source pause one after the other to get the new plan.
+    A subtask that is deployed or resumed after the decision gets the new plan. The running consumers of a source
+    with new subtasks pause one after the other to get the new plan.
 
     Args:
         hosts: subtask that an earlier rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
-        waiting: subtasks of ``hosts`` that have not begun.
+        waiting: added subtasks in ``hosts`` that have not begun.
         has_workers: True if workers run the job. A worker may have an older graph, so each plan then names the number
             of subtasks of every source.
         is_batch: True in batch mode, where the consumers of a source are deployed after the source's end.
@@ -77,14 +77,14 @@ class RescaleState(PlanChanges[Rescale]):
         self.current: RescaleInProgress | None = None
         added = {host.vertex for host in self._hosts} if has_workers and not is_batch else set()
         self._unsettled = {uid: {*self._readers_of(uid)} for uid in added}
-        """Source that was rescaled under workers → its consumers that have not reported that they run."""
+        """Source that was rescaled under workers → its consumers that have not reported to this JobMaster."""
 
     def decide(self, reader_counts: Mapping[str, int], aware: Collection[SubtaskId]) -> GraphChange:
-        """Return a decided rescaling. The caller writes it into the journal before any subtask is notified.
+        """Decide a rescaling, and return it. The caller must journal it before any subtask is notified.
 
         Args:
             reader_counts: source → its new number of readers, for which :meth:`Rescaler.refusal_of` returned None.
-            aware: subtasks that are paused now, and will resume with the new plan.
+            aware: paused subtasks, which will resume with the new plan.
         """
         readers = {uid: self.readers(uid) for uid in reader_counts}
         old_parallelism = {uid: self._graph.now.vertex(uid).parallelism for uid in reader_counts}
@@ -99,7 +99,7 @@ class RescaleState(PlanChanges[Rescale]):
         return change
 
     def readers(self, uid: str) -> list[SubtaskId]:
-        """Return the subtasks of the source that can still be assigned splits."""
+        """Return the subtasks of the source to which splits can still be assigned."""
         names = self._graph.now.vertex(uid).subtasks
         return [name for name in names if not self._subtasks.has_ended(name) and self._splits.may_read(name)]
 
@@ -116,8 +116,8 @@ class RescaleState(PlanChanges[Rescale]):
     ) -> dict[SubtaskId, SubtaskId]:
         """Choose for each new subtask the host subtask in whose process it runs.
 
-        The host still reads the source (``readers``), so its worker is alive. Hosts with the fewest guests come first.
-        A guest is never a host, because workers are started for hosts only.
+        The host still reads the source (``readers``), so its worker is alive. The candidate with the fewest guests is
+        chosen. A guest is never a host, because workers are started for hosts only.
         """
         placed: dict[SubtaskId, SubtaskId] = {}
         for subtask in new:
@@ -137,7 +137,7 @@ class RescaleState(PlanChanges[Rescale]):
         return uid not in self._unsettled
 
     def settle(self) -> list[str]:
-        """Return sources whose consumers have all reported that they run or have ended. Later calls omit them."""
+        """Return sources whose consumers have all reported that they run or have ended. Later calls omit these."""
         if not self._unsettled:
             return []
         for names in self._unsettled.values():

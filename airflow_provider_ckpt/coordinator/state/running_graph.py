@@ -1,4 +1,4 @@
-"""The graph that a job currently runs. The graph may change, so callers read it again for each use."""
+"""The graph that a job currently runs. Callers read it again for each use, because it may change."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from airflow_provider_ckpt.model.graph import JobGraph
 
 @dataclass
 class RunningGraph:
-    """The current graph. A journaled change is added when all subtasks that pause for it have resumed (R21)."""
+    """The current graph. A journaled change enters it when the subtasks that pause for it have resumed (R21)."""
 
     now: JobGraph

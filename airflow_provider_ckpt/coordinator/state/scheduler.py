@@ -16,10 +16,9 @@ class Scheduler:
 
     STREAMING: all subtasks are deployed at once, because no checkpoint is taken before all of them run (R15).
 
-    BATCH: a subtask is deployed when all subtasks that it reads from are at their end of data (R23) and a slot is free.
-    Subtasks upstream come first. There are ``slots`` slots, or more if a source with splits has more subtasks, because
-    these read in parallel. A subtask with a valid result of an earlier epoch is deployed, too. It finds its end of data
-    in its log, and reports it at once.
+    BATCH: a subtask is deployed when its producer subtasks are at their end of data (R23) and a slot is free.
+    Subtasks upstream come first. There are ``slots`` slots, or more if a source with splits has more subtasks. A
+    subtask with a valid result of an earlier epoch is deployed, too. It reports at once the end of data in its log.
     """
 
     def __init__(self, graph: RunningGraph, subtasks: SubtaskTable, *, batch: bool, slots: int = 1) -> None:
@@ -55,7 +54,7 @@ class Scheduler:
         return max(self._slots, *widths, 0) if self._batch else math.inf
 
     def requeue(self, subtask: SubtaskId) -> None:
-        """Queue the subtask for deployment again, in the order of its vertex. Its status must be CREATED."""
+        """Queue the subtask for deployment again, by number within its vertex. The status must be CREATED."""
         waiting = self._waiting[subtask.vertex]
         if subtask not in waiting:
             waiting.append(subtask)
@@ -71,7 +70,7 @@ class Scheduler:
         return ready if free >= len(ready) else ready[: int(free)]
 
     def _may_be_read(self, edge: JobEdge) -> bool:
-        """Return False for an all-to-all edge in BATCH mode whose producer runs: all its consumers must wait."""
+        """Return False for an all-to-all edge in BATCH mode whose producer has not ended, else True."""
         if not self._batch or edge.exchange == "pointwise":
             return True
         return self._subtasks.vertex_has_ended(edge.producer)

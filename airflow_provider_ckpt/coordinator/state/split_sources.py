@@ -28,23 +28,23 @@ class SplitSources:
     def __init__(self, restored: Mapping[str, RestoredSplits]) -> None:
         self._sources = {uid: _SplitSource(uid, splits) for uid, splits in restored.items()}
         self._opened: set[SubtaskId] = set()
-        """Subtasks whose new attempt has not reported yet which splits the previous attempt had published."""
+        """Subtasks whose new attempt has still to report which splits the previous attempt had published."""
 
     def __len__(self) -> int:
         return len(self._sources)
 
     def is_open(self, uid: str) -> bool:
-        """Return whether some splits of the source are unassigned. False if it had ended before this epoch."""
+        """Return whether any split of the source is unassigned. False for a source that ended before this epoch."""
         source = self._sources.get(uid)
         return source is not None and source.enumerator.unassigned > 0
 
     def unread(self, uid: str) -> int:
-        """Return the number of splits that are not done. 0 for a source that had ended before this epoch."""
+        """Return the number of splits that are not done. 0 for a source that ended before this epoch."""
         source = self._sources.get(uid)
         return 0 if source is None else source.enumerator.unassigned + source.enumerator.assigned
 
     def progress(self, uid: str) -> tuple[int, int, int]:
-        """Return the numbers of (all, done, unassigned) splits, each 0 if the source had ended before this epoch."""
+        """Return how many splits the source has: (all, done, unassigned). (0, 0, 0) if it ended before this epoch."""
         source = self._sources.get(uid)
         if source is None:
             return 0, 0, 0
@@ -56,7 +56,7 @@ class SplitSources:
         return {uid: count for uid in self._sources if (count := self.unread(uid))}
 
     def may_read(self, subtask: SubtaskId) -> bool:
-        """Return whether the subtask can be assigned splits."""
+        """Return whether splits can be assigned to the subtask. False for a subtask without splits to read."""
         source = self._source(subtask)
         return source is not None and source.enumerator.may_read(subtask)
 
@@ -71,11 +71,11 @@ class SplitSources:
             source.enumerator.allow_end()
 
     def reassign(self, uid: str, readers: Collection[SubtaskId]) -> None:
-        """Make ``readers`` the readers of the source."""
+        """Assign the remaining splits of the source to ``readers`` only."""
         self._sources[uid].enumerator.reassign(readers)
 
     def opened(self, subtask: SubtaskId) -> None:
-        """Record that a new attempt has opened the log of a subtask, of any vertex.
+        """Record that a new attempt has opened the subtask's log. Do nothing for a subtask without splits.
 
         The attempt first reports the splits that its log shows as published. No split is unassigned before that.
         """
@@ -94,7 +94,7 @@ class SplitSources:
             source.enumerator.reads_together(subtask, count)
 
     def completed(self, subtask: SubtaskId, splits: Iterable[str], position: int, now: float) -> SplitsDone | None:
-        """Record published splits. Return the event to journal; None if every split is a repetition or unknown."""
+        """Record published splits. Return the event to journal; None if no known split is new."""
         source = self._source(subtask)
         if source is None:
             return None
@@ -125,7 +125,7 @@ class SplitSources:
         return SplitsAssigned(source, assignment.subtask, attempt, ranges(assignment.splits), now)
 
     def cover(self, checkpoint: int, snapshots: Mapping[SubtaskId, Snapshot]) -> Iterator[SplitsCovered]:
-        """Yield the events about splits that a checkpoint covers, for the journal entry of its completion."""
+        """Yield an event for each source with the splits that ``checkpoint`` is the first to include. Forget these."""
         for uid, source in self._sources.items():
             covered = [
                 number

@@ -16,18 +16,18 @@ from airflow_provider_ckpt.model.vertex_settings import Settings
 
 class SubtaskStatus(Enum):
     CREATED = "created"
-    """Not deployed. In BATCH mode, the inputs of the subtask are not complete or no slot is free."""
+    """Not deployed. In BATCH mode, an input of the subtask is not complete, or no slot is free."""
     STARTING = "starting"
-    """Deployed. The subtask has not reported that it runs."""
+    """Deployed, but the subtask has not reported that it runs."""
     RUNNING = "running"
     PAUSED = "paused"
-    """Paused for a change of the plan, or about to pause (R20)."""
+    """The subtask was commanded to pause for a change of its plan, and may have paused (R20)."""
     RESTARTING = "restarting"
-    """The next attempt has not begun. The previous attempt failed, or there was none."""
+    """The next attempt has not begun. The previous attempt failed or was stopped, or there was none."""
     AT_END_OF_DATA = "at end of data"
-    """The subtask waits for its final checkpoint. It takes barriers, so it counts as running (R15)."""
+    """The subtask waits for its final checkpoint. It appends barriers, so it counts as running (R15)."""
     FINISHING = "finishing"
-    """Commanded to close. The subtask may still take a barrier."""
+    """The subtask was commanded to close, and may still append a barrier."""
     FINISHED = "finished"
 
 
@@ -50,10 +50,10 @@ class RestoredState:
         draining: True if an earlier epoch accepted a drain, which continues.
         splits: source → its splits, for sources with splits that have not ended.
         settings: vertex → its settings that reconfigurations have changed.
-        reconfigured: number of the last reconfiguration.
-        reconfigured_at: time at which that reconfiguration was decided.
+        reconfigured: sequence number of the last decided reconfiguration; 0 if there was none.
+        reconfigured_at: epoch seconds at which that reconfiguration was decided; 0 if there was none.
         hosts: subtask that a rescale added → subtask in whose process it runs (:class:`PlanRecorded`).
-        waiting: subtasks of ``hosts`` that have not begun.
+        waiting: added subtasks in ``hosts`` that have not begun.
     """
 
     last_triggered: int = 0
@@ -76,11 +76,11 @@ class RestoredState:
 
 
 class SubtaskTable:
-    """The status and the attempt of every subtask, with counts, so that no query loops over all subtasks.
+    """The status and the attempt of every subtask, and the number of subtasks in each status.
 
     Args:
         attempts: unfinished subtask → its current attempt. Reports of other attempts do not count (R22).
-        has_workers: True if workers begin the next attempts, after those in ``attempts``.
+        has_workers: True if workers run the subtasks. They first begin attempts after those in ``attempts``.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class SubtaskTable:
 
     @property
     def epoch(self) -> int:
-        """Return the epoch of the attempts. With workers, it is older than the coordinator's epoch."""
+        """Return the epoch of all attempts. With workers, this is an earlier epoch, in which the job was prepared."""
         return next(iter(self._attempt.values())).epoch
 
     def attempt(self, subtask: SubtaskId) -> AttemptId:
@@ -171,12 +171,12 @@ class SubtaskTable:
 
     @property
     def blocked(self) -> bool:
-        """Return whether a subtask does not run that must acknowledge a checkpoint."""
+        """Return whether any subtask that must acknowledge checkpoints is not running."""
         return any(self._count[status] for status in _BLOCKING)
 
     @property
     def blocking(self) -> list[SubtaskId]:
-        """Return the subtasks that do not run but must acknowledge a checkpoint."""
+        """Return the subtasks that must acknowledge checkpoints but are not running."""
         return list(self.in_status(*_BLOCKING))
 
     @property
