@@ -74,7 +74,7 @@ class StorageTokenExpiredError(StorageTransientError):
 
 
 class _RefusedError(TerminalError):
-    """Error for a missing right. Data: verb, uri, reason, right (as the job needs it)."""
+    """Error for a missing right. Data: verb, uri, reason, right (that the job needs)."""
 
     template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
     rights: ClassVar[str] = "the right to read and list there"
@@ -155,7 +155,7 @@ class CorruptLogError(TerminalError):
 
 
 class LostRaceError(TerminalError):
-    """Error for an entry number that another writer has used. ``data["entry"]`` is that writer's entry."""
+    """Error for an entry number that another writer has used. ``data["entry"]`` is its entry; None if unread."""
 
     template = "{uri} was written by another writer ({writer}); this writer has not seen it and must stop"
 

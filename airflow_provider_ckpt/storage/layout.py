@@ -46,7 +46,7 @@ def frozen_path(job_id: str, uid: str, epoch: int = 0) -> str:
 
 
 def late_path(frozen: str) -> str:
-    """Return the path of the list of reported late files. ``frozen``: path of the source's frozen list."""
+    """Return the path of the list of files that came after a source's list was frozen. ``frozen``: its path."""
     folder, _, name = frozen.rpartition("/")
     return f"{folder}/late/{name}"
 

@@ -47,7 +47,7 @@ def is_taken(path: str) -> bool:
 
 @contextmanager
 def temporary(target: str) -> Iterator[str]:
-    """Yield a new hidden name in the folder of ``target``. Create the folder first, and delete the file at the end."""
+    """Yield a new hidden name in the folder of ``target``, which is created first. Then delete a file of that name."""
     folder = os.path.dirname(target)
     make_folder(folder)
     name = f"{folder}/{temporary_name(TEMPORARY)}"
@@ -94,7 +94,7 @@ def missing_folders(folder: str) -> list[str]:
 
 
 def is_link(path: str) -> bool:
-    """Return whether the name is a link. Return False after an error, which the next use of the name raises again."""
+    """Return whether the name is a link. Return False after any error: the next use of the name raises it again."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
@@ -102,9 +102,9 @@ def is_link(path: str) -> bool:
 
 
 def link_below(top: str, path: str, plain: set[str]) -> str | None:
-    """Return the first link among the names below ``top`` down to ``path``; None if there is none.
+    """Return the first link on the way from ``top`` (exclusive) down to ``path`` (inclusive); None if there is no link.
 
-    ``plain`` has names that are known to be no links. New ones are added.
+    ``plain`` has paths that are known to be no links. Paths that this call checks are added.
     """
     position = len(top.rstrip(os.sep))
     while 0 <= position < len(path):

@@ -52,9 +52,9 @@ _HARMLESS = frozenset(
         "use_ssl",
     }
 )
-"""Options whose values are not secret, except credentials in a URI. All other texts may be secret."""
+"""Options whose values are not secret, except credentials in a URI. The text of any other option may be secret."""
 _SHORTEST_NUMBER = 6
-"""Number of digits from which a number may be secret. Ports and timeouts are shorter, and stay readable."""
+"""Minimum number of digits of a number that may be secret. Ports and timeouts are shorter, and stay readable."""
 _ABOUT_A_SECRET = re.compile(
     r"(?i)(?:^|[._-]|(?-i:(?<=[a-z])(?=[A-Z])))(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?"
     r"|mode|class|(?<!secret[._-])id|name|timeout|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version"

@@ -14,7 +14,10 @@ log = logging.getLogger(__name__)
 RETRIES = 8
 """Number of failed deletions that :meth:`Removal.retry` tries again in one call."""
 MOST = 1000
-"""Maximum number of failed deletions to remember. The next driver deletes the rest, because no record names them."""
+"""Maximum number of failed deletions that are retried.
+
+The next driver deletes the other folders, because no record names them.
+"""
 
 
 @contextmanager
@@ -37,7 +40,7 @@ class ErrorCollector:
 
     @contextmanager
     def tried(self, subject: str) -> Iterator[None]:
-        """Record a failed deletion in the block. Raises OvertakenError."""
+        """Record the error if the deletion in this block fails, and continue. Raises OvertakenError."""
         try:
             yield
         except OvertakenError:

@@ -86,7 +86,7 @@ def longest_call(config: Mapping[str, Any], size: int) -> float:
 
 
 def _wait_deadline(deadline: float | None, kwargs: Mapping[str, Any]) -> float:
-    """Return the time at which the wait for credentials ends. The first refusal starts the wait."""
+    """Return the monotonic time at which the wait for credentials ends. ``deadline``: None at the first refusal."""
     if deadline is not None:
         return deadline
     seconds = seconds_to_wait()

@@ -50,8 +50,8 @@ class AppendLog:
     Args:
         format: short name of the entries' format (``journal`` is written ``airflow-provider-ckpt/journal``).
         version: newest version of the format that this release can read.
-        keep: returns True for an entry that truncations must not delete. A rule in :meth:`truncate` instead costs one
-            more read of each entry.
+        keep: returns True for an entry that truncations must not delete. A rule that is passed to :meth:`truncate`
+            instead costs one more read of each entry.
         parse: converts a body that was read to :attr:`Entry.value`. If it raises DamagedFormError, the entry counts as
             damaged.
         pack: number of entries in a pack (:mod:`.log_packs`); 0 for no packs.
@@ -85,12 +85,15 @@ class AppendLog:
         self._next = 0
         self._damage: CorruptLogError | None = None
         self._unsettled: dict[str, str] = {}
-        """Nonce -> body of this process's appends at the next number. It is not known whether they succeeded."""
+        """Nonce -> body of each append of this process at the next number. The append may have succeeded or failed."""
         self._empty_tails = 0
         self._is_cut_short = False
         self._skip_kept, self._is_watchful, self._begins_at_head = skip_kept, watchful, begins_at_head
         self._witness: int | None = None
-        """Number of the last entry read that a truncation would delete. While it exists, no later entry is deleted."""
+        """Number of the last read entry that truncations may delete; None if no such entry was read.
+
+        While this entry exists, no later entry is deleted, because truncations delete in ascending order.
+        """
 
     @property
     def uri(self) -> str:
@@ -110,7 +113,7 @@ class AppendLog:
 
     @property
     def head(self) -> int:
-        """The first number that is not truncated, as of the last read. Loads the log if necessary."""
+        """Number from which on no entry is truncated, as of the last read. Loads the log if necessary."""
         with self._lock:
             self._ensure_loaded()
             return self._head
@@ -118,10 +121,12 @@ class AppendLog:
     # ---- reading
 
     def load(self) -> list[Entry]:
-        """List the folder, and return the entries in order: kept ones below the head (unless skipped), then later ones.
+        """List the folder, and return the entries in order: kept entries below the head, then all later entries.
 
-        Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage. The
-        log accepts no appends until a load succeeds.
+        With ``skip_kept``, the entries below the head are left out.
+
+        Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage.
+        Appends raise the same CorruptLogError until a load succeeds.
         """
         with self._lock:
             whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
@@ -131,13 +136,14 @@ class AppendLog:
             return whole.entries
 
     def tail(self) -> list[Entry]:
-        """Return the entries since the last read. The next numbers are read until one is absent, without a list.
+        """Return the entries after the last one read; all entries if the log is not loaded.
 
-        The first empty call in a row, and then each sixteenth, also checks whether the head has passed this reader. A
+        The next numbers are read until one is absent, and the folder is not listed. An empty call returns no entry. The
+        first empty call in a row, and then each sixteenth, also checks whether the head has passed this reader. A
         ``watchful`` log does so in each empty call.
 
-        An error after readable entries is raised by the next call, because raising it now would lose these entries.
-        Until then :attr:`is_cut_short` is True.
+        An error of the storage after readable entries is postponed to the next call, because these entries would be
+        lost. Until then :attr:`is_cut_short` is True.
 
         Raises BelowHeadError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage.
         """
@@ -206,14 +212,15 @@ class AppendLog:
     def is_overtaken(self) -> bool:
         """Return whether another writer has written the next number (one request).
 
-        A writer that took over needs no other check. If the storage cannot answer, its error is raised.
+        After :meth:`take_over`, a writer needs no other check for a later writer. Raises the error of a storage that
+        cannot answer.
         """
         with self._lock:
             self._ensure_loaded()
             return self._files.exists(self._next)
 
     def writer_of(self, number: int) -> str | None:
-        """Return the current writer of an entry; None if the entry is absent (one request)."""
+        """Return the nonce of an entry's writer, read from the storage (one request); None if the entry is absent."""
         entry = self._files.read(number)
         return None if entry is None else entry.writer
 
@@ -276,7 +283,8 @@ class AppendLog:
         The list is needed because the number may have been truncated while the writer was paused. ``keep`` must select
         the entry, so that no truncation deletes it.
 
-        Raises LostRaceError without an entry if the new entry is not the last one. The caller must load the log again.
+        Raises LostRaceError: from :meth:`append`, or with ``data["entry"]`` None if the new entry is not the last one.
+        In the second case the caller must load the log again.
         """
         with self._lock:
             entry = self.append(body)
@@ -294,8 +302,8 @@ class AppendLog:
     def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
         """Move the head up to ``head`` and delete the entries below. Return the numbers below the head that stay.
 
-        If the head is already at ``head`` or above, nothing happens. A crash may leave entries that no reader reads.
-        The next truncation deletes them.
+        If the head is already at ``head`` or above, it stays. A crash may leave entries below the head, which no reader
+        reads. The next call deletes them.
 
         Args:
             keep: returns True for an entry that must not be deleted; None for the log's own rule.
@@ -364,12 +372,12 @@ class AppendLog:
 
 
 class KeptEntries:
-    """The entries that the log's own rule keeps, as far as they were read.
+    """The numbers of the entries that the log's own rule keeps, as far as this process has read the entries.
 
-    A truncation reads the entries that were not read before. With another rule, it reads all entries.
+    A truncation reads the entries that were not read before. With a rule of its own, a truncation reads all entries.
     """
 
-    # Entries that the rule does not keep stay only until the next truncation, which has its own list.
+    # Other entries below the head stay only until the next truncation, whose head record lists what it keeps.
 
     def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
         self._files = files
@@ -400,7 +408,7 @@ class KeptEntries:
     def below(
         self, head: int, listing: Listing, rule: KeepRule | None, besides: Collection[int] = ()
     ) -> tuple[int, ...]:
-        """Return the numbers that stay below ``head``. ``rule`` replaces the log's own rule; None for the log's own.
+        """Return the numbers of the entries that stay below ``head``. ``rule``: None for the log's own rule.
 
         Entries of ``besides`` stay until the next truncation, if they still exist.
 

@@ -42,7 +42,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Listing:
-    """Result of one list of the folder: numbers of entries (``kept``, ``numbers``) and of head records, and packs."""
+    """Result of one list of a log's folder. The fields are entry numbers, except ``packs``.
+
+    Attributes:
+        kept: entries that the newest head record keeps; perhaps also at or above the head.
+        numbers: all listed entries, ascending.
+        head_records: heads of all listed head records, ascending.
+    """
 
     head: int
     kept: tuple[int, ...]
