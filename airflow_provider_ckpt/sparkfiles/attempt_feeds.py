@@ -27,7 +27,7 @@ class AttemptFeeds:
         self.own = f"{path}/feeds/{attempt.epoch:04d}{number}"
 
     def newest(self) -> str:
-        """Return the newest feed that an earlier attempt has begun; without one, the folder of the edge."""
+        """Return the folder of the newest feed that an earlier attempt has begun; the edge's folder without one."""
         for order, feed in sorted(_list_feeds(self._storage, self._path), reverse=True):
             if order < self._order and self.numbers(feed):
                 return feed
@@ -37,7 +37,7 @@ class AttemptFeeds:
         """Delete the feeds older than the feed ``first_needed``.
 
         This attempt must have read ``first_needed`` and begun its own feed. Later attempts read the newest feed that
-        has begun. A previous attempt that still runs has a newer feed than the deleted ones.
+        has begun. A previous attempt that still runs has a newer feed than the deleted feeds.
         """
         feeds = _list_feeds(self._storage, self._path)
         first_order = next((order for order, feed in feeds if feed == first_needed), (0, 0))

@@ -38,9 +38,9 @@ _STEP_MS = 1_000
 class EdgeFeed:
     """The feed of one edge for one attempt of the consumer. Each :class:`ChannelFeed` feeds and reads one partition.
 
-    Create the feed before the consumer's Spark folder is copied, so that later files of an earlier attempt are fed
-    again. ``partitions`` are the folders to which PartitionFile paths are relative. Each partition belongs to one
-    producer, and its files are fed in its own order.
+    Create the feed before the consumer's Spark folder is copied. Then files that an earlier attempt feeds after the
+    copy are fed again. ``partitions`` are the folders to which PartitionFile paths are relative. Each partition belongs
+    to one producer, and its files are fed in the order of the producer's log.
     """
 
     def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
@@ -119,13 +119,16 @@ class EdgeFeed:
         return frozenset(self._lines)
 
     def _delete_before(self, number: int) -> None:
-        """Delete entries that two compact entries cover, because Spark may still read the older compact entry."""
+        """Delete entries before ``number``. Two compact entries must include them, because Spark may read the first."""
         for entry in self._feeds.numbers(self._path):
             if entry < number:
                 self._storage.delete(entry_path(self._path, entry))
 
     def consume(self, paths: Collection[str]) -> int | None:
-        """Forget the normal paths that a published batch has read. Return their highest log position, or None."""
+        """Forget the files that a published batch has read. ``paths`` are their normal paths.
+
+        Return their highest position in the producer's log; None if no position is known.
+        """
         positions = self._positions_fed_late([path for path in paths if path not in self._lines])
         positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:

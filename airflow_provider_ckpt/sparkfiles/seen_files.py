@@ -95,9 +95,9 @@ class SeenFiles:
         return not is_reported and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
 
     def planned(self, offset: int) -> list[str]:
-        """Return the URIs of the files that batches up to ``offset`` read, in Spark's form, with repetitions.
+        """Return the URIs of the files in batches after the last :meth:`advance`, up to ``offset``.
 
-        The next :meth:`advance` to ``offset`` needs no further read.
+        The URIs have Spark's form, and a file may be repeated. The next :meth:`advance` to ``offset`` needs no read.
         """
         if offset <= self._read_up_to:
             return []
@@ -122,7 +122,7 @@ class SeenFiles:
             yield from self._parse(names[number], self._read_up_to, offset)
 
     def _entries_to_read(self, offset: int) -> dict[int, str]:
-        """Return the log entries to read. The newest compact entry covers all earlier ones."""
+        """Return number → file name of each log entry to read. A compacted entry includes all earlier entries."""
         if self._read_up_to == offset - 1:
             for name in (f"{offset}", f"{offset}{COMPACT}"):
                 if self._storage.exists(f"{self._path}/{name}"):
@@ -171,7 +171,8 @@ class SeenFiles:
 def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
     """Return normal path → modification time, for the files that a source's log names up to the offset ``up_to``.
 
-    The time in milliseconds is from the plan of the batch. Entries of another kind of source are omitted.
+    The time is in milliseconds since 1970, as of the plan of the batch. Unreadable entries are omitted, such as those
+    of another kind of source.
     """
     times: dict[str, int] = {}
     for name in storage.list(path):
@@ -186,7 +187,7 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
-    """Return (batch of the source, URI) for each file that a file source's log names after ``offset``."""
+    """Return (batch number in the log, URI) for each file that a file source's log names after ``offset``."""
     files: list[tuple[int, str]] = []
     for name in storage.list(path):
         if entry_number(name) > offset:
@@ -219,7 +220,7 @@ def _compacted_lines(storage: Storage, path: str) -> list[LogLine]:
 
 
 def _write_log(storage: Storage, path: str, lines: list[LogLine], offset: int) -> None:
-    """Write the log up to ``offset`` again, because Spark deletes entries that a later compact entry covers."""
+    """Write the log up to ``offset`` again, because Spark deletes entries that a later compacted entry includes."""
     last_compact = (offset + 1) // COMPACT_EVERY * COMPACT_EVERY - 1
     names = {number: f"{number}" for number in range(last_compact + 1, offset + 1)}
     if last_compact >= 0:

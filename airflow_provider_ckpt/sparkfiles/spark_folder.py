@@ -124,7 +124,7 @@ class SparkFolder:
             return int(self._metadata(name, self._lines(name)).get("nextBatchWatermarkMs", 0)) or None
 
     def state_partitions(self, batch_id: int | None = None) -> int | None:
-        """Return the number of partitions of the query's state after a committed batch; None if no state records it.
+        """Return the number of partitions of the query's state after a committed batch; None without a batch or state.
 
         ``batch_id`` defaults to the newest commit. Spark's metadata of the operators has only the number at the start
         of the query.
@@ -132,9 +132,10 @@ class SparkFolder:
         return max(self.state_partition_counts(batch_id), default=None)
 
     def state_partition_counts(self, batch_id: int | None = None) -> set[int]:
-        """Return the numbers of state partitions of the operators after a committed batch; None means the newest batch.
+        """Return the different numbers of state partitions of the query's operators after a committed batch.
 
-        The state of some operators always has one partition (a count without keys).
+        The set is empty without such a batch, or without state. ``batch_id`` defaults to the newest commit. The state
+        of some operators always has one partition (a count without keys).
         """
         batch = self.newest_commit() if batch_id is None else batch_id
         if batch is None or not self.is_committed(batch):
@@ -216,8 +217,8 @@ class SparkFolder:
     def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:
         """Restore the folder to ``batch_id``: delete later plans and commits. The folder must belong to this attempt.
 
-        ``edges`` are the sources that read result partitions. Later files in their logs are deleted as void, because
-        Spark would read them together with the producer's replacements (R4).
+        ``edges`` are the sources that read result partitions. Later entries of their logs are deleted, because their
+        files are void. Spark would read such files together with the producer's replacements (R4).
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
@@ -233,9 +234,9 @@ class SparkFolder:
         Return True if there was such a file. The folder must belong to this attempt.
 
         Spark's reader treats some names as a pattern, and cannot read some names with a colon. Without this deletion
-        every start would read the planned name again, even if the file was renamed. Entries of the sources' logs count
-        without an ``offsets`` entry, because Spark writes them first. ``abandoned`` are normal paths of files that the
-        user no longer wants to read.
+        every start would read the planned name again, even if the file was renamed. An entry of a source's log is
+        checked even without a plan in ``offsets``, because Spark writes the entry first. ``abandoned`` are normal paths
+        of files that the user no longer wants to read.
         """
         commit, newest = self.newest_commit(), self.newest_offsets()
         committed = {} if commit is None else self.offsets(commit)

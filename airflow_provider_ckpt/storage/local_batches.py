@@ -98,7 +98,7 @@ def _rename(origin: str, goal: str) -> bool:
 
 
 class _Folders:
-    """Folders up to ``top`` without a flush of each. The caller flushes ``changed``, the folders that may contain a new name."""
+    """Maker of folders below ``top``, without a flush of each. ``changed``: folders that the caller must flush."""
 
     def __init__(self, top: str) -> None:
         self._top = top

@@ -45,7 +45,7 @@ class Listing:
     """Result of one list of a log's folder. The fields are entry numbers, except ``packs``.
 
     Attributes:
-        kept: entries that the newest head record keeps; perhaps also at or above the head.
+        kept: entries that the newest head record lists as kept.
         numbers: all listed entries, ascending.
         head_records: heads of all listed head records, ascending.
     """
