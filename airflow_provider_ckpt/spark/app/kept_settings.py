@@ -90,11 +90,11 @@ class KeptSettings:
 
 
 def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
-    """Apply the settings of the job's first run to the session. In the first run, record the current settings.
+    """Apply the settings of the job's first run to the session. Return them; in the first run, the current settings.
 
     Args:
-        recorded: the settings of the first run; empty in the first run. Other settings in ``recorded`` are ignored,
-            because a forged journal could name a class that Spark loads, or another file system.
+        recorded: the settings of the first run; empty in the first run. Only value-changing settings are used, because
+            a forged journal could name a class that Spark loads, or another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
     current = _set_values(spark, conf)
@@ -129,7 +129,7 @@ def _set_values(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _values_in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a first run, with Spark's defaults, because another version of Spark may change them."""
+    """Return the settings of a first run. Spark's defaults are included, because another version may change them."""
     values = {key: value for key, value in given.items() if key.startswith(PREFIXES)}
     for key in SETTINGS:
         with suppress(PySparkException):  # not in this version of Spark

@@ -124,7 +124,7 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """Return the settings of the user and of this package. ``root``: URI above Spark's checkpoints; None if not known.
+    """Return the settings of the user and of this package. ``root``: URI of the job's root; None if unknown.
 
     Raises UnfitSettingError for a setting that cannot be applied, or with which rows would be lost.
     """

@@ -117,7 +117,10 @@ class StorageReachability:
             )
 
     def exists(self, storage: Storage, path: str, location: Location) -> bool:
-        """Return whether Spark's file system in the driver finds the path."""
+        """Return whether Spark's file system in the driver finds the path.
+
+        Raises SparkStorageError, StorageUnreachableError.
+        """
         try:
             at = self._jvm.org.apache.hadoop.fs.Path(storage.spark_uri(path))
             return bool(at.getFileSystem(self._conf).exists(at))

@@ -34,7 +34,7 @@ class AttemptContext:
             self.run.post(DataAvailable(*self.task_id, self._consumers))
 
     def wait(self, sink: str, is_over: Callable[[], bool]) -> SinkWait:
-        """Return the retries of a sink's calls for one batch. Waits are reported to the JobMaster."""
+        """Return the object that retries failed calls of ``sink`` for one batch. It reports waits to the JobMaster."""
 
         def report(seconds: float, error: CkptError) -> None:
             self.run.post(SinkAwaited(*self.task_id, sink, seconds, str(error)))

@@ -49,7 +49,10 @@ def _folders(context: RunContext) -> Iterator[str]:
 
 
 def _free(folder: str) -> float:
-    """Return the free bytes of the folder's disk for this user. A folder that does not exist counts as its parent."""
+    """Return this user's free bytes on the disk of the folder, or of its nearest parent that exists.
+
+    Return infinity if the disk does not answer.
+    """
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     try:

@@ -27,9 +27,8 @@ _last: list[Executors] = []
 class Executors:
     """The number of executors of one driver. It is thread-safe.
 
-    All queries share the executors, so the largest number that a query wants counts. Spark requests that number, and
-    the cluster starts executors when it has resources. Surplus executors are ended, and their tasks run again
-    elsewhere.
+    All queries share the executors, so Spark requests the largest number that a query wants. The cluster starts
+    executors when it has resources. Surplus executors are ended, and their tasks run again elsewhere.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -38,7 +37,7 @@ class Executors:
         self._requested: int | None = None
 
     def problem(self) -> str | None:
-        """Return the reason why the number cannot be changed here; None if it can."""
+        """Return why this driver cannot change the number of its executors; None if it can."""
         context: Any = self._spark.sparkContext
         if context.master.split("[")[0] == "local":
             return f"its Spark has no executors (master {context.master}); run the job on a cluster to change them"

@@ -64,7 +64,7 @@ class _Row:
         return {**options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": CORRUPT}
 
     def _of_json(self, most: int | None) -> Column:
-        """Return the reason; null if the text may have several rows, or if its charset is not that of Spark."""
+        """Return the reason; null if the text may have several rows, or if Spark cannot parse its charset here."""
         if charset_of(options_of(self.relation)) not in LIKE_UTF_8:
             return F.lit(None)
         fields, text, options = self._fields(), self._text, self._options()

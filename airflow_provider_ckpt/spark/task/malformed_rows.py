@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 Choose = Callable[[str, DataFrame], DataFrame]
 """(source, frame of its files) → the rows of the files that the source reads."""
 _NAMED = 3
-"""Number of files of a batch that a warning names."""
+"""Maximum number of files of a batch that a warning names."""
 _SHOWN = 80
-"""Characters of a row that the driver's log shows."""
+"""Maximum number of characters of a row that the driver's log shows."""
 _UNFIT = "values that do not fit its schema and are read as nulls"
 _TRAILING = "text after the first JSON value, which is not read"
 
@@ -84,7 +84,7 @@ class BatchCheck:
                             yield BatchSource(name.removeprefix(prefix), relation, prefix == COUNTED)
 
     def unfit(self, source: BatchSource) -> DataFrame:
-        """Return the rows that do not fit the schema, with all columns."""
+        """Return the source's rows that do not fit its schema, with all columns."""
         session: Any = self.spark._jsparkSession
         frame = DataFrame(session.baseRelationToDataFrame(source.relation), self.spark)
         return malformed_only(self.choose(source.uid, frame), f"{COUNTED}{source.uid}")

@@ -50,7 +50,7 @@ _POLL = 0.1
 
 
 class BatchSources:
-    """The status of the source files before the read, for a comparison. ``frames``: source → its function's result."""
+    """The status of the source files before they are read, to detect changes. ``frames``: source → its rows."""
 
     def __init__(self, frames: Mapping[str, DataFrame], reads: Mapping[str, SourceReads]) -> None:
         self._reads = {uid: read for uid, read in reads.items() if read.is_file and uid in frames}
@@ -68,7 +68,7 @@ class BatchSources:
     ) -> None:
         """Report files that have changed since the query was built. Compare recently written files some seconds later.
 
-        Raises TransientError.
+        Raises TransientError if the size of a file changed and its source has ``unfinished_files="fail"``.
         """
         until = self._files.settles_at(self._reads)
         while time.monotonic() < until and not is_over():

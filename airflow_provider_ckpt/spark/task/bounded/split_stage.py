@@ -95,7 +95,7 @@ class SplitStage:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
-        """Return (number of splits from the first on that were read, their rows)."""
+        """Return (number of splits, counted from the first, that fit into the time; the rows of these splits)."""
         assert self._operator.splits is not None
         if self._operator.splits.batched:
             return len(splits), self._frame(*splits)
@@ -145,7 +145,7 @@ class SplitStage:
 
 
 class TimeLimit:
-    """A context that calls ``cancel`` repeatedly, in its own thread, when ``seconds`` have passed."""
+    """A context that calls ``cancel`` after ``seconds``, and again until the block ends, in a thread of its own."""
 
     def __init__(self, seconds: float, cancel: Callable[[], None]) -> None:
         self._seconds, self._cancel = seconds, cancel

@@ -1,8 +1,8 @@
 """Idle live sources. After ``idle_timeout`` without a row, a source no longer holds back the watermark of its query.
 
 Spark uses the lowest watermark of a query's inputs, and cannot declare a source idle. Within a micro-batch, Spark's
-tracker accepts a higher watermark for the next one. Between two micro-batches, Spark has considered the next one and
-refuses another watermark for it. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch
+tracker accepts a higher watermark for the next one. Between two micro-batches, Spark has set the watermark of the next
+one and refuses another. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch
 without data at the higher watermark.
 
 An idle source that gets rows again holds back the watermark again. Its rows that are older than the watermark are late.
@@ -38,16 +38,16 @@ class IdleSources:
         self._since = 0.0
         self._raised = 0
         self._waiting: tuple[int, float] = 0, 0.0
-        """(watermark that the query does not have, time since when)."""
+        """(watermark that the query lacks, time since which it lacks this watermark)."""
 
     def begin(self, inputs: Collection[str]) -> None:
-        """Start to observe a query with these inputs. No source counts as idle at that time."""
+        """Start to observe a query with these inputs. The timeout of each source starts at this call."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
     def overdue(self, times: TimesByInput) -> int | None:
-        """Return the watermark to raise without waiting for a micro-batch; None if none is due.
+        """Return the watermark that the query has lacked for :data:`QUIET` seconds; None without such a watermark.
 
-        ``times``: event times of the published batches.
+        The caller then raises it without waiting for a micro-batch. ``times``: event times of the published batches.
         """
         watermark = self.watermark(times) if self.timeouts else None
         if watermark is None or watermark <= self._raised:
@@ -57,7 +57,7 @@ class IdleSources:
         return watermark if self._clock() - self._waiting[1] >= QUIET else None
 
     def was_raised(self, watermark: int) -> None:
-        """Record that the query has this watermark, or gets it now."""
+        """Record that the query has this watermark, or that the caller is about to raise it."""
         self._raised = max(self._raised, watermark)
 
     def advance_watermark(self, times: TimesByInput) -> None:

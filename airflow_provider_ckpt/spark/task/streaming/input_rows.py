@@ -18,7 +18,7 @@ class Bounded(Protocol):
 
 
 class InputRows:
-    """The totals of one attempt, and the times of its reports.
+    """The rows that one attempt has read from each input, and the time of its next report.
 
     With controllers every micro-batch is reported. Otherwise a report is due after ``overview_interval`` seconds,
     because a worker pays a write for each report.
@@ -35,7 +35,7 @@ class InputRows:
 
     @property
     def is_wanted(self) -> bool:
-        """True if a query has run whose totals the end of its data must complete."""
+        """True if rows are reported at an interval and a query has run. The end of data then needs a last report."""
         return self._interval > 0 and bool(self._names)
 
     def begin(self, names: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """The object that PySpark passes to the JVM. A PySpark version that ignores it calls the methods below."""
+        """The object that PySpark passes to the JVM. A PySpark that ignores it calls ``onQueryProgress``."""
         if self._wrapped is None:
             jvm: Any = SparkContext._jvm
             self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self))

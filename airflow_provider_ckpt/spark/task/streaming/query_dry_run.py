@@ -31,14 +31,14 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.removal import best_effort
 
 LAST_TRIAL = 10.0
-"""Seconds to wait for a dry run in progress. Its user function may never return."""
+"""Maximum seconds to wait for a dry run in progress. The user's function in it may never return."""
 
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
 
 @dataclass(frozen=True)
 class DryRunQuery:
-    """A query that passed a dry run, with the ``settings`` and ``without`` of its plan."""
+    """A query that passed a dry run. Its plan has these ``settings``, and leaves out the inputs ``without``."""
 
     settings: VertexSettings
     without: frozenset[str]
@@ -54,7 +54,7 @@ class QueryDryRuns:
 
     Args:
         folder: the Spark folder of the running query.
-        path: prefix of the paths of the folder's copies.
+        path: prefix of the paths of copies of ``folder``.
         reads_whole: True if each batch of a result partition is read as a whole, so that read limits have no effect.
     """
 
@@ -162,7 +162,7 @@ class QueryDryRuns:
     def _try(
         self, trial: str, plan: VertexPlan, current: BuiltQuery, previous: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
-        """Do the dry run, and return operator → digest of its function. Raise the reason if the query is unfit."""
+        """Do the dry run, and return operator → digest of its function. If the query is unfit, raise an error."""
         settings = with_digests(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in previous.logic if uid not in settings.logic])
         builder = make_builder(settings)

@@ -59,7 +59,7 @@ class QueryEnd:
         self._interrupted = False
 
     def must_run(self) -> None:
-        """Record that the query must continue. If it then ends, it has failed."""
+        """Record that the query must run until this package stops it. Any other end of the query is a failure."""
         self._expected = False
 
     def expect(self) -> None:
@@ -133,7 +133,7 @@ def _copied(error: CkptError) -> CkptError:
 
 
 class RunningQuery:
-    """The queries of an attempt, at most one at a time, over the folder of its micro-batches.
+    """The queries of an attempt, at most one at a time. All use the Spark folder of the attempt's micro-batches.
 
     The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
     ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. That loop or
@@ -254,7 +254,10 @@ class RunningQuery:
         return query is not None and bool(query.isActive)
 
     def stop_to_restart_batch(self) -> bool:
-        """Stop the query, and return True, if files of its batch have become complete. Only a new query lists them."""
+        """Stop the query and return True if files of its batch have become complete; otherwise return False.
+
+        Only a new query lists the files again.
+        """
         query = self._query
         if not self._awaits_restart or query is None:
             return False

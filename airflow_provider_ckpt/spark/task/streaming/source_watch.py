@@ -83,7 +83,7 @@ class SourceWatch:
 
 
 NAMED = 20
-"""Greatest number of files that a report names."""
+"""Maximum number of files that a report names."""
 _POLL = 0.1
 
 

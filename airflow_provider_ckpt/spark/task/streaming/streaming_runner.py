@@ -127,7 +127,7 @@ class StreamingRunner:
         self._sources = SourceWatch(context, self.vertex, self._inputs)
         self._files = FileWatch(context, batches, lambda: self._query.is_stopped)
         self._reads: dict[str, SourceReads] = {}
-        """Source → its files, for all queries of this attempt, because files of ended sources are also compared."""
+        """Source → what it reads, for all queries of this attempt, because files of ended sources are also compared."""
         self._compares_files = False
         self._wall = WallClock()
         self._reported_published: bool | None = None
@@ -293,7 +293,7 @@ class StreamingRunner:
             self._report_begun(published=False)
 
     def measured(self, progress: SparkProgress | None) -> None:
-        """Report measurements, after :meth:`on_progress`; None if the query has been idle for a while."""
+        """Report measurements of a micro-batch after :meth:`on_progress`. None: the query has been idle for a while."""
         if self._query.is_stopped:
             return
         if progress is not None:
@@ -334,7 +334,7 @@ class StreamingRunner:
     def _wants_early_checkpoint(self) -> bool:
         """True if published batches bring the next checkpoint forward, so that rows of a live source are released soon.
 
-        False for a query that reads result partitions, because these bring the barriers.
+        False for a query that reads result partitions, because the producers' logs bring the barriers.
         """
         is_live = set(self.vertex.sources) - set(self.vertex.bounded_sources)
         return bool(self._context.in_master_process and is_live and not self._inputs.edges)
@@ -346,13 +346,13 @@ class StreamingRunner:
         return ReadProgress(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
 
     def _edges_ended(self) -> bool:
-        """Return True if all inputs from other vertices have ended and were fed. ``availableNow`` then reads all."""
+        """Return True if all inputs from other vertices have ended and were fed, so ``availableNow`` reads all rows."""
         without = self._publication.plan.without
         return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
 
     @property
     def _runs_out(self) -> bool:
-        """True if the vertex reads a bounded source without a frozen end. ``availableNow`` sets the end at a start."""
+        """True if the vertex reads a bounded source without a frozen end. ``availableNow`` sets its end at a start."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     @property

@@ -71,7 +71,7 @@ class StreamingRunnerFactory:
         schemas: vertex → the schema of its output.
         aligned_timeout: seconds of alignment after which a gate becomes unaligned; None for no timeout.
         whole: True if each batch of a producer is read as one batch, however large it is. Spark groups files by size,
-            not by event time. If a batch were read in parts, the first parts would make rows of the others late (R13).
+            not by event time. If a batch were read in parts, the first parts would make rows of later parts late (R13).
         changing: vertices whose rows replace earlier ones. Each of their batches is read as a whole, and alone.
     """
 
