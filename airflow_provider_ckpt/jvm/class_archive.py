@@ -48,7 +48,7 @@ class ClassArchive:
     stem: str
 
     def files(self) -> list[Path]:
-        """Return the files whose size agrees with their name, usually one file. Their owners are not checked."""
+        """Return the archive files whose size agrees with their name, usually one. Their owners are not checked."""
         paths = self.folder.glob(f"{self.stem}.*.jsa")
         return [path for path in paths if path.name == f"{self.stem}.{path.lstat().st_size}.jsa"]
 

@@ -59,7 +59,7 @@ class EdgeFeed:
         self._read_before: set[str] = set()
         """Normal paths of files that the query has already read, and that will be fed again."""
         self._partly_read: frozenset[str] = frozenset()
-        """Normal paths of the files of a batch that the query has read in part."""
+        """Normal paths of the files of batches that the query has read in part, and that will be fed again."""
         self._unfed: frozenset[str] = frozenset()
         """Partitions of which no file was fed. Their files may be fed again although the query has read them."""
         self._continue_previous()
@@ -152,7 +152,7 @@ class EdgeFeed:
     def reset(self) -> None:
         """Remove all files from the feed before the query starts. The files may be fed again.
 
-        Call it when a restore has made files void, or when no earlier query of the subtask has read any.
+        Call this when a restore has made files void, or when no earlier query of the subtask has read files.
         """
         self._clear()
         self._read_before, self._unfed = set(), frozenset(self._partitions)

@@ -1,8 +1,8 @@
 """Deletion of files in an attempt's Spark folder that no restore needs (R6, R7).
 
 Spark retains the plans and commits of its last hundred batches, and all entries of a file source's log from the last
-ten minutes. On a local disk, with checksums, that is six files for each batch. Spark does not know
-which batches a restore needs, so it retains that many. This package knows them, and deletes earlier files.
+ten minutes. On a local disk, with checksums, that is six files for each batch. Spark does not know which batches a
+restore needs, so it retains that many. This package knows them, and deletes earlier files.
 
 1. Only files that no retained checkpoint needs are deleted. A later driver goes back to the batch of a checkpoint, so
    an overtaken driver can delete nothing that is needed.
@@ -36,7 +36,7 @@ class FolderPurge:
         self._storage, self._path = folder.storage, folder.path
 
     def run(self, batch_id: int, offsets: Mapping[str, str]) -> None:
-        """Delete the files before the oldest retained checkpoint. ``batch_id`` and ``offsets``: its position."""
+        """Delete the files before the oldest retained checkpoint. ``batch_id``, ``offsets``: its position."""
         newest = max(self._numbers("commits"), default=-1)
         for log in ("offsets", "commits"):
             self._purge(log, min(batch_id, newest) - _MARGIN)

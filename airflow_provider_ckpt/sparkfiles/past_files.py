@@ -5,9 +5,9 @@ Spark's file source records the name of every file that it ever read. It compact
 and are deleted when all consumers have read them.
 
 If a feed names a file that the log no longer names, Spark reads the file again and duplicates its rows. So a file is
-past only if neither the attempt's feed nor a live entry of the producer's log names it. The deletion of a file
-does not make it past, because a user may put it back. The producer's log keeps all entries that a retained checkpoint
-needs (R7). So a restore feeds no past file (R4).
+past only if neither the attempt's feed nor a live entry of the producer's log names it. The deletion of a file does
+not make it past, because a user may put it back. The producer's log keeps all entries that a retained checkpoint needs
+(R7). So a restore feeds no past file (R4).
 """
 
 from __future__ import annotations

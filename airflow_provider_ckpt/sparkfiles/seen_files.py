@@ -34,11 +34,11 @@ _TAIL = 1 << 16
 """Bytes at the end of a compacted entry that are read first. They name about three hundred files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
-"""Characters that make Hadoop treat a path as a pattern (``SparkHadoopUtil.isGlobPath``)."""
+"""Pattern of characters that make Hadoop treat a path as a pattern (``SparkHadoopUtil.isGlobPath``)."""
 _LOCAL = re.compile(r"file:(?!//[^/])")
-"""Local URIs except ``file://host/x``, which may contain a user and a password."""
+"""Pattern of local URIs except ``file://host/x``, which may contain a user and a password."""
 _COLON = re.compile(r"file:/(.*/)?[^/]*:[^/]*")
-"""Paths that Hadoop's local file system cannot read, because it takes the text before the colon for a scheme."""
+"""Pattern of URIs that Hadoop cannot read from a local disk. It takes the text before the colon for a scheme."""
 
 
 def glob_name(paths: Iterable[str]) -> str | None:

@@ -155,7 +155,7 @@ class CorruptLogError(TerminalError):
 
 
 class LostRaceError(TerminalError):
-    """Error for an entry number that another writer has used. ``data["entry"]`` is its entry; None if unread."""
+    """Error for an entry number that another writer has used. ``data["entry"]``: that entry; None if unread."""
 
     template = "{uri} was written by another writer ({writer}); this writer has not seen it and must stop"
 

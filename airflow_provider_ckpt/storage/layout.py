@@ -46,7 +46,10 @@ def frozen_path(job_id: str, uid: str, epoch: int = 0) -> str:
 
 
 def late_path(frozen: str) -> str:
-    """Return the path of the list of files that came after a source's list was frozen. ``frozen``: its path."""
+    """Return the path of the list of files that came after the list of a source's files was frozen.
+
+    ``frozen``: path of the frozen list.
+    """
     folder, _, name = frozen.rpartition("/")
     return f"{folder}/late/{name}"
 

@@ -68,7 +68,7 @@ class LocalStorage(Storage):
         return full
 
     def _link_error(self, full: str, link: str) -> StorageFailedError:
-        """Return the error for a link. With a link, a user who may write below a root could lead it to other files."""
+        """Return the error for a link. With it, another user could make the root's owner read or write other files."""
         return StorageFailedError(
             "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to "
             "files of others. Put what it leads to in its place, or remove it",

@@ -16,7 +16,7 @@ _SPELLINGS = (
 )
 """Pairs of a pattern and its replacement, which make URIs of the same store equal."""
 _HOST = re.compile(r"(hdfs|webhdfs|swebhdfs|abfss?)://([^/]+)", re.IGNORECASE)
-"""A scheme with a host in the URI, and the host. Hosts ignore case, buckets do not."""
+"""Pattern of a scheme and the host after it. Hosts ignore case, buckets do not."""
 _PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
 """Scheme -> Hadoop's default port."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_ckpt.storage.errors import InvalidPathError
 
 Sizes = list[tuple[str, int]]
-"""(path, size in bytes) of each object. Storage needs the name, because its method ``list`` hides the builtin."""
+"""(path, size in bytes) of each object. Storage's annotations need this name, because ``list`` is its method."""
 Names = list[str]
 """Names of objects and folders."""
 Pairs = Sequence[tuple[str, str]]

@@ -47,7 +47,7 @@ def is_taken(path: str) -> bool:
 
 @contextmanager
 def temporary(target: str) -> Iterator[str]:
-    """Yield a new hidden name in the folder of ``target``, which is created first. Then delete a file of that name."""
+    """Yield a new hidden name in the folder of ``target``, which is created first. At the end, delete the file."""
     folder = os.path.dirname(target)
     make_folder(folder)
     name = f"{folder}/{temporary_name(TEMPORARY)}"
@@ -102,7 +102,7 @@ def is_link(path: str) -> bool:
 
 
 def link_below(top: str, path: str, plain: set[str]) -> str | None:
-    """Return the first link on the way from ``top`` (exclusive) down to ``path`` (inclusive); None if there is no link.
+    """Return the path of the first link from ``top`` (exclusive) down to ``path`` (inclusive); None without a link.
 
     ``plain`` has paths that are known to be no links. Paths that this call checks are added.
     """
@@ -135,7 +135,7 @@ def open_regular(path: str) -> BinaryIO:
 
 
 def write_durably(path: str, data: bytes) -> None:
-    """Write a new file and fsync it. A link with that name is not followed."""
+    """Write a new file and fsync it. Raises FileExistsError if the name is in use, also by a link."""
     with open(path, "xb") as file:
         file.write(data)
         file.flush()

@@ -80,7 +80,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact_uri(uri: str) -> str:
-    """Hide secrets in the URIs of a text: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
+    """Return a text with hidden secrets: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
     return _URI.sub(lambda match: match[1] + _redact_address(match[1], match[2]), uri)
 
 
@@ -248,7 +248,8 @@ def _texts(value: Any) -> Iterator[str]:
 def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tuple[str, ...]:
     """Return the secrets in all forms in which programs print them, the longest first, because one may contain another.
 
-    The forms are plain text, JSON, repr, URI and form. For each of ``users``, the Base64 of ``user:password`` is added.
+    The forms are plain text, JSON, repr, and the escapes of URIs and of HTML forms. For each of ``users``, the Base64
+    of ``user:password`` is added.
     """
     forms: set[str] = set()
     names = [user for user in users if user]

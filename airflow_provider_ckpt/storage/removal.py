@@ -12,11 +12,11 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 RETRIES = 8
-"""Number of failed deletions that :meth:`Removal.retry` tries again in one call."""
+"""Maximum number of failed deletions that :meth:`Removal.retry` tries again in one call."""
 MOST = 1000
-"""Maximum number of failed deletions that are retried.
+"""Maximum number of folders whose failed deletion is retried.
 
-The next driver deletes the other folders, because no record names them.
+The next driver deletes any other folder that remains, because no record names it.
 """
 
 
@@ -32,7 +32,7 @@ def best_effort(subject: str) -> Iterator[None]:
 
 
 class ErrorCollector:
-    """Several deletions that are all tried, even if some fail. The caller decides what to do about failures."""
+    """Collector of the errors of several deletions, so that all are tried. The caller decides what errors mean."""
 
     def __init__(self) -> None:
         self.failed: dict[str, CkptError] = {}

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 """Seconds between two tries: the first pause, and the maximum."""
 _SLOWEST = 50_000
-"""Lowest speed of a network that is assumed, in bytes per second."""
+"""Assumed lowest speed of the network, in bytes per second."""
 _NO_CODE = frozenset({"400", "403"})
 """Codes of a refused HEAD. Its answer has no body, and so no reason."""
 

@@ -30,9 +30,9 @@ _PROBE = ".probe"
 class Storage(ABC):
     """A folder of a file system or object store.
 
-    Every path is relative to ``uri``, with slashes, and without ``..`` (InvalidPathError). Every method may also raise
-    StorageTransientError (the operation may or may not have taken effect), StorageDeniedError, StorageReadOnlyError or
-    StorageFailedError. Names that start with a dot are temporary.
+    Every path is relative to ``uri``, with slashes, and without ``..``. Other paths raise InvalidPathError. Every
+    method may also raise StorageTransientError (the operation may or may not have taken effect), StorageDeniedError,
+    StorageReadOnlyError or StorageFailedError. Names that start with a dot are temporary.
 
     An object is absent only if the backend reports that it does not exist. A failing disk, a stale handle, a missing
     right or a missing bucket raises an error in every method.
@@ -56,7 +56,7 @@ class Storage(ABC):
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Create an object like :meth:`create`. Return False if the object exists already.
 
-        It may then be the caller's own, written by a request whose reply was lost.
+        The existing object may be the caller's own, written by a request whose reply was lost.
         """
         try:
             self.create(path, data)
@@ -110,7 +110,7 @@ class Storage(ABC):
         """Copy an immutable object. If possible the backend copies, so that the bytes do not pass through this process.
 
         ``target`` is replaced. On a local disk the copy is a hard link to the same file. So no program may change the
-        file in place afterwards. ``replace`` does not: it writes a new file.
+        file in place afterwards. :meth:`replace` writes a new file instead.
 
         Raises ObjectNotFoundError.
         """
@@ -139,10 +139,11 @@ class Storage(ABC):
         return []
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
-        """Delete temporary files of killed writers below ``path`` (``deep=False``: directly in it). Return the count.
+        """Delete temporary files of killed writers below ``path``, and return their number.
 
-        A file is deleted if its writer has certainly ended, or if it has not changed for ``older_than`` seconds by the
-        file system's clock. Object stores have no temporary files.
+        With ``deep=False`` only files directly in ``path`` are deleted. A file is deleted if its writer has
+        certainly ended, or if it has not changed for ``older_than`` seconds by the file system's clock. Object stores
+        have no temporary files.
         """
         return 0
 
@@ -215,7 +216,7 @@ class Storage(ABC):
         return self.uri if not path else f"{self.uri.rstrip('/')}/{check_path(path)}"
 
     def spark_uri(self, path: str = "") -> str:
-        """Return the URI of an object for Hadoop's file systems (``s3a://`` instead of ``s3://``)."""
+        """Return the URI of an object or folder for Hadoop's file systems (``s3a://`` instead of ``s3://``)."""
         scheme, rest = self.full_uri(path).split("://", 1)
         return f"{_HADOOP.get(scheme, scheme)}://{rest}"
 

@@ -90,7 +90,9 @@ class KeptSettings:
 
 
 def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
-    """Apply the settings of the job's first run to the session. Return them; in the first run, the current settings.
+    """Apply the settings of the job's first run to the session, and return them.
+
+    The first run returns its current settings.
 
     Args:
         recorded: the settings of the first run; empty in the first run. Only value-changing settings are used, because

@@ -97,7 +97,7 @@ def _roots(lines: list[str]) -> list[str]:
 
 
 def _from_traceback(text: str) -> Cause | None:
-    """Return the cause in the last traceback, because earlier ones show callers of Spark; None if it has no end."""
+    """Return the cause in the last traceback; None if it is cut off. Earlier tracebacks show callers of Spark."""
     block = text[text.rindex(_TRACEBACK) :].splitlines()
     start = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
     if start is None:

@@ -56,7 +56,7 @@ def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]
 
 
 def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> StorageReachability | None:
-    """Connect Spark with every storage of the job. Return the connection with the root; None for a local root.
+    """Connect Spark with every storage of the job. Return Spark's access to the root; None for a local root.
 
     Raises the errors of :func:`build_session` and :meth:`StorageReachability.connect`.
     """

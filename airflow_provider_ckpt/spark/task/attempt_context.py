@@ -42,6 +42,6 @@ class AttemptContext:
         return SinkWait(self.run.options.sink_timeout, is_over=is_over, check_fenced=self.check_fenced, report=report)
 
     def check_fenced(self) -> None:
-        """Raise FencedError or LogFencedError if a later driver owns the job or the log (R8)."""
+        """Raise FencedError if a later driver owns the job, or LogFencedError if a later attempt owns the log (R8)."""
         self.run.check_fenced()
         self.log.check_fenced()

@@ -19,7 +19,7 @@ _ROWS, _NEWEST, _AHEAD, _WITHOUT, _BEFORE_1970 = range(5)
 
 
 def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
-    """Return the ``IncrementalExecution`` of the batch, which the frame of ``foreachBatch`` does not show.
+    """Return Spark's ``IncrementalExecution`` of the current micro-batch, which its frame does not show.
 
     ``spark`` is the session with which the query was started. The batch runs in a copy of this session.
 

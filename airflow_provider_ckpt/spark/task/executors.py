@@ -21,7 +21,10 @@ _LOOK = 1.0
 _calls = threading.Lock()
 """The lock for calls to the cluster. A query that starts does not wait for it."""
 _last: list[Executors] = []
-"""The object with the latest request. A standby worker runs several subtasks in sequence with the same Spark."""
+"""The object with the latest request, if any. Other objects stop repeating their requests.
+
+A standby worker runs several subtasks in sequence with the same Spark, each with an object of its own.
+"""
 
 
 class Executors:

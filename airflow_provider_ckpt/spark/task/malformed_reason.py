@@ -38,7 +38,10 @@ _NESTED = (ArrayType, MapType, StructType, VariantType)
 
 
 def malformed_reason(spark: SparkSession, relation: Any, column: str, most: int | None = None) -> Column:
-    """Return the reason why a row of files is malformed. ``most``: number of faulty columns to name; None names all."""
+    """Return a column with the reason why a row of ``relation`` is malformed.
+
+    ``column`` has the text of the row. ``most``: maximum number of faulty columns to name; None names all.
+    """
     return _Row(spark, relation, column).reason(most)
 
 

@@ -232,7 +232,7 @@ def _warning(source: str, kind: str, files: Mapping[str, int], sink: str | None)
 
 
 def _what(kind: str, sink: str | None) -> str:
-    """Return a warning's text about rows. ``sink`` is their quarantine; None without one."""
+    """Return the part of a warning that describes the rows. ``sink`` is their quarantine; None without one."""
     if sink is None:
         return f"with {kind}"
     if kind == _UNFIT:

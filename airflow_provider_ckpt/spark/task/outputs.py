@@ -1,7 +1,7 @@
 """Outputs of a batch, staged for every sink and written to the result partition.
 
-Each call writes to new places, even a second call for the same batch (R5). Unpublished files of earlier attempts are
-deleted: staged output, data for the next vertex, and copies (R5).
+Each call of :meth:`Outputs.stage` writes to new paths, even a second call for the same batch (R5). Unpublished files
+of earlier attempts are deleted: staged output, data for the next vertex, and copies (R5).
 """
 
 from __future__ import annotations

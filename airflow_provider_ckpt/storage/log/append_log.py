@@ -4,13 +4,14 @@
 2. An appender creates only the number after the last entry that it has *read*. If the number is in use, another writer
    was faster. If that entry has the appender's own nonce, the append succeeded, and only its reply was lost.
 3. A head record, ``head-<number>.json``, moves the head. It is created if absent, *before* the entries below it are
-   deleted, in ascending order. The highest record counts, so a late truncation by a paused writer cannot move the head
-   back.
-4. The head record lists the kept entries below it: every entry by which a writer took the log over. They have exactly
-   the numbers that a paused writer tries next. Entries that summarise deleted entries may also stay until the next
+   deleted, in ascending order. The record with the highest number decides, so a late truncation by a paused writer
+   cannot move the head back.
+4. The head record lists the kept entries below it. These are all entries by which writers took the log over, because a
+   paused writer tries exactly their numbers next. Entries that summarise deleted entries may also stay until the next
    record.
-5. A reader below the head fails, and never skips entries. A deleted entry looks like an entry that is still not
-   written. So the reader checks for the last entry that it has read (``watchful``), or for the head.
+5. If the next entry of a reader was truncated, the reader fails, because a reader never skips entries. A deleted entry
+   looks like an entry that is still not written. So the reader checks whether the last entry that it has read still
+   exists (``watchful``), or where the head is.
 """
 
 from __future__ import annotations
@@ -142,8 +143,8 @@ class AppendLog:
         first empty call in a row, and then each sixteenth, also checks whether the head has passed this reader. A
         ``watchful`` log does so in each empty call.
 
-        An error of the storage after readable entries is postponed to the next call, because these entries would be
-        lost. Until then :attr:`is_cut_short` is True.
+        If an error of the storage follows entries that were read, the next call raises it, and this call returns the
+        entries. Until then :attr:`is_cut_short` is True.
 
         Raises BelowHeadError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage.
         """

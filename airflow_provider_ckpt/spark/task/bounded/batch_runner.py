@@ -104,7 +104,7 @@ class BatchRunner(BoundedRunner):
 
     Args:
         inputs: returns the log of a producer's subtask.
-        produces_again: True if the next run would produce a lost result again.
+        produces_again: True if the next run would produce a lost input again. The loss then raises ResultLostError.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class BatchRunner(BoundedRunner):
         self._reading.end()
 
     def _refuse_incomplete(self) -> None:
-        """Refuse inputs without an end of data in their logs, because the coordinator relies on reports (R23).
+        """Refuse inputs without an end of data in their logs. The coordinator has only seen reports of the ends (R23).
 
         Raises TransientError.
         """

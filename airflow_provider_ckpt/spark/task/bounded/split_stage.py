@@ -95,7 +95,7 @@ class SplitStage:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
-        """Return (number of splits, counted from the first, that fit into the time; the rows of these splits)."""
+        """Return (number of united splits, their rows). Splits are united from the first on, while time remains."""
         assert self._operator.splits is not None
         if self._operator.splits.batched:
             return len(splits), self._frame(*splits)

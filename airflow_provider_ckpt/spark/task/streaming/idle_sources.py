@@ -2,8 +2,8 @@
 
 Spark uses the lowest watermark of a query's inputs, and cannot declare a source idle. Within a micro-batch, Spark's
 tracker accepts a higher watermark for the next one. Between two micro-batches, Spark has set the watermark of the next
-one and refuses another. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch
-without data at the higher watermark.
+one and refuses another. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch without data at
+the higher watermark.
 
 An idle source that gets rows again holds back the watermark again. Its rows that are older than the watermark are late.
 """
@@ -72,7 +72,7 @@ class IdleSources:
     def watermark(self, times: TimesByInput) -> int | None:
         """Return the lowest watermark of the active sources. If all sources are idle, return their highest watermark.
 
-        Return None if no source is idle, or if an active source has shown no event time.
+        Return None if no source is idle, if an active source has shown no event time, or if no source has a watermark.
         """
         active = {uid for uid in self._inputs if not self._is_idle(uid, times)}
         marks = [times.get(uid, SourceTimes()).watermark for uid in active or self._inputs]

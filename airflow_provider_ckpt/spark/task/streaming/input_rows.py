@@ -39,7 +39,7 @@ class InputRows:
         return self._interval > 0 and bool(self._names)
 
     def begin(self, names: Sequence[str]) -> None:
-        """Start a query. ``names``: its sources, in the order of Spark's progress events."""
+        """Note that a query starts. ``names``: the query's sources, in the order of Spark's progress events."""
         with self._lock:
             self._names = tuple(names)
 
@@ -53,7 +53,7 @@ class InputRows:
                 self._behind[name] = behind
 
     def is_due(self, now: float, *, is_idle: bool) -> bool:
-        """Return True if a report is due. The first idle event after a micro-batch is always due."""
+        """Return True if a report is due, and schedule the next. It is always due at the first idle event in a row."""
         with self._lock:
             is_due = now >= self._next_report or (is_idle and not self._was_idle)
             self._was_idle = is_idle

@@ -249,7 +249,7 @@ class MicroBatches:
                 }
 
     def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
-        """Wait until the files have settled. The time of earlier waits of a restarted batch counts.
+        """Wait until the files have not changed for some seconds. Earlier waits of a restarted batch count.
 
         Raises FilesSettledError.
         """

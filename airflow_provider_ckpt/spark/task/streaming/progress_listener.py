@@ -34,7 +34,7 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """The object that PySpark passes to the JVM. A PySpark that ignores it calls ``onQueryProgress``."""
+        """The object that PySpark passes to the JVM. Without it, PySpark calls ``onQueryProgress``."""
         if self._wrapped is None:
             jvm: Any = SparkContext._jvm
             self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self))

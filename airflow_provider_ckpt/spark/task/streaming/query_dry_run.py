@@ -127,8 +127,8 @@ class QueryDryRuns:
     def start_on_copy(self, trial: str, settings: VertexSettings, changed: BuiltQuery) -> None:
         """Run one batch without rows on a copy of the current state.
 
-        The batch fails if the state does not fit. It also fails at an unfit option of a source, because Spark reads
-        such an option only when a query starts.
+        The batch fails if the state does not fit the query. It also fails at an unfit option of a source, because Spark
+        reads such an option only when a query starts. A query without a committed batch has no state to try.
         """
         copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
@@ -202,7 +202,7 @@ class QueryDryRuns:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_committed(self) -> None:
-        """Refuse another function before the first committed batch, because a dry run needs state.
+        """Refuse a changed function if the query has committed no batch, because a dry run needs state.
 
         Raises UnfitQueryError.
         """
@@ -220,7 +220,7 @@ class QueryDryRuns:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
-        """Refuse a number of state partitions that Spark does not use.
+        """Refuse a number of state partitions that an operator of the query does not use.
 
         Spark repartitions any state. An operator that uses only one partition would lose the state in the others.
 

@@ -54,7 +54,7 @@ class SparkProgress:
 
 
 def unread_records(latest: str | None, end: str | None) -> int | None:
-    """Return the records between two offsets of a Kafka source (topic → partition → offset, as JSON).
+    """Return the number of records between two offsets of a Kafka source (topic → partition → offset, as JSON).
 
     Return None if the source is of another kind, or does not report its latest offset.
     """

@@ -150,7 +150,7 @@ class RunningQuery:
         self._query: StreamingQuery | None = None
         self._state_rows = 0
         self._awaits_restart = False
-        """True if a batch waits for a restart of the query."""
+        """True if a batch waits for a restart of the query, because the batch's files have become complete."""
         self._only_final = False
         """True if only the last batch of the running query is published."""
         self.on_batch: Callable[[], None] = lambda: None
@@ -223,8 +223,8 @@ class RunningQuery:
     def raise_watermark(self, watermark: int) -> None:
         """Plan the next micro-batch with this watermark, in epoch milliseconds, if the current one is lower.
 
-        Call this within a batch. After the batch, Spark's loop considers the next one and keeps its watermark. It then
-        refuses another watermark for the same batch.
+        Call this within a batch. After the batch, Spark's loop sets the watermark of the next one, and refuses any
+        other watermark for it.
         """
         tracker = self._tracker()
         if tracker is not None and tracker.currentWatermark() < watermark:
@@ -312,7 +312,10 @@ class RunningQuery:
         return self._without_wrapper(ending, failure if query is failed_query else inside)
 
     def cause(self, error: BaseException) -> BaseException:
-        """Return the error that ``foreachBatch`` raised, without Spark's wrapper."""
+        """Return the error that ``foreachBatch`` raised, without Spark's wrapper.
+
+        If it raised none, return ``error`` with a description of its cause.
+        """
         return self._without_wrapper(error, self._end.failure)
 
     def _without_wrapper(self, error: BaseException, inside: BaseException | None) -> BaseException:

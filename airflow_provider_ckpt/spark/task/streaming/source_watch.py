@@ -104,7 +104,7 @@ class FileWatch:
             return self._files.is_due(now)
 
     def compare_due(self, reads: Mapping[str, SourceReads]) -> None:
-        """Compare the files whose comparison is due. Raises UnfitInputError."""
+        """Compare the files that are due with their status when they were read. Raises UnfitInputError."""
         with self._batches.lock:
             due = self._files.due(time.monotonic())
         for uid, paths in due.items():
@@ -123,7 +123,7 @@ class FileWatch:
             self._compare(uid, listed(self._context.spark, read), self._planned(uid))
 
     def changes(self, reads: Mapping[str, SourceReads]) -> list[FilesChanged]:
-        """Compare all files of the sources in ``reads``. Return the reports without sending them."""
+        """Return a report for each source in ``reads`` whose files have changed. The reports are not sent."""
         files = {uid: read for uid, read in reads.items() if read.is_file}
         changed = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
         task_id = self._batches.publication.task_id

@@ -204,7 +204,7 @@ class StreamingRunner:
             self._advance()
 
     def wait_for_batch(self, until: float) -> None:
-        """Wait for the time between two batches, at most until ``until`` (of ``time.monotonic``)."""
+        """Wait until no batch of the query runs, at most until ``until`` (of ``time.monotonic``)."""
         self._query.wait_for_batch(until)
 
     def stop(self) -> None:
@@ -293,7 +293,7 @@ class StreamingRunner:
             self._report_begun(published=False)
 
     def measured(self, progress: SparkProgress | None) -> None:
-        """Report measurements of a micro-batch after :meth:`on_progress`. None: the query has been idle for a while."""
+        """Report measurements of a micro-batch, after :meth:`on_progress`. ``progress``: None for an idle query."""
         if self._query.is_stopped:
             return
         if progress is not None:
@@ -352,7 +352,7 @@ class StreamingRunner:
 
     @property
     def _runs_out(self) -> bool:
-        """True if the vertex reads a bounded source without a frozen end. ``availableNow`` sets its end at a start."""
+        """True if the vertex reads a bounded source without a frozen end. Then the query runs with ``availableNow``."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     @property
@@ -410,7 +410,7 @@ class StreamingRunner:
             self._carry_out(self._machine.planned(reads, ends_by_itself=self._runs_out, progress=self._seen()))
 
     def _followed_inputs(self, built: BuiltQuery) -> frozenset[str]:
-        """Return the inputs whose watermarks the query uses; none while it reads a bounded input."""
+        """Return the inputs whose watermarks the query uses; empty if the query reads a bounded input."""
         without = self._publication.plan.without
         edges = [edge for edge in self._context.graph.inputs(self.vertex.uid) if edge.uid not in without]
         ends = set(self.vertex.bounded_sources) - without
@@ -481,7 +481,7 @@ class StreamingRunner:
             self._carry_out(self._machine.data_ended())
 
     def _report_lost_input(self, mode: EndMode, built: BuiltQuery) -> None:
-        """Report unread input, and state that is lost at the end. Raises UnfitInputError."""
+        """Report changed files, unread input, and state that the end discards. Raises UnfitInputError."""
         self._files.compare_all(self._reads, wait=True)
         if mode == "drain":
             self._report_unread()

@@ -106,7 +106,7 @@ class StreamingRunnerFactory:
         The attempt must have opened the subtask's log, so that earlier attempts are fenced.
 
         Args:
-            since: the first epoch whose attempts of the vertex count.
+            since: attempts of the vertex in epochs before this one are ignored.
             restores: True if the attempt goes back to the batches that a checkpoint covers, which the log shows.
                 Otherwise it resumes after the published batches.
         """
