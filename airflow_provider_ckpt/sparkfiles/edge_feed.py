@@ -65,7 +65,7 @@ class EdgeFeed:
         self._continue_previous()
 
     def add_partition(self, partition: str) -> None:
-        """Add the partition of a new producer of the edge, of which nothing was fed."""
+        """Add the partition of a new producer of the edge, unless it is known. No file of a new partition was fed."""
         if partition in self._partitions:
             return
         self._partitions = (*self._partitions, partition)
@@ -74,7 +74,7 @@ class EdgeFeed:
         self._unfed |= {partition}
 
     def fed(self, partition: str) -> int:
-        """Return the highest position of the producer's log that was fed; -1 for none."""
+        """Return the position of the last fed batch in the log of the partition's producer; -1 without one."""
         return self._fed[partition]
 
     def root(self, partition: str) -> str:

@@ -87,9 +87,9 @@ class SeenFiles:
         self._is_reported = True
 
     def has_grown(self) -> bool:
-        """Return True if the log is large and has become several times as long as it was at first.
+        """Return True if the last compacted entry is large, and several times as large as the first one that was read.
 
-        The next call returns True only after another compacted entry was read.
+        Return False if no compacted entry was read since the previous call.
         """
         is_reported, self._is_reported = self._is_reported, True
         return not is_reported and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
@@ -157,7 +157,7 @@ class SeenFiles:
         self._sizes, self._is_reported = [*self._sizes[:1], size], False
 
     def _read_new_files(self, path: str, after: int, up_to: int) -> list[str]:
-        """Return the new files of a compacted entry, read from its end, because only its last lines are new."""
+        """Return the URIs of batches after ``after`` up to ``up_to``. Read the entry from its end, where these are."""
         size, span = self._storage.size(path), _TAIL
         self._note_size(size)
         while span < size:

@@ -211,7 +211,7 @@ class SparkFolder:
         return newest is not None and self.planned_watermark(newest) == MAX_WATERMARK
 
     def has_batch(self, batch_id: int) -> bool:
-        """Return True if a query can continue after the batch. Spark deletes old batches (``minBatchesToRetain``)."""
+        """Return True if plan and commit of the batch exist. Spark deletes old ones (``minBatchesToRetain``)."""
         return all(self.storage.exists(f"{self.path}/{log}/{batch_id}") for log in ("offsets", "commits"))
 
     def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:

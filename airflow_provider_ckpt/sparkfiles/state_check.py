@@ -59,7 +59,7 @@ class StateCheck:
                 self._check_snapshot(name, sizes)
 
     def _check_metadata(self, name: str, size: int) -> None:
-        """Check a file with the schema of a store, or with the description of an operator's stores."""
+        """Refuse an empty or damaged file with a store's schema, or with the description of an operator's stores."""
         if size == 0:
             self._refuse(name, "is empty")
         path = f"{self._state}/{name}"

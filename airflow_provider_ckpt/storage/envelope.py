@@ -1,6 +1,6 @@
 """Envelope of durable files: a JSON object with ``format``, ``version``, and a checksum of its content as the last key.
 
-The checksum detects changes after which the JSON is still valid. It is not checked if it is missing.
+The checksum detects changes after which the JSON is still valid. A document without a checksum is accepted.
 """
 
 from __future__ import annotations

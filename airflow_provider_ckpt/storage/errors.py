@@ -36,7 +36,7 @@ class ObjectNotFoundError(TerminalError):
 
 
 class AlreadyExistsError(TerminalError):
-    """Error of a create-if-absent: the object exists. After a lost reply, it may be the caller's own (R17)."""
+    """Error of a create-if-absent: the object exists. After a lost reply, the object may be the caller's own (R17)."""
 
     template = "{uri} exists already"
 
@@ -127,7 +127,7 @@ class NewerFormatError(TerminalError):
 
 
 class ForeignRootError(TerminalError):
-    """Error for a root's marker that another program wrote. Its content is not shown. Data: uri, marker."""
+    """Error for a root's marker that another program wrote. The marker's content is not shown. Data: uri, marker."""
 
     template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 

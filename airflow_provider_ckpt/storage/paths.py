@@ -28,12 +28,12 @@ def join(*parts: str) -> str:
 
 
 LEFT_BEHIND = 3600.0
-"""Age in seconds from which a temporary file counts as abandoned, if its writer cannot be checked from here.
+"""Age in seconds from which a temporary file counts as abandoned, if its writer cannot be checked from this host.
 
 A living writer has a temporary file only while it writes one object.
 """
 
 
 def is_temporary(path: str) -> bool:
-    """Return whether a name starts with a dot, like temporary files and Hadoop's checksums. They are never listed."""
+    """Return whether a name starts with a dot, like temporary files and Hadoop's checksums. Lists omit such names."""
     return path.startswith(".") or "/." in path

@@ -137,8 +137,8 @@ def redact_conf(conf: Mapping[str, str]) -> dict[str, str]:
 def conf_secrets(conf: Mapping[str, str]) -> tuple[str, ...]:
     """Return the secrets in Spark's settings or in an environment, in the forms in which programs print them.
 
-    Only a setting's name makes its whole value secret, because most values are paths and class names that messages
-    need.
+    A whole value is secret only if the setting has the name of a secret. Most values are paths and class names, which
+    messages need.
     """
     return as_printed(text for name, value in conf.items() for text in _setting_secrets(name, str(value)))
 

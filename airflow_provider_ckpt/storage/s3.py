@@ -39,7 +39,7 @@ class S3Storage(FsspecStorage):
 
     @contextmanager
     def _guard(self, verb: str, path: str, *, write: bool = False) -> Iterator[None]:
-        """Convert errors. s3fs creates its client at the first request, and reports wrong options only then."""
+        """Convert the errors of this block. s3fs reports wrong options only at the first request."""
         with super()._guard(verb, path, write=write):
             try:
                 yield

@@ -28,7 +28,10 @@ _NO_CODE = frozenset({"400", "403"})
 
 
 class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """s3fs with time limits. After a refused HEAD, which has no body, it lists the key to find out the reason."""
+    """S3's file system of s3fs, with time limits and with a wait for new credentials.
+
+    The answer to a refused HEAD has no body. So the same key is then listed, to find out the reason.
+    """
 
     retries = 1
     """s3fs must not retry, because botocore retries, and the numbers of tries would multiply."""
@@ -65,7 +68,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
         return await asyncio.wait_for(super()._call_s3(method, *args, **kwargs), seconds)
 
     async def _reason(self, error: OSError, kwargs: Mapping[str, Any]) -> OSError:
-        """Return the error of a listing of the same key if that has a more exact code; otherwise ``error``."""
+        """Return ``error``, or an error with a more exact code. To get such an error, list the same key."""
         if code_of(error) not in _NO_CODE or "Bucket" not in kwargs:
             return error
         try:

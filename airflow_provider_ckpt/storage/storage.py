@@ -253,10 +253,10 @@ class Storage(ABC):
         self.delete(path)
 
     def check_rights(self, name: str) -> None:  # noqa: B027 - a local folder is checked without a write
-        """Refuse an object store in which this process may not write, read, list or delete, before Spark starts.
+        """Refuse an object store in which this process has no right to write, read, list or delete.
 
-        One small object is written and deleted. ``name`` is the job's id, so that two jobs use different objects. Local
-        folders are checked by :func:`~.writable.refuse_unwritable` instead.
+        A driver calls this before Spark starts. One small object is written and deleted. ``name`` is the job's id, so
+        that two jobs use different objects. :func:`~.writable.refuse_unwritable` checks local folders instead.
 
         Raises StorageReadOnlyError, StorageDeniedError and the errors of the other methods.
         """

@@ -69,7 +69,7 @@ SETTINGS = (
 The list has all such settings that a user may set. Collation and the order of nulls are parts of expressions.
 """
 PREFIXES = ("spark.sql.legacy.",)
-"""Prefixes of further settings, which are recorded only if the user sets them for the first run."""
+"""Prefixes of further value-changing settings. They are recorded only if the user sets them for the first run."""
 _OF_WORKERS = "spark.executorEnv.TZ"
 
 

@@ -32,7 +32,10 @@ ASK_SECONDS = 20.0
 
 
 class FirstSignal:
-    """Signal handlers. The first signal calls ``on_signal`` with its name. The second signal ends the process."""
+    """Handlers of SIGINT and SIGTERM.
+
+    The first signal calls ``on_signal`` with the signal's name. The second signal ends the process.
+    """
 
     def __init__(self, on_signal: Callable[[str], None]) -> None:
         self._on_signal = on_signal

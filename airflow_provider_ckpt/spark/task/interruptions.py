@@ -63,7 +63,7 @@ def _stop_state_stores(spark: SparkSession) -> None:
 
 
 class _Levels:
-    """The levels of log4j's loggers. Its methods do nothing if Spark logs through another library."""
+    """A switch for the :data:`LOGGERS` of log4j. Its methods do nothing if Spark logs through another library."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm

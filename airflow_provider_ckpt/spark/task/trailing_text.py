@@ -60,7 +60,7 @@ class TrailingText:
         return self.frame.where(F.coalesce(is_suspect, F.lit(False)))
 
     def rows(self) -> DataFrame:
-        """Return the rows in the form for a quarantine."""
+        """Return the rows with more text than Spark reads, in the form for a quarantine."""
         file = self.frame.metadataColumn("_metadata")["file_path"]
         has_more = F.coalesce(_has_more(self.text, self.schema, self.options), F.lit(False))
         rows = self.suspects().select(file.alias("file"), self.text.alias("row"), has_more.alias(_HAS_MORE))

@@ -234,8 +234,8 @@ class AppendLog:
     def append(self, body: Any) -> Entry:
         """Append a JSON value at the number after the last entry read.
 
-        After a StorageTransientError, the entry may or may not be written. Another call with the same body settles
-        that, and never writes the body twice.
+        After a StorageTransientError, the entry may or may not be written. Another call with the same body finds that
+        out, and never writes the body twice.
 
         Raises LostRaceError if another writer has used that number.
         """
@@ -259,7 +259,7 @@ class AppendLog:
                 # An earlier append that seemed to fail has succeeded, with another body. Append after that entry.
 
     def _create(self, body: str) -> Entry:
-        """Create an entry at the next number. Return it, or the entry of a faster writer."""
+        """Create an entry at the next number. Return the new entry, or the entry of a faster writer."""
         number = self._next
         writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
         writer = writer or secrets.token_hex(8)

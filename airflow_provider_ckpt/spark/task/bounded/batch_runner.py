@@ -203,7 +203,7 @@ class BatchRunner(BoundedRunner):
         return [file for _, record in records if isinstance(record, Batch) for file in record.files]
 
     def _edge_frame(self, uid: str, hold: bool) -> DataFrame:
-        """Return the rows of an input. ``hold`` has no effect, because a batch job has no watermark."""
+        """Return the rows of the edge ``uid``. ``hold`` has no effect, because a batch job has no watermark."""
         context = self._run
         paths: list[str] = []
         of_edge = [channel for channel in self._channels if channel.edge.uid == uid]

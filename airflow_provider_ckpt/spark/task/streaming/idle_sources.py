@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from airflow_provider_ckpt.model.progress import SourceTimes, TimesByInput
 
 QUIET = 2.0
-"""Seconds without a higher watermark and without a micro-batch, after which the query is stopped to raise it."""
+"""Seconds after which the query is stopped to raise its watermark, if no micro-batch has raised it before."""
 
 
 class IdleSources:

@@ -54,7 +54,7 @@ class QueryEnd:
     # -- facts that are set
 
     def begin(self) -> None:
-        """Reset the failure and the interruption before a query starts. The end of the query stays expected."""
+        """Reset the failure and the interruption before a query starts. An end of the query is still no failure."""
         self._failure = None
         self._interrupted = False
 

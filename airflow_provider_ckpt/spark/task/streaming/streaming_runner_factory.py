@@ -107,8 +107,8 @@ class StreamingRunnerFactory:
 
         Args:
             since: attempts of the vertex in epochs before this one are ignored.
-            restores: True if the attempt goes back to the batches that a checkpoint covers, which the log shows.
-                Otherwise it resumes after the published batches.
+            restores: True if the attempt restores a checkpoint. The log shows which batches the checkpoint covers.
+                Otherwise the attempt resumes after the last published batch.
         """
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         home = subtask_path(context.job_id, subtask.vertex, subtask.number)
