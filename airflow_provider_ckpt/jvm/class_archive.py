@@ -100,7 +100,7 @@ def _java_release(environ: Mapping[str, str]) -> str:
     try:
         release = Path(java or "java").resolve().parent.parent / "release"
         text = f"{release}\n{release.read_text(encoding='utf-8')}"
-    except (OSError, UnicodeDecodeError, RuntimeError):  # the last one for circular links
+    except (OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError for circular links
         return ""
     return "" if "openj9" in text.lower() else text
 

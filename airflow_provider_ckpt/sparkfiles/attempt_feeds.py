@@ -16,7 +16,7 @@ _NAME = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 class AttemptFeeds:
     """The feeds of one edge, one for each attempt of its consumer.
 
-    The first attempt of an epoch has the feed ``feeds/<epoch>``, and later ones ``feeds/<epoch>-<number>``.
+    The first attempt of an epoch has the feed ``feeds/<epoch>``, a later attempt ``feeds/<epoch>-<number>``.
     """
 
     def __init__(self, storage: Storage, path: str, attempt: AttemptId) -> None:

@@ -96,7 +96,7 @@ class AttemptFolders:
         folder.delete_unreadable(abandoned)
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
-        self._storage.create_if_absent(self._marker(attempt), marker)  # an existing marker is its own: a lost reply
+        self._storage.create_if_absent(self._marker(attempt), marker)  # it exists only after a lost reply
         return folder
 
     def delete_before(self, attempt: AttemptId, keep: AttemptId | None = None) -> None:

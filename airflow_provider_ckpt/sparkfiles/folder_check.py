@@ -100,7 +100,7 @@ class FolderCheck:
     def _check_source_log(self, uid: str, offset: int) -> None:
         """Check a file source's log: its newest compacted entry and all later entries, which Spark reads.
 
-        Spark deletes the entries that a compacted entry covers, and writes an entry before the plan that names it.
+        Spark deletes the entries that a compacted entry includes, and writes an entry before the plan that names it.
         """
         names = self._storage.list(f"{self._folder.path}/sources/{uid}")
         entries = {number: name for name in names if (number := entry_number(name)) >= 0}

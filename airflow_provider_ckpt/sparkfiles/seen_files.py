@@ -157,7 +157,10 @@ class SeenFiles:
         self._sizes, self._is_reported = [*self._sizes[:1], size], False
 
     def _read_new_files(self, path: str, after: int, up_to: int) -> list[str]:
-        """Return the URIs of batches after ``after`` up to ``up_to``. Read the entry from its end, where these are."""
+        """Return the URIs that a compacted entry has for batches after ``after`` up to ``up_to``.
+
+        The entry is read from its end, because its last lines are the newest.
+        """
         size, span = self._storage.size(path), _TAIL
         self._note_size(size)
         while span < size:
@@ -181,7 +184,7 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
         try:
             lines = read_lines(storage.read(f"{path}/{name}"))
             times |= {normal_path(line.uri): int(line.time) for line in lines if line.batch <= up_to}
-        except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes entries that a compacted one covers
+        except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes entries that a compacted one includes
             continue
     return times
 

@@ -182,7 +182,10 @@ class SparkFolder:
         checksum.replace(self.storage, f"{self.path}/metadata", json.dumps({"id": query_id}).encode())
 
     def plan_empty_batch(self) -> None:
-        """Plan a batch without input after the newest commit. The attempt's own folder must be at a boundary."""
+        """Plan a batch without input after the newest commit.
+
+        The folder must be at a boundary and belong to this attempt.
+        """
         if (newest := self.newest_commit()) is not None:
             body = self.storage.read(f"{self.path}/offsets/{newest}")
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)

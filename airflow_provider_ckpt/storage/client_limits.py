@@ -8,7 +8,7 @@ from typing import Any
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-"""Longest wait for the next byte, in seconds."""
+"""Maximum wait for the next byte of an answer, in seconds."""
 TRIES = 3
 """Number of tries of one request, including the first."""
 

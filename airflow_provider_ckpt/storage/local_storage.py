@@ -257,7 +257,7 @@ class LocalStorage(Storage):
         with translated("delete", self.full_uri(path), write=True):
             for _ in range(_DELETIONS):
                 if posix.is_link(full) or posix.kind_of(full) != "folder":
-                    break  # of a link, only the name is deleted
+                    break  # if it is a link, only its name is deleted
                 try:
                     shutil.rmtree(full)
                 except FileNotFoundError:

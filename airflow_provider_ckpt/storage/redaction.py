@@ -102,7 +102,7 @@ def user_info(scheme: str, rest: str) -> str | None:
     secret.
     """
     if scheme.lower() == "file:/":
-        return None  # a path alone
+        return None  # the URI is only a path
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     _, colon, tail = authority.partition(":")
     if colon and "@" not in authority and not tail.isdigit() and "@" in rest:

@@ -126,7 +126,7 @@ class Storage(ABC):
         return self._missing_sources(self.copy, copies)
 
     def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
-        """Make the files below ``path`` durable that another program (Spark) wrote, and the names of parent folders.
+        """Make durable the files below ``path``, which another program (Spark) wrote, and the names of parent folders.
 
         This must be called before a durable record names the files. On a local disk, every file and folder below
         ``path`` is fsynced. An object store needs no request.

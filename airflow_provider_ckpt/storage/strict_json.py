@@ -28,7 +28,7 @@ _TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 class _BeyondLimitError(ValueError):
-    """JSON beyond a limit."""
+    """Error for JSON beyond a limit."""
 
 
 def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = None, foreign: bool = False) -> Any:

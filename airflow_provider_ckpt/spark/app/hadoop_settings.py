@@ -11,7 +11,7 @@ CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.crede
 """Names of the credential settings. Either the user or this package sets all of them, because they belong together."""
 
 _LEAST_CONNECT_SECONDS = 15
-"""Lowest timeout for a connection, in seconds. S3A raises a lower value to this one, with a warning."""
+"""Minimum timeout for a connection, in seconds. S3A raises a lower value to this one, with a warning."""
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 
 

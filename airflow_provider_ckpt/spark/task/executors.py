@@ -103,7 +103,7 @@ class Executors:
         tried.set()
         with self._lock:
             if not is_asked and self._requested == number:
-                self._requested = None  # the next query that starts requests again
+                self._requested = None  # then the next query that starts repeats the request
 
     def _holds(self, number: int) -> bool:
         is_last = self in _last and self._requested == number

@@ -203,7 +203,7 @@ class Outputs:
 
 
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-    """Return the frame with a row counter, and a function that returns the count after the frame was consumed."""
+    """Return (frame with a row counter, function that returns the number of rows after the frame was consumed)."""
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
     return observed, lambda: int(observation.get["rows"])

@@ -7,9 +7,9 @@ opening a small file takes longer than reading it.
    written, the entries are read instead.
 2. An appender writes a pack of entries that it has appended or read. An entry is never changed, so any writer may write
    the pack at any time, even after another writer overtook it.
-3. An entry counts only if it is listed itself. A missing entry is damage even if a pack has it.
+3. A listed pack does not replace a listed entry. A missing entry is damage even if a pack has a copy of it.
 4. A storage may lose the end of a log and keep its packs (a live root was copied name by name, a bucket replicated).
-   The numbers are then used again. So a pack counts only if its last entry has the same nonce as in the log.
+   The numbers are then used again. So a pack is used only if its last entry has the same nonce as in the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ The limit exists because each log with a writer has an unfinished pack in memory
 class PackWriter:
     """Writer of a log's packs, not thread-safe. ``size``: number of entries in a :class:`Pack`; 0 for no packs.
 
-    Its methods raise no error. They are called after a successful append, which the caller would repeat after an error.
+    Its methods raise no error. They are called after a successful append, and after an error the caller would repeat
+    the append.
     """
 
     def __init__(self, files: LogFiles, size: int) -> None:

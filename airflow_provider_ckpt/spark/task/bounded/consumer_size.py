@@ -31,7 +31,7 @@ def initial_partitions(read: int, advisory: int, default: int) -> int:
     Args:
         read: bytes of all results that the consumer reads.
         advisory: wanted bytes of one partition.
-        default: the smallest number to return.
+        default: minimum of the returned number.
     """
     return max(default, min(MOST, math.ceil(read * UNPACKED / advisory)))
 

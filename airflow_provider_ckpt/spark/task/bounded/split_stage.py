@@ -68,8 +68,8 @@ class SplitStage:
     def together(self, splits: Sequence[Split], batch: int, time_limit: float) -> tuple[int, Prepared] | None:
         """Stage as many of the splits, in order, as the user's function returns within a few seconds.
 
-        Return their number and the staged output. Return None if the staging failed or took longer than ``time_limit``
-        seconds. The caller then reads each split alone, which shows the failing split.
+        Return (number of staged splits, record of their output). Return None if the staging failed or took longer
+        than ``time_limit`` seconds. The caller then reads each split alone, which shows the failing split.
 
         Raises errors of the storage and of sinks.
         """

@@ -88,7 +88,7 @@ class MicroBatches:
             context.log, context.task_id, inputs, plan=plan, post=context.run.post, notify=context.notify_consumers
         )
         self.published = threading.Condition(self.lock)
-        """Notified after each published batch."""
+        """Condition that is notified after each published batch."""
         self.after_publish: Callable[[], None] = lambda: None
         """Called after each published batch, with the lock held. The runner of the query sets it."""
         self._context, self._outputs, self._prepared = context, outputs, prepared
@@ -249,7 +249,7 @@ class MicroBatches:
                 }
 
     def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
-        """Wait until the files have not changed for some seconds. Earlier waits of a restarted batch count.
+        """Wait until the files have not changed for some seconds. A restarted batch waits less, as it waited before.
 
         Raises FilesSettledError.
         """

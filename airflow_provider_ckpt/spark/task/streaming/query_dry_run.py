@@ -222,7 +222,8 @@ class QueryDryRuns:
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
         """Refuse a number of state partitions that an operator of the query does not use.
 
-        Spark repartitions any state. An operator that uses only one partition would lose the state in the others.
+        Spark repartitions any state. An operator that uses only one partition would lose the state in all others, which
+        it does not read.
 
         Raises UnfitQueryError.
         """

@@ -156,7 +156,10 @@ class RunningQuery:
         self.on_batch: Callable[[], None] = lambda: None
         """Called in each batch, after the previous one is published."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
-        """(the previous query, its error) if one of its batches failed. The driver's loop may still need the error."""
+        """(the previous query, its error) if one of its batches failed; otherwise (None, None).
+
+        The driver's loop may still need the error.
+        """
 
     @property
     def is_stopped(self) -> bool:

@@ -64,7 +64,7 @@ class SourceWatch:
             return
         location = self._context.operators[source.uid].location
         ids = self._context.topics.get(source.uid, {})
-        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query also notices, and may recover
+        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query meets this error, too, and may recover
             reason = why_endless(self._context.spark, source.uid, location, reads.options, ids, source.remaining)
             if source.has_lost_rows(reason):
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=reason)

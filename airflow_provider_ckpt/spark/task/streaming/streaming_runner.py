@@ -283,7 +283,7 @@ class StreamingRunner:
     # ---- Spark's callback threads
 
     def on_progress(self) -> None:
-        """Publish the committed batch. After the end of the run the next attempt publishes it."""
+        """Publish the committed batch, unless the run has ended. The next attempt then publishes the batch."""
         if not self._query.is_stopped:
             self._guard(self._batches.finish_committed)
 

@@ -118,7 +118,7 @@ class StreamingRunnerFactory:
         last_batch = log.state.last_batch
         folders.refuse_lost(previous, last_batch, restores=restores)  # before anything is fed, published or deleted
         # before the folder is complete, because an interrupted restore is repeated until every folder is complete
-        fresh = restores or previous is None  # otherwise an earlier query of the subtask has read batches that count
+        fresh = restores or previous is None  # otherwise an earlier query has read batches that are not void
         edges = {
             key: e
             for key, e in self._edges(subtask, attempt, plan, fresh=fresh).items()
