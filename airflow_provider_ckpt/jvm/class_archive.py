@@ -53,7 +53,7 @@ class ClassArchive:
         return [path for path in paths if path.name == f"{self.stem}.{path.lstat().st_size}.jsa"]
 
     def find(self) -> Path | None:
-        """Return the archive's path; None without a file. Raises ForeignArchiveError, and OSError of the folder."""
+        """Return the path of the archive file; None if there is none. Raises ForeignArchiveError and OSError."""
         for path in self.files():
             check_owner(path, self.folder)
             return path

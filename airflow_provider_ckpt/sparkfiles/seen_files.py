@@ -81,7 +81,7 @@ class SeenFiles:
         self._path = path
         self._read_up_to = -1
         self._planned: tuple[int, list[str]] | None = None
-        """Result of :meth:`planned`: (offset, URIs)."""
+        """(offset, URIs): argument and result of the last :meth:`planned`; None after :meth:`advance`."""
         self._sizes: list[int] = []
         """Sizes in bytes of the first and of the last compacted entry that was read."""
         self._is_reported = True

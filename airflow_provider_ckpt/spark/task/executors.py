@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 COMING = 120.0
 """Seconds after a request for fewer executors during which executors that were already starting may register."""
 _PATIENCE = 5.0
-"""Seconds that a query waits for the request before it starts anyway. A lost Spark master answers after two minutes."""
+"""Maximum seconds that a starting query waits for the request. A lost Spark master answers after two minutes."""
 _LOOK = 1.0
 _calls = threading.Lock()
 """The lock for calls to the cluster. A query that starts does not wait for it."""

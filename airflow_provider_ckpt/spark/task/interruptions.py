@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 _POLL = 0.05
 _TRAILING = 5.0
-"""Seconds to wait for the end of interrupted tasks, because they log, too."""
+"""Maximum seconds to wait for the end of interrupted tasks, because they log, too."""
 LOGGERS = (
     "org.apache.hadoop.util.Shell",
     "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",

@@ -284,8 +284,8 @@ class AppendLog:
         The list is needed because the number may have been truncated while the writer was paused. ``keep`` must select
         the entry, so that no truncation deletes it.
 
-        Raises LostRaceError: from :meth:`append`, or with ``data["entry"]`` None if the new entry is not the last one.
-        In the second case the caller must load the log again.
+        Raises LostRaceError like :meth:`append`. Also raises it, with ``data["entry"]`` None, if the new entry is not
+        the last one. Then the caller must load the log again.
         """
         with self._lock:
             entry = self.append(body)
@@ -386,7 +386,7 @@ class KeptEntries:
         self._read_from = 0
         self._kept: set[int] = set()
         self._temporary: set[int] = set()
-        """Numbers below the head that stay only until the next truncation."""
+        """Numbers of entries below the head that stay only until the next truncation."""
 
     def start(self, head: int, entries: Iterable[Entry]) -> None:
         """Start again after a load. ``entries``: all entries from ``head`` on, and the kept entries below it."""

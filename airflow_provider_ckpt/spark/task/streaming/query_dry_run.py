@@ -107,7 +107,7 @@ class QueryDryRuns:
         return tried if tried is not None and tried.is_of(plan) else None
 
     def stop(self) -> None:
-        """Stop the current dry run, and start no more, because the attempt is over."""
+        """Stop the current dry run, and start no other dry run, because the attempt is over."""
         self._is_stopped = True
         query = self._query
         if query is not None and not is_gone() and query.isActive:

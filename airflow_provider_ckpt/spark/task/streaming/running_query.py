@@ -27,7 +27,7 @@ from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatche
 from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 
 _STOPPED_WITHIN = 10.0
-"""Seconds that a batch of an overtaken driver waits for the driver's loop to stop the query."""
+"""Maximum seconds that a batch of an overtaken driver waits for the driver's loop to stop the query."""
 _POLL = 0.02
 
 

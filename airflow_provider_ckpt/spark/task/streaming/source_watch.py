@@ -46,9 +46,9 @@ class SourceWatch:
         self._context, self._vertex, self._inputs = context, vertex, inputs
 
     def stuck(self, built: BuiltQuery, now: float) -> Iterator[Stuck]:
-        """Yield the sources that may never end, each at a limited rate. ``now`` is a time of ``time.monotonic``.
+        """Yield each bounded source without progress whose check by :meth:`refuse` is due, with what the source reads.
 
-        This only checks facts in memory. :meth:`refuse` checks files and brokers.
+        This method checks only facts in memory. ``now`` is a time of ``time.monotonic``.
         """
         for uid, source in self._inputs.bounded.items():
             if uid in built.reads and source.is_stuck(now):
