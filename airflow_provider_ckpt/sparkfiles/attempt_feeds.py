@@ -1,4 +1,4 @@
-"""Folders and entry numbers of an edge's feeds: one feed for each attempt, with the file names of Spark's file sink."""
+"""Folders and entry numbers of an edge's feeds, one for each attempt. Entries are named as in Spark's file sink."""
 
 from __future__ import annotations
 

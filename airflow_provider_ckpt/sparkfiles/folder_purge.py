@@ -23,7 +23,7 @@ from airflow_provider_ckpt.sparkfiles.source_log import COMPACT, entry_number
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 _MARGIN = 2
-"""Number of batches that stay before the oldest needed one. They show whether its state was repartitioned."""
+"""Number of batches that stay before the oldest needed one. They show whether it repartitioned the state."""
 
 
 class FolderPurge:

@@ -232,7 +232,7 @@ class SparkFolder:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
     def delete_unreadable(self, abandoned: Collection[str] = ()) -> bool:
-        """Delete plans and log entries after the newest commit if they name a file that cannot be read.
+        """Delete plans and log entries after the newest commit if they name an unreadable or abandoned file.
 
         Return True if there was such a file. The folder must belong to this attempt.
 

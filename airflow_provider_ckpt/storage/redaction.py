@@ -304,7 +304,7 @@ _GIVEN: set[str] | None = None
 def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
     """Make :func:`redact_given` hide these secrets in this block, and the secrets of :func:`note_given`, too.
 
-    Drivers use it, because the texts in a driver come from Spark, libraries and the user's code.
+    Drivers use this function, because their texts come from Spark, libraries and the user's code.
     """
     global _GIVEN
     before, _GIVEN = _GIVEN, {*(_GIVEN or ()), *secrets}

@@ -28,7 +28,7 @@ _NO_CODE = frozenset({"400", "403"})
 
 
 class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """S3's file system of s3fs, with time limits and with a wait for new credentials.
+    """The S3 file system of s3fs, with time limits and with a wait for new credentials.
 
     The answer to a refused HEAD has no body. So the same key is then listed, to find out the reason.
     """

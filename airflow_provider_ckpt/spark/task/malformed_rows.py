@@ -153,7 +153,7 @@ class _Probe(NamedTuple):
 
 
 def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
-    """Return the malformed rows of each probe that has suspect rows. One Spark job counts the rows of all probes."""
+    """Return the malformed rows of each probe with suspect rows. One Spark job counts suspect rows for all probes."""
     if not probes:
         return []
     numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]

@@ -239,7 +239,10 @@ def delete_leftovers(
 
 
 def _delete_staged(uid: str, sink: BoundSink, attempts: Collection[str], handles: Collection[str]) -> None:
-    """Delete staged output of a sink. Other attempts use the sink meanwhile, so ``collect_garbage`` is not used."""
+    """Delete output of ``attempts`` in a sink, except the published ``handles``.
+
+    Other attempts use the sink meanwhile, so ``collect_garbage`` is not used.
+    """
     try:
         for orphan in [*staged_orphans({uid: sink}, attempts, handles)]:
             with best_effort(f"batch {orphan.path}, staged in sink {uid},"):

@@ -29,8 +29,7 @@ The limit exists because each log with a writer has an unfinished pack in memory
 class PackWriter:
     """Writer of a log's packs, not thread-safe. ``size``: number of entries in a :class:`Pack`; 0 for no packs.
 
-    Its methods raise no error. They are called after a successful append, and after an error the caller would repeat
-    the append.
+    Its methods raise no error. A successful append calls them, and would seem to have failed if they raised an error.
     """
 
     def __init__(self, files: LogFiles, size: int) -> None:

@@ -53,7 +53,10 @@ class InputRows:
                 self._behind[name] = behind
 
     def is_due(self, now: float, *, is_idle: bool) -> bool:
-        """Return True if a report is due, and schedule the next. It is always due at the first idle event in a row."""
+        """Return True if a report is due, and schedule the next report.
+
+        At the first idle event after a micro-batch, a report is always due.
+        """
         with self._lock:
             is_due = now >= self._next_report or (is_idle and not self._was_idle)
             self._was_idle = is_idle
