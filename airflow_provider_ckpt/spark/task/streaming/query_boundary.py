@@ -30,7 +30,7 @@ class QueryBoundary:
             self._run_planned()
 
     def raise_watermark(self, watermark: int) -> None:
-        """Stop the query, and run a batch without data at a watermark in epoch milliseconds."""
+        """Stop the query, and run a batch without data at ``watermark`` (epoch milliseconds)."""
         self.stop_query()
         commit = self._folder.newest_commit()
         if commit is not None:

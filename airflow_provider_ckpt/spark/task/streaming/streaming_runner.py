@@ -67,7 +67,7 @@ from airflow_provider_ckpt.task.vertex_inputs import EdgeInput
 log = logging.getLogger(__name__)
 
 LEAST_SET_BACK = 1.0
-"""Seconds. A clock that is set back by less delays a micro-batch by at most this time, which is acceptable."""
+"""Minimum seconds by which a clock must be set back for a restart. Less delays a micro-batch only by that time."""
 
 
 class WallClock:
